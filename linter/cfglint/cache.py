@@ -1,0 +1,102 @@
+"""Keeps what is slow to build (compiled rules, catalogues) between runs, keyed by the very text it came from.
+
+An entry is used only if every source text, the cfglint version and the Python version are the same; in a
+checkout also the newest change of the modules that build it. So a stale entry cannot be read. The folder is
+``$CFGLINT_CACHE``, else ``$XDG_CACHE_HOME/cfglint``, else ``~/.cache/cfglint``; an empty ``CFGLINT_CACHE``
+switches the cache off. A folder that cannot be written, an entry that is damaged or that belongs to somebody
+else, costs time and nothing more.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from zlib import crc32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+VERSION = "0.1.0"
+_STAMP = f"{VERSION} {sys.version}"
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_IN_CHECKOUT = os.path.isfile(os.path.join(_HERE, "..", "..", "pyproject.toml"))
+
+
+def _folder() -> str | None:
+    chosen = os.environ.get("CFGLINT_CACHE")
+    if chosen is not None:
+        return chosen or None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "cfglint") if os.path.isabs(base) else None
+
+
+def _read(path: str) -> memoryview | None:
+    # Marshal may hold code, so only what this user wrote is ever loaded; a damaged entry can crash it, hence
+    # the checksum.
+    try:
+        with open(path, "rb") as stream:
+            if hasattr(os, "getuid") and os.fstat(stream.fileno()).st_uid != os.getuid():
+                return None
+            data = memoryview(stream.read())
+    except OSError:
+        return None
+    sound = len(data) > 4 and crc32(data[4:]) == int.from_bytes(data[:4], "little")
+    return data[4:] if sound else None
+
+
+def _write(folder: str, path: str, data: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(temporary, "wb") as stream:
+            stream.write(crc32(data).to_bytes(4, "little") + data)
+        os.replace(temporary, path)
+    except OSError:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            return
+
+
+def _builder(build: Callable[[], object]) -> int:
+    """Return when the modules beside the one that defines ``build`` last changed; 0 outside a checkout."""
+    code: Any = getattr(build, "__code__", None)
+    if not _IN_CHECKOUT or code is None:
+        return 0
+    newest = 0
+    try:
+        with os.scandir(os.path.dirname(code.co_filename)) as entries:
+            for entry in entries:
+                changed = entry.stat().st_mtime_ns
+                if changed > newest and entry.name.endswith((".py", ".lark")):
+                    newest = changed
+    except OSError:
+        return 0
+    return newest
+
+
+def cached(name: str, sources: Mapping[str, str], build: Callable[[], object]) -> object:
+    """Return ``build()``, or what it gave when it last ran on the same ``sources`` (a text by its path).
+
+    The value must be of the types that marshal knows: numbers, texts, tuples, lists, dicts, code. ``build``
+    is a function of the module whose folder holds all the code that the value depends on.
+    """
+    folder = _folder()
+    if folder is None:
+        return build()
+    texts = tuple(sources.items())
+    stamp = f"{_STAMP} {_builder(build)}"
+    file = f"{name}-{sys.implementation.cache_tag}-{crc32(repr(sorted(sources)).encode()):08x}.bin"
+    path = os.path.join(folder, file)
+    raw = _read(path)
+    if raw is not None:
+        kept_stamp, kept, value = marshal.loads(raw)  # noqa: S302 (see _read)
+        if kept_stamp == stamp and kept == texts:
+            return value
+    value = build()
+    entry: Any = (stamp, texts, value)
+    _write(folder, path, marshal.dumps(entry))
+    return value

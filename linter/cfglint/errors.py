@@ -1,0 +1,79 @@
+"""All errors that cfglint raises on purpose.
+
+CfglintError                 what the user can mend: one line, exit status 2
+├── UsageError               a flag, a path or a setting is wrong
+├── RulesError               one or more rule files do not load; carries every complaint
+├── HardwareError            a GPU name, a hardware sheet or NVML
+└── DocumentError            bytes that are no text, or a text that is no document; becomes CFG001
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class CfglintError(Exception):
+    """Something that the user can mend; its text is one line that says what to do."""
+
+
+class UsageError(CfglintError):
+    """A flag, a path or a setting is wrong."""
+
+
+class HardwareError(CfglintError):
+    """A GPU that nobody knows, a hardware sheet that does not hold, an NVML that does not answer."""
+
+
+class DocumentError(CfglintError):
+    """A config that cannot be read: where (an offset, or None for the whole file) and why."""
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class Complaint:
+    """One thing wrong in a rule file, at ``path:line:column``."""
+
+    __slots__ = ("column", "line", "message", "path")
+
+    def __init__(self, path: str, line: int, column: int, message: str) -> None:
+        self.path = path
+        self.line = line
+        self.column = column
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}: {self.message}"
+
+
+class RulesError(CfglintError):
+    """Rule files that do not load."""
+
+    SHOWN = 20
+
+    def __init__(self, complaints: Sequence[Complaint]) -> None:
+        self.complaints = sorted(complaints, key=lambda c: (c.path, c.line, c.column))
+        shown = [str(c) for c in self.complaints[: self.SHOWN]]
+        if len(complaints) > self.SHOWN:
+            shown.append(f"… and {len(complaints) - self.SHOWN} more; mend these first")
+        super().__init__("\n".join(shown))
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+    """Return up to ``most`` known names that look like ``name``, the nearest first."""
+    from difflib import get_close_matches
+
+    by_fold = {candidate.lower(): candidate for candidate in known}
+    return [by_fold[m] for m in get_close_matches(name.lower(), by_fold, n=most, cutoff=0.6)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean a, b or c?"``, or an empty text where nothing is near."""
+    near = nearest(name, known)
+    if not near:
+        return ""
+    *head, last = [repr(n) for n in near]
+    return f"; did you mean {', '.join(head)} or {last}?" if head else f"; did you mean {last}?"

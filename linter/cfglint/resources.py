@@ -1,0 +1,58 @@
+"""Reads the files that come with cfglint, whether it runs from a wheel, a zip or its checkout."""
+
+from __future__ import annotations
+
+import os
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_CHECKOUT = os.path.dirname(os.path.dirname(_HERE))
+
+
+def folder(name: str) -> str:
+    """Return the path of the ``rules`` or ``schemas`` folder, for ``texts`` and ``read``.
+
+    An editable install leaves copies of both in site-packages; they are never looked up, since only
+    the folder beside this module or the checkout's own counts.
+    """
+    packaged = os.path.join(_HERE, name)
+    checkout = os.path.join(_CHECKOUT, name)
+    return checkout if not os.path.isdir(packaged) and os.path.isdir(checkout) else packaged
+
+
+def read(path: str) -> str:
+    """Return the text of a file of this package; inside a zip only the loader can read it."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except OSError:
+        data = globals()["__loader__"].get_data(path)
+    return data.decode("utf-8")
+
+
+def texts(name: str, suffix: str) -> dict[str, str]:
+    """Return the texts of all files below a folder that end in ``suffix``, by their path in it, sorted."""
+    base = folder(name)
+    if not os.path.isdir(base):
+        return _zipped(name, suffix)
+    found = {}
+    for at, _, names in os.walk(base):
+        for file in names:
+            if file.endswith(suffix):
+                path = os.path.join(at, file)
+                found[os.path.relpath(path, base).replace(os.sep, "/")] = read(path)
+    return dict(sorted(found.items()))
+
+
+def _zipped(name: str, suffix: str) -> dict[str, str]:
+    from importlib.resources import files  # slow to import, and needed nowhere else
+
+    found = {}
+    waiting = [("", files("cfglint") / name)]
+    while waiting:
+        prefix, node = waiting.pop()
+        for entry in node.iterdir():
+            if entry.is_dir():
+                waiting.append((f"{prefix}{entry.name}/", entry))
+            elif entry.name.endswith(suffix):
+                found[f"{prefix}{entry.name}"] = entry.read_text(encoding="utf-8")
+    return dict(sorted(found.items()))
