@@ -1,0 +1,100 @@
+"""A config file: its bytes decoded, its documents parsed. Nothing here touches the disk."""
+
+from __future__ import annotations
+
+from cfglint.document.yaml_tree import MAX_BYTES, Parsed, parse_yaml
+from cfglint.errors import DocumentError
+from cfglint.text import LineIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.tree import Node, Scalar
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Document:
+    """One document of a file. With ``error`` set, ``root`` is what stood before it, and may be None."""
+
+    __slots__ = ("duplicates", "end", "error", "file", "index", "root", "start")
+
+    def __init__(self, file: File, index: int, parsed: Parsed) -> None:
+        self.file = file
+        self.index = index
+        self.root: Node | None = parsed.root
+        self.start = parsed.start
+        self.end = parsed.end
+        self.duplicates: list[tuple[Scalar, Scalar]] = parsed.duplicates
+        self.error: DocumentError | None = parsed.error
+
+
+class File:
+    """A decoded file; ``text`` is without its byte order mark, and its line ends are as they were."""
+
+    __slots__ = ("_lines", "bom", "documents", "format", "path", "text")
+
+    def __init__(self, path: str, text: str, format: str, *, bom: bool) -> None:  # noqa: A002 (the field's term)
+        self.path = path
+        self.text = text
+        self.bom = bom
+        self.format = format
+        self.documents: list[Document] = []
+        self._lines: LineIndex | None = None
+
+    @property
+    def lines(self) -> LineIndex:
+        """Line and column of an offset."""
+        if self._lines is None:
+            self._lines = LineIndex(self.text)
+        return self._lines
+
+    def encode(self, text: str) -> bytes:
+        """Return ``text``, an edited version of this file's, as the bytes to write."""
+        data = text.encode("utf-8")
+        return _BOM + data if self.bom else data
+
+
+def read(data: bytes, path: str) -> File:
+    """Decode and parse ``data``; what is no UTF-8 gives a file whose one document carries the error."""
+    if len(data) > MAX_BYTES:
+        return _broken(path, "", f"larger than {MAX_BYTES // 2**20} MiB: no config is", None)
+    bom = data.startswith(_BOM)
+    if bom:
+        data = data[3:]
+    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _broken(path, "", "encoded as UTF-16: save it as UTF-8", 0)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start + (3 if bom else 0)
+        message = f"byte {at} (0x{data[error.start]:02x}) is not UTF-8: save the file as UTF-8"
+        offset = len(data[: error.start].decode("utf-8", "replace"))
+        return _broken(path, data.decode("utf-8", "replace"), message, offset, bom=bom)
+    return read_text(text, path, bom=bom)
+
+
+def read_text(text: str, path: str, *, bom: bool = False) -> File:
+    """Parse ``text``; the format is JSON where ``path`` ends in ``.json``, else YAML."""
+    if text.startswith("\ufeff"):
+        text, bom = text[1:], True
+    json = path[-5:].lower() == ".json"
+    if len(text) > MAX_BYTES:
+        return _broken(path, text, f"larger than {MAX_BYTES // 2**20} MiB: no config is", None, bom=bom)
+    file = File(path, text, "json" if json else "yaml", bom=bom)
+    if json:
+        from cfglint.document.json_tree import parse_json
+
+        parsed = parse_json(text)
+    else:
+        parsed = parse_yaml(text)
+    file.documents = [Document(file, i, p) for i, p in enumerate(parsed)]
+    return file
+
+
+def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool = False) -> File:
+    file = File(path, text, "json" if path[-5:].lower() == ".json" else "yaml", bom=bom)
+    parsed = Parsed(0)
+    parsed.end = len(text)
+    parsed.error = DocumentError(message, offset)
+    file.documents = [Document(file, 0, parsed)]
+    return file

@@ -1,0 +1,252 @@
+"""What a scalar means to the loader that the framework uses, and how a new value is written for it.
+
+PyYAML and OmegaConf both read YAML 1.1, with its octal ``017``, sexagesimal ``12:30`` and ``on``/``off``;
+they differ in floats: ``1e-5`` is a text to PyYAML.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfglint.document.tree import Scalar
+
+# Beyond this, Python refuses to turn an int into digits or back.
+_MOST_DIGITS = 4300
+_MOST_CACHED = 20_000
+
+
+class Missing:
+    """A value that cannot be known: the names that it needs, and why.
+
+    ``kind`` is one of ``"" missing absent cycle env resolver malformed budget``.
+    """
+
+    __slots__ = ("kind", "needs", "why")
+
+    def __init__(self, needs: tuple[str, ...], why: str, kind: str = "") -> None:
+        self.needs = needs
+        self.why = why
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"Missing({self.needs!r}, {self.why!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Missing) and (self.needs, self.why) == (other.needs, other.why)
+
+    def __hash__(self) -> int:
+        return hash((self.needs, self.why))
+
+
+class Dialect:
+    """How a loader reads plain scalars; ``interpolates`` says whether ``${…}`` means something to it."""
+
+    __slots__ = ("cache", "interpolates", "name", "plain")
+
+    def __init__(self, name: str, plain: Callable[[str], object], *, interpolates: bool) -> None:
+        self.name = name
+        self.plain = plain
+        self.interpolates = interpolates
+        self.cache: dict[str, object] = {}
+
+    def __repr__(self) -> str:
+        return f"<dialect {self.name}>"
+
+
+_WORDS: dict[str, object] = {"": None, "~": None}
+_WORDS |= dict.fromkeys(("null", "Null", "NULL"))
+for _word, _meaning in (
+    ("yes", True),
+    ("no", False),
+    ("true", True),
+    ("false", False),
+    ("on", True),
+    ("off", False),
+):
+    _WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), _meaning)
+
+# Texts, compiled on first use: most files need one or two of them.
+_INT = (
+    r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+"
+    r"|[1-9][0-9_]*(?::[0-5]?[0-9])+|0|[1-9][0-9_]*)\Z"
+)
+_FLOAT = (
+    r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"
+    r"|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
+    r"|[-+]?\.(?:inf|Inf|INF)"
+    r"|\.(?:nan|NaN|NAN))\Z"
+)
+# OmegaConf adds exponents without a dot or without a sign.
+_OMEGACONF_FLOAT = (
+    r"[-+]?[0-9]+(?:_[0-9]+)*(?:\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+|(?::[0-5]?[0-9])+\.[0-9_]*)\Z"
+)
+_JSON_NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z"
+_JSON_WORDS: dict[str, object] = {
+    "null": None,
+    "true": True,
+    "false": False,
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+_HUMAN_FLOAT = r"[-+]?(?=\.?[0-9])[0-9]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"
+
+
+def _too_long(text: str) -> Missing:
+    return Missing((), f"a number of {len(text)} characters is more than Python reads")
+
+
+def _sixties(digits: list[str]) -> float:
+    total: float = 0
+    for digit in digits:
+        total = total * 60 + (float(digit) if "." in digit else int(digit))
+    return total
+
+
+def _int(text: str) -> object:
+    text = text.replace("_", "")
+    sign = -1 if text[:1] == "-" else 1
+    digits = text.lstrip("+-") if text[:1] in "+-" else text
+    if digits == "0":
+        return 0
+    if digits.startswith(("0b", "0x")):
+        return sign * int(digits, 0)
+    if digits.startswith("0"):
+        return sign * int(digits, 8)
+    if ":" in digits:
+        return sign * int(_sixties(digits.split(":")))
+    return sign * int(digits)
+
+
+def _float(text: str) -> object:
+    text = text.replace("_", "").lower()
+    sign = -1.0 if text[:1] == "-" else 1.0
+    digits = text[1:] if text[:1] in "+-" else text
+    if digits == ".inf":
+        return sign * float("inf")
+    if digits == ".nan":
+        return float("nan")
+    if ":" in digits:
+        # PyYAML adds the places up from the lowest, in floats.
+        total, base = 0.0, 1
+        for part in reversed(digits.split(":")):
+            total += float(part) * base
+            base *= 60
+        return sign * total
+    return sign * float(digits)
+
+
+def _number(text: str, build: Callable[[str], object]) -> object:
+    if len(text) > _MOST_DIGITS:
+        return _too_long(text)
+    try:
+        return build(text)
+    except (ValueError, IndexError, OverflowError):
+        # Such as `0b_`: it matches, and PyYAML itself fails on it.
+        return Missing((), f"{text!r} is no number to the loader")
+
+
+def _pyyaml(text: str) -> object:
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] in "-+.0123456789":
+        whole, dot, places = text.partition(".")
+        if whole.isascii() and whole.isdigit() and len(text) < _MOST_DIGITS:  # nearly all of them
+            if not dot and whole[0] != "0":
+                return int(whole)
+            if places.isascii() and places.isdigit():
+                return float(text)
+        if re.match(_FLOAT, text):
+            return _number(text, _float)
+        if re.match(_INT, text):
+            return _number(text, _int)
+    return text
+
+
+def _omegaconf(text: str) -> object:
+    value = _pyyaml(text)
+    if value is text and text[0] in "-+0123456789" and re.match(_OMEGACONF_FLOAT, text):
+        return _number(text, _float)
+    return value
+
+
+def _json(text: str) -> object:
+    if text in _JSON_WORDS:
+        return _JSON_WORDS[text]
+    found = re.match(_JSON_NUMBER, text)
+    if found is None:
+        return text
+    return _number(text, int if found.group(1) is found.group(2) is None else float)
+
+
+PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
+OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
+JSON = Dialect("json", _json, interpolates=False)
+
+_UNSEEN = object()
+
+
+def resolve_plain(text: str, dialect: Dialect) -> object:
+    """Return what the plain scalar ``text`` means to ``dialect``."""
+    cache = dialect.cache
+    value = cache.get(text, _UNSEEN)
+    if value is _UNSEEN:
+        value = dialect.plain(text)
+        if len(cache) >= _MOST_CACHED:
+            cache.clear()
+        cache[text] = value
+    return value
+
+
+def resolve(scalar: Scalar, dialect: Dialect) -> object:
+    """Return the scalar's value: None, bool, int, float or str; Missing where its tag cannot be honoured."""
+    if scalar.tag is not None:
+        return _tagged(scalar, dialect)
+    if scalar.style:
+        return scalar.text
+    text = scalar.text
+    value = dialect.cache.get(text, _UNSEEN)
+    return value if value is not _UNSEEN else resolve_plain(text, dialect)
+
+
+def _tagged(scalar: Scalar, dialect: Dialect) -> object:
+    tag = scalar.tag or ""
+    text = scalar.text
+    if tag == "!":
+        if not text and not scalar.style:
+            return ""
+        return resolve_plain(text, dialect)  # as libyaml does it, in quotes too
+    kind = tag.removeprefix("tag:yaml.org,2002:")
+    if kind in ("str", "timestamp", "value"):
+        return text
+    if kind == "null":
+        return None
+    if kind == "bool" and isinstance(_WORDS.get(text.lower()), bool):
+        return _WORDS[text.lower()]
+    if kind in ("int", "float"):
+        return _number(text, _int if kind == "int" else _float)
+    if kind == "bool":
+        return Missing((), f"{text!r} is no boolean, as its tag !!bool says")
+    return Missing((), f"the tag {tag.replace('tag:yaml.org,2002:', '!!')} is known to its own loader only")
+
+
+def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
+    """Tell whether a person reads a float where the loader reads a text, such as ``1e-5`` with PyYAML."""
+    if scalar.style or scalar.tag is not None:
+        return False
+    text = scalar.text
+    if not text or text[0] not in "-+.0123456789" or text.isdigit() or len(text) > _MOST_DIGITS:
+        return False
+    return type(resolve_plain(text, dialect)) is str and re.match(_HUMAN_FLOAT, text) is not None
+
+
+def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
+    """Return how to write ``value`` so that ``dialect`` reads it back, in the style of the old ``like``."""
+    from cfglint.document import spelling
+
+    return spelling.spell(value, like, dialect)
