@@ -1,0 +1,390 @@
+"""The syntax tree of rule files: frozen values that compare by meaning, not by where they stand.
+
+``span`` is a pair of offsets into the rule file and takes no part in comparison, so that
+``parse(show(tree)) == tree``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Span: TypeAlias = tuple[int, int]
+NO_SPAN: Span = (0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spanned:
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+# ── expressions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Number(_Spanned):
+    """``44.4 GiB``; ``value`` is as written, in ``unit``."""
+
+    value: float
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text(_Spanned):
+    """``"sglang"``."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(_Spanned):
+    """``true`` or ``false``."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Null(_Spanned):
+    """``null``: a key that is present without a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version(_Spanned):
+    """``v0.4.1``, without zeros at its end."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Name(_Spanned):
+    """``gpu.vram``: a fact, a let, a bound variable's field, or an enum's member."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path(_Spanned):
+    """``$.servers[*].port``: a key of the file; ``"*"`` in ``steps`` stands for every item."""
+
+    steps: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Has(_Spanned):
+    """``has($.actor.path)``."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_Spanned):
+    """``not x``."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Junction(_Spanned):
+    """``a and b and c`` or ``a or b``."""
+
+    operator: str
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(_Spanned):
+    """``-x``."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(_Spanned):
+    """``a + b - c``: pairs of ``"+"`` or ``"-"`` and a term; the first sign is ``"+"``."""
+
+    terms: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product(_Spanned):
+    """``a * b / c mod d``, from left to right; the first operator is ``"*"``."""
+
+    factors: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(_Spanned):
+    """``a < b <= c``: the operands and the operators between them."""
+
+    operands: tuple[Expr, ...]
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range(_Spanned):
+    """``0.3 .. 0.95``: an interval, or a bound of ``in``."""
+
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(_Spanned):
+    """``[1, 2, 4]``."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOf(_Spanned):
+    """``{key: "lr", line: 3}``, in examples only."""
+
+    fields: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member(_Spanned):
+    """``x in 1..8`` or ``x not in [a, b]``."""
+
+    item: Expr
+    container: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Like(_Spanned):
+    """``name like "*Qwen*"``."""
+
+    subject: Expr
+    pattern: Text
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class If(_Spanned):
+    """``if c then a else b``."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(_Spanned):
+    """``match x { adamw: 8 B, sgd or none: 0 B, else: 12 B }``."""
+
+    subject: Expr
+    arms: tuple[tuple[tuple[Expr, ...], Expr], ...]
+    other: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Spanned):
+    """``max(a, b)`` or a let with parameters."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantifier(_Spanned):
+    """``all x in $.servers: x.port > 0``; kinds all, any, sum, count, min, max."""
+
+    kind: str
+    variable: str
+    source: Expr
+    body: Expr
+
+
+Expr: TypeAlias = (
+    Number | Text | Truth | Null | Version | Name | Path | Has | Not | Junction | Negative | Sum | Product
+    | Compare | Range | ListOf | RecordOf | Member | Like | If | Choice | Call | Quantifier
+)  # fmt: skip
+
+
+# ── statements ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf(_Spanned):
+    """``memory in MiB``, ``count 1..8``, ``list``, ``one of bf16 or bfloat16, fp16``.
+
+    ``members`` holds, per member, its name and the other spellings that configs use for it.
+    """
+
+    name: str
+    members: tuple[tuple[str, ...], ...] = ()
+    unit: str | None = None
+    low: Number | None = None
+    high: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(_Spanned):
+    """``fact gpu.vram: memory "usable memory of one GPU"``."""
+
+    name: str
+    type: TypeOf
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Move(_Spanned):
+    """What moving a knob costs: ``down costs 1 per step unsafe "shorter answers"``."""
+
+    direction: str
+    cost: float
+    per_step: bool = False
+    unsafe: bool = False
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob(_Spanned):
+    """What a repair may change; ``domain`` is ``step``, ``halving``, ``doubling``, ``values`` or ``any``."""
+
+    name: str
+    domain: str
+    low: Number | None
+    high: Number | None
+    step: Number | None
+    values: tuple[Expr, ...]
+    keeping: str | None
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Let(_Spanned):
+    """``let x = …`` or ``let f(a, b) = …``."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Role(_Spanned):
+    """``role critic when uses_critic { params: critic.params }``: a model that a job holds."""
+
+    name: str
+    when: Expr | None
+    fields: tuple[tuple[str, Expr], ...]
+
+    def lets(self) -> Iterator[Let]:
+        """Yield the lets that the fields stand for; ``params: critic.params`` is there already."""
+        for key, value in self.fields:
+            name = f"{self.name}.{key}"
+            if value != Name(name):
+                yield Let(name, (), value, span=value.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Registry(_Spanned):
+    """``registry model from models by model_path``: facts ``model.*`` come from the table ``models``."""
+
+    prefix: str
+    table: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binding(_Spanned):
+    """``mem_fraction <- $.sglang.mem_fraction_static when … default 0.9 "cli_args.py:1771" null -> 0.88``."""
+
+    name: str
+    source: Expr
+    when: Expr | None = None
+    default: Expr | None = None
+    citation: str = ""
+    null: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(_Spanned):
+    """A framework's ``dialect omegaconf``, ``about "…"`` or ``see "…"``."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detect(_Spanned):
+    """``detect EXPR``: one way to recognise the framework."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Since(_Spanned):
+    """``version v0.4.1 when has($.allocation_mode)``: how a file tells the version it was written for."""
+
+    version: Version
+    when: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Framework(_Spanned):
+    """``framework areal { … }``."""
+
+    name: str
+    entries: tuple[Binding | Setting | Detect | Since | Let, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope(_Spanned):
+    """``for areal >= v1.0.3``: the framework, and the versions, that a rule speaks of."""
+
+    framework: str
+    operators: tuple[tuple[str, Version], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example(_Spanned):
+    """``bad { colocated: true, mem_fraction: 0.8 }``; kinds bad, may, good, open."""
+
+    kind: str
+    given: tuple[tuple[Name | Path, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(_Spanned):
+    """A rule; ``condition`` is None where it always applies, ``said_at`` is the span of its message."""
+
+    code: str
+    name: str
+    level: str
+    scope: tuple[Scope, ...]
+    condition: Expr | None
+    requirement: Expr
+    say: str = ""
+    why: str = ""
+    see: tuple[str, ...] = ()
+    at: Name | Path | None = None
+    examples: tuple[Example, ...] = ()
+    said_at: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """Yield a tree's nodes, parents first."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack.extend(reversed(current))
+        elif hasattr(current, "__dataclass_fields__"):
+            yield current
+            stack.extend(getattr(current, name) for name in reversed(current.__dataclass_fields__))
+
+
+def paths_in(node: Expr) -> tuple[tuple[str | int, ...], ...]:
+    """Return the paths that an expression reads, without those it only asks for by ``has``."""
+    inside_has = {id(n.path) for n in walk(node) if isinstance(n, Has)}
+    return tuple(
+        dict.fromkeys(n.steps for n in walk(node) if isinstance(n, Path) and id(n) not in inside_has)
+    )

@@ -1,0 +1,362 @@
+"""What an expression can be worth while not everything is known: intervals, open truths, unknowns.
+
+A known value is a plain Python value and costs nothing extra. An `Interval` is a number known only within
+bounds, an `Open` a truth that is neither true nor false yet, an `Unknown` any other value that nobody gave.
+Each carries ``needs``, the names of the facts that would settle it; an interval from an estimate has none.
+
+Laws that the tests check: an interval result contains the result for every point of its operands (inclusion),
+and a truth that is open becomes true or false, never the other way round, as more is known (Kleene).
+"""
+
+from __future__ import annotations
+
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
+
+INF = math.inf
+NOTHING: frozenset[str] = frozenset()
+
+
+class Open:
+    """A truth that is not decided; without ``needs`` it hangs on an interval, and is then "possible"."""
+
+    __slots__ = ("needs",)
+
+    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
+        self.needs = needs
+
+    def __repr__(self) -> str:
+        return f"Open({sorted(self.needs)})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("an open truth is neither true nor false")
+
+
+class Unknown:
+    """A text, a list or a record that is not known."""
+
+    __slots__ = ("needs",)
+
+    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
+        self.needs = needs
+
+    def __repr__(self) -> str:
+        return f"Unknown({sorted(self.needs)})"
+
+
+class Interval:
+    """A number between ``lo`` and ``hi``, both included, with ``lo < hi``."""
+
+    __slots__ = ("hi", "lo", "needs")
+
+    def __init__(self, lo: float, hi: float, needs: frozenset[str] = NOTHING) -> None:
+        self.lo = lo
+        self.hi = hi
+        self.needs = needs
+
+    def __repr__(self) -> str:
+        return f"Interval({self.lo}, {self.hi}, {sorted(self.needs)})"
+
+    def __add__(self, other: Number) -> Number:
+        lo, hi, needs = parts(other)
+        return interval(self.lo + lo, self.hi + hi, self.needs | needs)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Number:
+        lo, hi, needs = parts(other)
+        return interval(self.lo - hi, self.hi - lo, self.needs | needs)
+
+    def __rsub__(self, other: Number) -> Number:
+        lo, hi, needs = parts(other)
+        return interval(lo - self.hi, hi - self.lo, self.needs | needs)
+
+    def __neg__(self) -> Number:
+        return interval(-self.hi, -self.lo, self.needs)
+
+    def __mul__(self, other: Number) -> Number:
+        lo, hi, needs = parts(other)
+        corners = (_times(self.lo, lo), _times(self.lo, hi), _times(self.hi, lo), _times(self.hi, hi))
+        return interval(min(corners), max(corners), self.needs | needs)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Number) -> Number:
+        return divide(self, other)
+
+    def __rtruediv__(self, other: Number) -> Number:
+        return divide(other, self)
+
+    def __lt__(self, other: Number) -> Truth:
+        lo, hi, needs = parts(other)
+        if self.hi < lo:
+            return True
+        return False if self.lo >= hi else Open(self.needs | needs)
+
+    def __le__(self, other: Number) -> Truth:
+        lo, hi, needs = parts(other)
+        if self.hi <= lo:
+            return True
+        return False if self.lo > hi else Open(self.needs | needs)
+
+    def __gt__(self, other: Number) -> Truth:
+        return not_(self <= other)
+
+    def __ge__(self, other: Number) -> Truth:
+        return not_(self < other)
+
+    def __eq__(self, other: object) -> Truth:  # type: ignore[override]
+        if not isinstance(other, (int, float, Interval)):
+            return False
+        lo, hi, needs = parts(other)
+        return False if self.hi < lo or self.lo > hi else Open(self.needs | needs)
+
+    def __ne__(self, other: object) -> Truth:  # type: ignore[override]
+        return not_(self == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+if TYPE_CHECKING:
+    Number: TypeAlias = int | float | Interval
+    Truth: TypeAlias = bool | Open
+
+
+def parts(value: Number) -> tuple[float, float, frozenset[str]]:
+    """Return the bounds of a number and the names that it rests on."""
+    if type(value) is Interval:
+        return value.lo, value.hi, value.needs
+    return value, value, NOTHING  # type: ignore[return-value]
+
+
+def needs_of(value: object) -> frozenset[str]:
+    """Return the names that would settle ``value``: one of the three above, or a missing value of a file."""
+    needs = getattr(value, "needs", NOTHING)
+    return needs if type(needs) is frozenset else frozenset(needs)
+
+
+def interval(lo: float, hi: float, needs: frozenset[str] = NOTHING) -> Number:
+    """Return the number between ``lo`` and ``hi``: a point once both agree, whatever it rested on."""
+    if lo == hi and lo - lo == 0:
+        return lo
+    if lo != lo or hi != hi:  # noqa: PLR0124 (not a number: inf - inf says nothing)
+        return Interval(-INF, INF, needs)
+    return Interval(lo, hi, needs)
+
+
+def _times(a: float, b: float) -> float:
+    return 0 if a == 0 or b == 0 else a * b  # 0 x inf is 0 here: a bound of "nothing of it"
+
+
+def _over(top: float, bottom: float) -> float:
+    if top == 0 or bottom in (INF, -INF):
+        return 0  # also for inf / inf: quotients of large numbers come as near to zero as one likes
+    return top / bottom
+
+
+def divide(top: Number, bottom: Number) -> Number:
+    """The quotient; where the divisor is zero nothing is known of it, and it says so."""
+    if type(top) is not Interval and type(bottom) is not Interval:
+        return top / bottom if bottom != 0 else _undefined(NOTHING)
+    low, high, needs = parts(bottom)
+    lo, hi, more = parts(top)
+    needs |= more
+    if low == high == 0:
+        return _undefined(needs)
+    if low < 0 < high:
+        return Interval(-INF, INF, needs)
+    if low == 0 or high == 0:  # towards zero from one side: the quotient grows without bound
+        far, sign = (high, 1) if low == 0 else (low, -1)
+        up = INF if (hi if sign > 0 else -lo) > 0 else max(_over(lo, far), _over(hi, far))
+        down = -INF if (lo if sign > 0 else -hi) < 0 else min(_over(lo, far), _over(hi, far))
+        return interval(down, up, needs)
+    corners = (_over(lo, low), _over(lo, high), _over(hi, low), _over(hi, high))
+    return interval(min(corners), max(corners), needs)
+
+
+def _undefined(needs: frozenset[str]) -> Number:
+    return Interval(-INF, INF, needs or _NO_DIVISOR)
+
+
+_NO_DIVISOR = frozenset({"a divisor that is not zero"})
+_OUTSIDE = frozenset({"a number that its function is defined for"})
+
+
+def not_(a: Truth) -> Truth:
+    """Kleene's not."""
+    return a if isinstance(a, Open) else not a
+
+
+def and_(a: Truth, b: Truth) -> Truth:
+    """Kleene's and: false with anything is false."""
+    if a is False or b is False:
+        return False
+    if a is True:
+        return b
+    return a if b is True else Open(needs_of(a) | needs_of(b))
+
+
+def or_(a: Truth, b: Truth) -> Truth:
+    """Kleene's or: true with anything is true."""
+    if a is True or b is True:
+        return True
+    if a is False:
+        return b
+    return a if b is False else Open(needs_of(a) | needs_of(b))
+
+
+def implies(a: Truth, b: Truth) -> Truth:
+    """Kleene's ``a -> b``."""
+    return or_(not_(a), b)
+
+
+def hull(values: Iterable[object], needs: frozenset[str] = NOTHING) -> object:
+    """Return what holds of a value that is one of ``values``, where only ``needs`` would say which."""
+    first: object = None
+    lo, hi = INF, -INF
+    numbers = truths = True
+    differ = started = False
+    for value in values:
+        needs |= needs_of(value)
+        if type(value) is Interval or (type(value) in (int, float)):
+            low, high, _ = parts(value)  # type: ignore[arg-type]
+            lo, hi = min(lo, low), max(hi, high)
+            truths = False
+        else:
+            numbers = False
+            truths = truths and (isinstance(value, (bool, Open)))
+        if not started:
+            first, started = value, True
+        elif differ or equal(value, first) is not True or type(value) is not type(first):
+            differ = True
+    if not differ and not hasattr(first, "needs"):
+        return first
+    if numbers:
+        return interval(lo, hi, needs)
+    return Open(needs) if truths else Unknown(needs)
+
+
+def if_(condition: Truth, then: object, other: object) -> object:
+    """Return one arm, or the hull of both while the condition is open."""
+    if condition is True:
+        return then
+    return other if condition is False else hull((then, other), needs_of(condition))
+
+
+def equal(a: object, b: object) -> Truth:
+    """``a == b`` for any two values; a value that is unknown leaves it open."""
+    if type(a) is Interval or type(b) is Interval:
+        if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
+            return Open(needs_of(a) | needs_of(b)) if hasattr(a, "needs") and hasattr(b, "needs") else False
+        return a == b
+    if hasattr(a, "needs") or hasattr(b, "needs"):
+        return Open(needs_of(a) | needs_of(b))
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        if len(a) != len(b):
+            return False
+        result: Truth = True
+        for one, other in zip(a, b):  # noqa: B905 (the lengths agree)
+            result = and_(result, equal(one, other))
+            if result is False:
+                break
+        return result
+    return a == b
+
+
+_NUMBERS = (int, float, Interval)
+
+
+def member(item: object, container: object) -> Truth:
+    """``item in [..]``."""
+    if not isinstance(container, (list, tuple)):
+        return Open(needs_of(container))
+    result: Truth = False
+    for other in container:
+        result = or_(result, equal(item, other))
+        if result is True:
+            return True
+    return result
+
+
+def minimum(*values: Number) -> Number:
+    """The smallest of numbers or intervals."""
+    if not any(type(v) is Interval for v in values):
+        return min(values)
+    lows, highs, needs = zip(*map(parts, values), strict=True)
+    return interval(min(lows), min(highs), NOTHING.union(*needs))
+
+
+def maximum(*values: Number) -> Number:
+    """The largest of numbers or intervals."""
+    if not any(type(v) is Interval for v in values):
+        return max(values)
+    lows, highs, needs = zip(*map(parts, values), strict=True)
+    return interval(max(lows), max(highs), NOTHING.union(*needs))
+
+
+def _monotone(function: object, value: Number) -> Number:
+    lo, hi, needs = parts(value)
+    return interval(function(lo), function(hi), needs)  # type: ignore[operator]
+
+
+def ceiling(value: Number) -> Number:
+    """The smallest whole number that is not below ``value``."""
+    return _monotone(lambda v: v if v in (INF, -INF) else math.ceil(v), value)
+
+
+def floor(value: Number) -> Number:
+    """The largest whole number that is not above ``value``."""
+    return _monotone(lambda v: v if v in (INF, -INF) else math.floor(v), value)
+
+
+def nearest_whole(value: Number) -> Number:
+    """The nearest whole number; halves go to the even one, as Python's round does."""
+    return _monotone(lambda v: v if v in (INF, -INF) else round(v), value)
+
+
+def square_root(value: Number) -> Number:
+    """The square root; of what is below zero nothing is known."""
+    lo, hi, needs = parts(value)
+    if hi < 0:
+        return Interval(-INF, INF, needs or _OUTSIDE)
+    return interval(math.sqrt(max(lo, 0)), math.sqrt(hi), needs)
+
+
+def binary_logarithm(value: Number) -> Number:
+    """log2; of zero or less nothing is known."""
+    lo, hi, needs = parts(value)
+    if hi <= 0:
+        return Interval(-INF, INF, needs or _OUTSIDE)
+    return interval(-INF if lo <= 0 else math.log2(lo), math.log2(hi) if hi != INF else INF, needs)
+
+
+def absolute(value: Number) -> Number:
+    """The distance from zero."""
+    lo, hi, needs = parts(value)
+    if lo >= 0 or hi <= 0:
+        a, b = abs(lo), abs(hi)
+        return interval(min(a, b), max(a, b), needs)
+    return interval(0, max(-lo, hi), needs)
+
+
+def modulo(a: Number, b: Number) -> Number:
+    """The remainder of ``a / b``, with the sign of ``b``."""
+    low, high, needs = parts(b)
+    a_lo, a_hi, more = parts(a)
+    needs |= more
+    if low == high == 0:
+        return _undefined(needs)
+    if low == high and a_lo not in (INF, -INF) and a_hi not in (INF, -INF):
+        if a_lo == a_hi:
+            return a_lo % low
+        if low not in (INF, -INF) and a_lo // low == a_hi // low:  # no multiple of b between the two
+            return interval(min(a_lo % low, a_hi % low), max(a_lo % low, a_hi % low), needs)
+    if low > 0 and a_lo >= 0 and a_hi < low:
+        return interval(a_lo, a_hi, needs)
+    return interval(min(low, 0), max(high, 0), needs)
