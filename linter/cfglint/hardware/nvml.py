@@ -1,0 +1,216 @@
+"""Asks NVML what this machine has. Nothing here runs, and pynvml is not imported, before ``detect()``."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from cfglint.hardware.host import Device, Host, target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from cfglint.hardware.target import Target
+
+_MIB = 1 << 20
+_BROKEN = "the NVIDIA driver library on this machine is broken or does not match the driver"
+# NVML's own numbers (nvml.h), which no version of pynvml changes.
+_PROBLEMS = {
+    1: _BROKEN,
+    4: "NVML may not be used here: no permission for the GPU devices",
+    9: "the NVIDIA driver is installed but not loaded",
+    12: "no NVIDIA driver on this machine (libnvidia-ml.so.1 not found)",
+    13: _BROKEN,
+    15: "a GPU was lost: it fell off the bus or must be reset",
+    17: "NVML may not be used here: the operating system blocks the GPU devices",
+    18: "the NVIDIA driver library and the loaded driver have different versions; a reboot mends it",
+}
+_UNSAID = (2, 3, 4, 6, 13)  # invalid argument, not supported, no permission, not found, no such function
+
+
+class Detection:
+    """What NVML said: ``host`` and ``targets`` (one target, or none), or ``problem`` in one line."""
+
+    __slots__ = ("host", "problem", "targets")
+
+    def __init__(
+        self,
+        host: Host | None = None,
+        targets: list[Target] | None = None,
+        problem: str | None = None,
+    ) -> None:
+        self.host = host
+        self.targets = targets or []
+        self.problem = problem
+
+
+def detect() -> Detection:
+    """Return this machine's GPUs as NVML reports them. Never raises, and leaves NVML shut down.
+
+    ``CUDA_VISIBLE_DEVICES`` is respected where it is a plain list of numbers, since a job started here would
+    see only those (a notice says so); NVML's order is assumed, which is CUDA's own only where all GPUs are
+    alike or ``CUDA_DEVICE_ORDER`` is ``PCI_BUS_ID``. The host lists all GPUs in any case.
+    """
+    try:
+        import pynvml
+    except Exception:  # noqa: BLE001 (a broken install of a library must not stop a linter)
+        return Detection(problem="NVML cannot be asked: the Python package nvidia-ml-py is missing or broken")
+    try:
+        pynvml.nvmlInit()
+    except Exception as error:  # noqa: BLE001 (NVMLError, or whatever ctypes makes of a broken library)
+        return Detection(problem=_problem(error))
+    try:
+        return _detection(_host(pynvml))
+    except Exception as error:  # noqa: BLE001 (a GPU may go at any moment)
+        return Detection(problem=_problem(error))
+    finally:
+        with suppress(Exception):
+            pynvml.nvmlShutdown()
+
+
+def _detection(host: Host) -> Detection:
+    if not host.devices:
+        return Detection(host, problem="the NVIDIA driver finds no GPU on this machine")
+    visible, notices = _visible(host)
+    units = visible.units()
+    if not units:
+        if visible.devices:
+            return Detection(host, problem="MIG is on, but no MIG instance exists")
+        return Detection(host, problem="CUDA_VISIBLE_DEVICES hides every GPU of this machine")
+    return Detection(host, [target(units, "NVML", notices=notices)])
+
+
+def _visible(host: Host) -> tuple[Host, list[str]]:
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None or any(device.mig_mode for device in host.devices):
+        return host, []
+    written = [part.strip() for part in chosen.split(",")] if chosen.strip() else []
+    devices = []
+    for part in written:
+        if not (part.isascii() and part.removeprefix("-").isdigit()):
+            return host, [f"CUDA_VISIBLE_DEVICES={chosen} is not a list of numbers and was not applied"]
+        number = int(part[:9])
+        if not 0 <= number < len(host.devices) or host.devices[number] in devices:
+            break  # as CUDA does: what follows an invalid number is hidden
+        devices.append(host.devices[number])
+    notices = []
+    if len(devices) < len(host.devices):
+        notices.append(
+            f"CUDA_VISIBLE_DEVICES={chosen} leaves {len(devices)} of this machine's {len(host.devices)} GPUs"
+        )
+    return Host(devices, driver=host.driver, cuda=host.cuda), notices
+
+
+def _host(nvml: Any) -> Host:
+    devices = []
+    for index in range(int(nvml.nvmlDeviceGetCount())):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        device = _device(nvml, handle, index)
+        if device.mig_mode:
+            device.instances = _instances(nvml, handle, device)
+        devices.append(device)
+    version = _ask(nvml.nvmlSystemGetCudaDriverVersion)
+    return Host(
+        devices,
+        driver=_text(_ask(nvml.nvmlSystemGetDriverVersion)) or None,
+        cuda=f"{version // 1000}.{version % 1000 // 10}" if version else None,
+    )
+
+
+def _device(nvml: Any, handle: Any, index: int) -> Device:
+    total, free, reserved = _memory(nvml, handle)
+    capability = _ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    mode = _ask(nvml.nvmlDeviceGetMigMode, handle)
+    use = _ask(nvml.nvmlDeviceGetUtilizationRates, handle)
+    return Device(
+        _text(nvml.nvmlDeviceGetName(handle)),
+        index=index,
+        total_mib=total,
+        free_mib=free,
+        reserved_mib=reserved,
+        # As written (`8.6`, `12.0`): major + minor / 10 would give 8.600000000000001 for some.
+        capability=float(f"{capability[0]}.{capability[1]}") if capability else None,
+        mig_mode=bool(mode[0]) if mode else None,
+        utilisation=int(use.gpu) if use else None,
+    )
+
+
+def _instances(nvml: Any, handle: Any, parent: Device) -> list[Device]:
+    instances = []
+    for index in range(int(_ask(nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0)):
+        instance = _ask(nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+        if instance is None:
+            continue  # not every slot is taken
+        name = _text(nvml.nvmlDeviceGetName(instance))
+        total, free, reserved = _memory(nvml, instance)
+        instances.append(
+            Device(
+                name,
+                index=parent.index,
+                total_mib=total,
+                free_mib=free,
+                reserved_mib=reserved,
+                capability=parent.capability,
+                mig=_profile(name),
+            )
+        )
+    return instances
+
+
+def _profile(name: str) -> str | None:
+    """Return the profile in an instance's name; `1c.3g.20gb` shares the memory of `3g.20gb`."""
+    import re
+
+    found = re.search(r"[1-9]g\.[1-9][0-9]*gb(\+[a-z.]+)?", name)
+    return found.group() if found else None
+
+
+def _memory(nvml: Any, handle: Any) -> tuple[int | None, int | None, int | None]:
+    """Total, free and reserved memory in MiB; only version 2 of the call knows what the driver reserves."""
+    version = getattr(nvml, "nvmlMemory_v2", None)
+    if version is not None:
+        memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle, version)
+        if memory is not None and memory.total and memory.reserved < memory.total // 2:
+            total = int(memory.total) // _MIB
+            # Rounded up, so that the rest is never more than there is.
+            return total, int(memory.free) // _MIB, -(-int(memory.reserved) // _MIB)
+    memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
+    # A GPU that shares the CPU's memory (GB10) reports none.
+    if memory is None or not memory.total:
+        return None, None, None
+    return int(memory.total) // _MIB, int(memory.free) // _MIB, None
+
+
+def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what ``call`` says, None where this GPU, driver or pynvml does not say it."""
+    try:
+        return call(*arguments)
+    except TypeError:
+        return None  # an older pynvml, without that argument
+    except Exception as error:
+        if getattr(error, "value", None) in _UNSAID:
+            return None
+        raise
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
+
+
+def _problem(error: Exception) -> str:
+    number = getattr(error, "value", None)
+    if number == 12 and os.name == "posix":
+        # pynvml says «not found» of a library that is there and cannot be loaded.
+        import ctypes
+
+        try:
+            ctypes.CDLL("libnvidia-ml.so.1")
+        except OSError as reason:
+            if "No such file" not in str(reason):
+                return _BROKEN
+    known = _PROBLEMS.get(number) if isinstance(number, int) else None
+    if known is None:
+        return f"NVML does not answer: {' '.join(str(error).split()) or type(error).__name__}"
+    return known

@@ -1,0 +1,1 @@
+"""What is known of models: their architectures, by Hugging Face id."""
