@@ -1,0 +1,164 @@
+"""Which framework a document is for, and which rules it breaks on a target.
+
+Runs for every file, so it stays lean: no trees, no sources, no places (see find.py).
+"""
+
+from __future__ import annotations
+
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML
+from cfglint.document.view import View, dotted
+from cfglint.dsl.runtime import as_number
+from cfglint.dsl.values import NOTHING, needs_of
+from cfglint.facts import Values
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from cfglint.document.document import Document
+    from cfglint.document.scalars import Dialect
+    from cfglint.dsl.pack import CompiledRule, Pack
+    from cfglint.facts import Tables
+
+DIALECTS: dict[str, Dialect] = {"pyyaml": PYYAML, "omegaconf": OMEGACONF, "json": JSON}
+
+
+class Subject:
+    """A document as one framework sees it; ``framework`` is None where none recognises it."""
+
+    __slots__ = ("document", "framework", "version", "view")
+
+    def __init__(
+        self, document: Document, view: View, framework: str | None, version: tuple[float, ...] | None
+    ) -> None:
+        self.document = document
+        self.view = view
+        self.framework = framework
+        self.version = version
+
+
+class Verdict:
+    """A rule that does not hold: ``truth`` is False, or Open (possible without ``needs``, else undecided)."""
+
+    __slots__ = ("needs", "rule", "truth")
+
+    def __init__(self, rule: CompiledRule, truth: object) -> None:
+        self.rule = rule
+        self.truth = truth
+        self.needs: frozenset[str] = needs_of(truth)
+
+
+def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
+    """Return how the framework's loader reads scalars."""
+    if document.file.format == "json":
+        return JSON
+    return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
+
+
+def recognise(pack: Pack, document: Document, overrides: Sequence[str] = ()) -> str | None:
+    """Return the framework that a document is written for, by its content alone, else None.
+
+    Of several that claim it, the one with the most signs wins; then the first by name.
+    """
+    best: tuple[int, str] | None = None
+    views: dict[Dialect, Values] = {}
+    for name, framework in pack.frameworks.items():
+        dialect = dialect_of(pack, name, document)
+        values = views.get(dialect)
+        if values is None:
+            values = views[dialect] = Values(pack, View(document, dialect, overrides))
+        signs = sum(test(values) is True for test in framework["detect"])
+        if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
+            best = (signs, name)
+    return best[1] if best is not None else None
+
+
+def subject_of(
+    pack: Pack,
+    document: Document,
+    framework: str | None,
+    version: tuple[float, ...] | None = None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Subject:
+    """Return the document as ``framework`` sees it."""
+    view = View(document, dialect_of(pack, framework, document), overrides, environ)
+    return Subject(document, view, framework, version)
+
+
+def values_for(
+    pack: Pack, subject: Subject, given: Mapping[str, object], tables: Tables | None = None
+) -> Values:
+    """Return the facts of a subject; ``given`` are the target's."""
+    values = Values(pack, subject.view, subject.framework, subject.version, given, tables)
+    values.document = _defects(pack, subject)
+    return values
+
+
+def _defects(pack: Pack, subject: Subject) -> Callable[[str], list[object]]:
+    def defects(kind: str) -> list[object]:
+        error = subject.document.error
+        if kind == "syntax_errors":
+            return [] if error is None else [_Found(str(error), error.offset or 0, error.offset or 0)]
+        if kind == "misfits":
+            return list(_misfits(pack, subject))
+        return list(getattr(subject.view.defects(), kind, ()))
+
+    return defects
+
+
+def _misfits(pack: Pack, subject: Subject) -> Iterator[_Found]:
+    """Yield the texts that stand where the framework's binding wants a number."""
+    if subject.framework is None:
+        return
+    for name, alternatives in pack.frameworks[subject.framework]["bind"].items():
+        if pack.facts[name][0] != "number":
+            continue
+        for *_, paths, raw in alternatives:
+            value = subject.view.get(paths[0]) if raw and paths else None
+            if isinstance(value, str) and needs_of(as_number(value)):
+                trace = subject.view.trace(paths[0])
+                yield _Found("", *trace.span, key=dotted(paths[0]), text=value)
+
+
+class _Found:
+    """A mistake in the file, in the shape of the document's own defects."""
+
+    __slots__ = ("end", "key", "kind", "note", "related", "start", "text")
+
+    def __init__(self, note: str, start: int, end: int, key: str = "", text: str = "") -> None:
+        self.kind = ""
+        self.key = key
+        self.text = text
+        self.note = note
+        self.start = start
+        self.end = end
+        self.related = None
+
+
+def rules_for(
+    pack: Pack, framework: str | None, version: tuple[float, ...], selected: Callable[[str], bool]
+) -> list[CompiledRule]:
+    """Return the rules that speak of a framework in a version and are selected."""
+    return [rule for rule in pack.rules if rule.covers(framework, version) and selected(rule.code)]
+
+
+def test(rule: CompiledRule, values: Values) -> Any:
+    """Return a rule's truth: None where its condition is false."""
+    return rule.test(values)
+
+
+def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
+    """Return the rules that do not simply hold."""
+    found = []
+    for rule in rules:
+        truth = test(rule, values)
+        if truth is not True and truth is not None:
+            found.append(Verdict(rule, truth))
+    return found
+
+
+def needs_shown(verdict: Verdict) -> tuple[str, ...]:
+    """Return what an undecided rule wants, sorted."""
+    return tuple(sorted(verdict.needs or NOTHING))

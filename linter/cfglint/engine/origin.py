@@ -1,0 +1,147 @@
+"""Where a fact's value comes from: a line of the file, a default, the catalogue, or other facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cfglint.dsl import tree as t
+from cfglint.dsl.build import paths_in, walk
+from cfglint.dsl.values import needs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cfglint.document.trace import Trace
+    from cfglint.dsl.symbols import Symbols
+    from cfglint.facts import Steps, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """``kind`` is file, default, target, derived, registry or missing; ``source`` says it in words.
+
+    ``paths`` are the keys that a binding reads (present or not), ``uses`` the names that it is derived from,
+    ``binding`` the binding in force, if one is.
+    """
+
+    kind: str
+    source: str
+    paths: tuple[Steps, ...] = ()
+    uses: tuple[str, ...] = ()
+    binding: t.Binding | None = None
+
+
+class Origins:
+    """Origins of the facts of one document on one target."""
+
+    def __init__(
+        self, symbols: Symbols, values: Values, sources: Mapping[str, str], framework: str | None
+    ) -> None:
+        self.symbols = symbols
+        self.values = values
+        self.sources = sources
+        self.framework = framework
+        self.bindings: dict[str, list[t.Binding]] = {}
+        self.own_lets: dict[str, t.Let] = {}
+        for node in symbols.frameworks.get(framework or "", ()):
+            for entry in node.entries:
+                if isinstance(entry, t.Binding):
+                    self.bindings.setdefault(entry.name, []).append(entry)
+                elif isinstance(entry, t.Let):
+                    self.own_lets.setdefault(entry.name, entry)  # a user's block stands first, and wins
+        self._known: dict[str, Origin] = {}
+
+    def of(self, name: str) -> Origin:
+        """Return the origin of a name's value."""
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def _find(self, name: str) -> Origin:
+        values = self.values
+        if name in values.given:
+            return Origin("target", self.sources.get(name, "given"))
+        bound = self._bound(name)
+        if bound is not None:
+            return bound
+        let = self.own_lets.get(name) or self.symbols.lets.get(name)
+        if let is not None:
+            return Origin("derived", "derived", paths_in(let.body), self._names(let.body))
+        prefix = name.partition(".")[0]
+        if prefix in self.symbols.registries and not needs_of(values[name]):
+            return Origin("registry", f"{self.symbols.registries[prefix].table} registry")
+        if name.startswith(("framework.", "document.")):
+            return Origin("file", "this file")
+        return Origin("missing", "not known")
+
+    def _bound(self, name: str) -> Origin | None:
+        compiled = self.values.bindings.get(name)
+        if compiled is None:
+            return None
+        chosen = self.values.alternatives_in_force(compiled)
+        if not chosen:
+            return None
+        node = self.bindings[name][compiled.index(chosen[0][0])]
+        paths = paths_in(node.source)
+        view = self.values.view
+        present = [path for path in paths if view is not None and view.has(path)]
+        if present or not paths:
+            uses = self._names(node.source)
+            if not present:
+                return Origin("derived", "derived", (), uses, node)
+            return Origin("file", self._line(present[0]), paths, uses, node)
+        return Origin("default", self._default(node), paths, (), node)
+
+    def _default(self, node: t.Binding) -> str:
+        told = f"default of {self.framework}"
+        return f"{told} ({node.citation})" if node.citation else told
+
+    def _line(self, path: Steps) -> str:
+        trace = self.trace(path)
+        if trace is None:
+            return "this file"
+        override = next((step.text for step in trace.steps if step.kind == "override"), None)
+        if override is not None:
+            return override
+        assert self.values.view is not None
+        lines = self.values.view.document.file.lines
+        told = f"line {lines.position(trace.span[0])[0]}"
+        via = [step.text for step in trace.steps if step.kind in ("interpolation", "alias", "merge")]
+        return f"{told} through {via[0]}" if via else told
+
+    def trace(self, path: Steps) -> Trace | None:
+        """Return where the value at a path is defined."""
+        view = self.values.view
+        if view is None or "*" in path:
+            return None
+        return view.trace(path)
+
+    def _names(self, node: t.Expr) -> tuple[str, ...]:
+        known = (self.symbols.types, self.symbols.lets)
+        found = dict.fromkeys(
+            n.name for n in walk(node) if isinstance(n, t.Name) and any(n.name in k for k in known)
+        )
+        for call in walk(node):
+            if isinstance(call, t.Call) and call.function in self.symbols.functions:
+                found |= dict.fromkeys(self._names(self.symbols.functions[call.function].body))
+        return tuple(found)
+
+    def names_in(self, node: t.Expr | None) -> tuple[str, ...]:
+        """Return the facts and lets that an expression names, in its order."""
+        return () if node is None else self._names(node)
+
+    def leaves(self, name: str) -> Iterator[str]:
+        """Yield the names at the bottom of a derivation: those with a value of their own."""
+        seen: set[str] = set()
+        waiting = [name]
+        while waiting:
+            current = waiting.pop(0)
+            if current in seen:
+                continue
+            seen.add(current)
+            origin = self.of(current)
+            if origin.uses:
+                waiting += origin.uses
+            if origin.kind != "derived" or origin.paths:
+                yield current

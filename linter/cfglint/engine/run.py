@@ -1,0 +1,216 @@
+"""One run: files through recognition, judgement and finding-making, into a report."""
+
+from __future__ import annotations
+
+from cfglint.engine.judge import (
+    Subject,
+    Verdict,
+    judge,
+    needs_shown,
+    recognise,
+    rules_for,
+    subject_of,
+    test,
+    values_for,
+)
+from cfglint.findings import Report, TargetInfo, Undecided
+from cfglint.models.registry import TABLES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from cfglint.document.document import Document, File
+    from cfglint.dsl.pack import CompiledRule, Pack
+    from cfglint.engine.find import Finder
+    from cfglint.facts import Tables, Values
+    from cfglint.findings import Finding
+    from cfglint.hardware.target import Target
+
+    Mender: TypeAlias = Callable[
+        ["Run", Sequence["Judged"], Sequence[tuple["Judged", Verdict, Finding]]], None
+    ]
+
+
+class Judged:
+    """A subject on one target: its facts, and the rules that do not simply hold."""
+
+    __slots__ = ("sources", "subject", "target", "values", "verdicts")
+
+    def __init__(
+        self, subject: Subject, target: Target | None, values: Values, sources: Mapping[str, str]
+    ) -> None:
+        self.subject = subject
+        self.target = target
+        self.values = values
+        self.sources = sources
+        self.verdicts: list[Verdict] = []
+
+    @property
+    def name(self) -> str | None:
+        """The target's printed name."""
+        return self.target.name if self.target is not None else None
+
+
+class Run:
+    """What stays the same over all files of a run. ``selected`` says which codes count."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        targets: Sequence[Target] = (),
+        *,
+        framework: str | None = None,
+        version: tuple[float, ...] | None = None,
+        overrides: Sequence[str] = (),
+        selected: Callable[[str], bool] = lambda _: True,
+        environ: Mapping[str, str] | None = None,
+        tables: Tables = TABLES,
+    ) -> None:
+        self.pack = pack
+        self.targets = tuple(targets)
+        self.framework = framework
+        self.version = version
+        self.overrides = tuple(overrides)
+        self.selected = selected
+        self.environ = environ
+        self.tables = tables
+        self.report = Report()
+        self.fixes = 0  # numbered over the whole run
+        for target in self.targets:
+            self.report.targets.append(TargetInfo(target.name, target.gpu, target.count, target.vram_gib))
+        self._rules: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
+        self._finder: Finder | None = None
+        self._given = [
+            (
+                {name: fact[0] for name, fact in target.facts.items()},
+                {n: f[1] for n, f in target.facts.items()},
+            )
+            for target in self.targets
+        ]
+
+    # ── from file to subjects ──────────────────────────────────────────────────────────────────────────
+    def subjects(self, file: File, *, judge_broken: bool) -> list[Subject]:
+        """Return the documents of a file that a framework recognises.
+
+        One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
+        what stands before the mistake is recognised.
+        """
+        found = []
+        for document in file.documents:
+            framework = self.framework or recognise(self.pack, document, self.overrides)
+            if framework is None and not (document.error is not None and judge_broken):
+                continue
+            found.append(self.subject(document, framework))
+        return found
+
+    def subject(self, document: Document, framework: str | None) -> Subject:
+        """Return a document as a framework sees it, in this run's settings."""
+        version = self.version if framework == self.framework else None
+        return subject_of(self.pack, document, framework, version, self.overrides, self.environ)
+
+    # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
+    def judged(self, subject: Subject) -> list[Judged]:
+        """Judge a subject on every target; without targets, once."""
+        result = []
+        for target, (given, sources) in zip(self.targets or (None,), self._given or [({}, {})], strict=True):
+            values = values_for(self.pack, subject, given, self.tables)
+            one = Judged(subject, target, values, sources)
+            one.verdicts = judge(self.rules(subject, values), values)
+            result.append(one)
+        return result
+
+    def rules(self, subject: Subject, values: Values) -> list[CompiledRule]:
+        """Return the rules that speak of a subject; of a file that does not parse, the syntax rules alone."""
+        if subject.document.error is not None:
+            return [rule for rule in self.pack.rules if rule.code == "CFG001" and self.selected(rule.code)]
+        key = (subject.framework, values.version)
+        if key not in self._rules:
+            self._rules[key] = rules_for(self.pack, *key, self.selected)
+        return self._rules[key]
+
+    def without_target(self, rule: CompiledRule, one: Judged) -> bool:
+        """Whether a rule's verdict rests on nothing that the target gave."""
+        alone = values_for(self.pack, one.subject, one.values.given, self.tables)
+        test(rule, alone)
+        return not any(name in alone for name in one.values.given)
+
+    # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
+    def findings(self, judgements: Sequence[Judged]) -> Iterator[tuple[Judged, Verdict, Finding]]:
+        """Yield the findings of a subject; one that no target plays a part in comes once."""
+        told: set[str] = set()
+        for one in judgements:
+            for verdict in one.verdicts:
+                if verdict.truth is not False and verdict.needs:
+                    continue
+                code = verdict.rule.code
+                if code in told:
+                    continue
+                alone = one.target is None or self.without_target(verdict.rule, one)
+                if alone:
+                    told.add(code)
+                for finding in self.finder.findings(
+                    verdict, one.subject, one.values, one.sources, None if alone else one.name
+                ):
+                    yield one, verdict, finding
+
+    @property
+    def finder(self) -> Finder:
+        """The maker of findings; the rules' trees are loaded when it is first needed."""
+        if self._finder is None:
+            from cfglint.engine.find import Finder
+
+            self._finder = Finder(self.pack)
+        return self._finder
+
+    def add(self, file: File, *, explicit: bool = True, mend: Mender | None = None) -> bool:
+        """Judge a file and add what was found to the report; False if no framework recognises it.
+
+        ``mend`` attaches fixes to the findings of a document.
+        """
+        subjects = self.subjects(file, judge_broken=explicit)
+        if not subjects:
+            return False
+        self.report.files += 1
+        self.report.texts[file.path] = file.text
+        for subject in subjects:
+            judgements = self.judged(subject)
+            self._undecided(judgements, file.path)
+            found = list(self.findings(judgements))
+            if found:
+                if mend is not None:
+                    mend(self, judgements, found)
+                self.report.findings += unsuppressed([f for *_, f in found], file, subject.document)
+        return True
+
+    def _undecided(self, judgements: Sequence[Judged], path: str) -> None:
+        """Add what was left undecided; what every target leaves alike is said once, for none of them."""
+        each = [
+            {v.rule.code: needs_shown(v) for v in one.verdicts if v.truth is not False and v.needs}
+            for one in judgements
+        ]
+        for i, (one, open_rules) in enumerate(zip(judgements, each, strict=True)):
+            for code, needs in open_rules.items():
+                common = all(other.get(code) == needs for other in each)
+                if common and i:
+                    continue
+                self.report.undecided.append(Undecided(path, None if common else one.name, code, needs))
+
+
+def unsuppressed(found: Sequence[Finding], file: File, document: Document) -> list[Finding]:
+    """Return the findings without those that a comment of the file switches off."""
+    if "cfglint:" not in file.text:
+        return list(found)
+    from cfglint.document.edits import suppressions
+
+    off = suppressions(document)
+    return [
+        finding
+        for finding in found
+        if not any(
+            line in (0, file.lines.position(finding.place.start)[0])
+            and any(finding.code.startswith(c) for c in codes)
+            for line, codes in off
+        )
+    ]

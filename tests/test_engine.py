@@ -1,0 +1,157 @@
+"""Recognition, name resolution, verdicts and findings, on small rule sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfglint.api import check_text, fix_text
+from cfglint.document.document import read_text
+from cfglint.dsl.pack import load
+from cfglint.dsl.values import Interval, needs_of
+from cfglint.engine.judge import recognise
+from cfglint.engine.run import Run
+from cfglint.errors import RulesError, UsageError
+
+RULES = """
+fact t.share: fraction "a share"
+fact t.size: memory "a size"
+fact t.engine: one of left, right "which"
+fact t.level: count 0 .. "a level"
+let t.left = t.size * (1 - t.share)
+let t.level = 7
+framework alpha {
+  dialect omegaconf
+  detect has($.alpha)
+  version v1.0 when has($.alpha.old)
+  t.share <- $.alpha.left_share when t.engine == left default 0.3
+  t.share <- $.alpha.right_share when t.engine == right default 0.6
+  t.size <- $.alpha.size default 10 null -> 5
+  t.engine <- $.alpha.engine
+}
+framework beta {
+  detect has($.beta)
+  detect has($.beta.more)
+}
+rule PRF901 left-over error for alpha { t.left >= 8 GiB
+  say "left {t.left} of {t.size}" }
+rule PRF902 new-only error for alpha > v1.0 { t.level < 7 }
+rule PRF903 each error for beta { all x in $.beta.items: x.n > 0
+  say "n is {x.n}" }
+"""
+
+
+@pytest.fixture(scope="module")
+def pack():
+    return load({"t.rules": RULES})
+
+
+def _values(pack, text: str):
+    run = Run(pack)
+    return run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])[0].values
+
+
+def test_recognition_is_by_content_and_the_most_signs_win(pack) -> None:
+    def name(text: str) -> str | None:
+        return recognise(pack, read_text(text, "c.yaml").documents[0])
+
+    assert name("alpha: {a: 1}") == "alpha"
+    assert name("alpha: 1\nbeta: {more: 1}") == "beta"
+    assert name("gamma: 1") is None
+    assert name("- 1\n- 2") is None
+    assert name("") is None
+
+
+def test_key_then_default_then_null_then_let(pack) -> None:
+    gib = 2**30
+    assert _values(pack, "alpha: {size: 3}")["t.size"] == 3 * gib
+    assert _values(pack, "alpha: {a: 1}")["t.size"] == 10 * gib
+    assert _values(pack, "alpha: {size: null}")["t.size"] == 5 * gib
+    assert needs_of(_values(pack, "alpha:\n  size: ???")["t.size"]) == {"t.size"}
+    assert needs_of(_values(pack, "alpha: {size: big}")["t.size"]) == {"t.size"}
+    assert _values(pack, "alpha: {a: 1}")["t.level"] == 7
+
+
+def test_a_default_holds_once_its_condition_is_known(pack) -> None:
+    assert _values(pack, "alpha: {engine: right}")["t.share"] == 0.6
+    either = _values(pack, "alpha: {a: 1}")["t.share"]
+    assert type(either) is Interval
+    assert (either.lo, either.hi, either.needs) == (0, 1, {"t.engine", "t.share"})
+    # Whatever the share is: 5 GiB x 0 and 5 GiB x 1 are both too little.
+    report = check_text("alpha: {size: 5}", path="c.yaml", rules={"t.rules": RULES})
+    assert [f.code for f in report.findings if f.code == "PRF901"] == ["PRF901"]
+
+
+def test_versions_scope_rules(pack) -> None:
+    def codes(text: str) -> set[str]:
+        return {f.code for f in check_text(text, path="c.yaml", rules={"t.rules": RULES}).findings}
+
+    assert "PRF902" in codes("alpha: {engine: left}")
+    assert "PRF902" not in codes("alpha: {engine: left, old: 1}")
+
+
+def test_one_finding_for_each_item_at_its_place() -> None:
+    text = "beta:\n  items:\n    - n: 1\n    - n: 0\n    - {n: -2}\n"
+    found = check_text(text, path="c.yaml", rules={"t.rules": RULES}).findings
+    assert [f.message for f in found] == ["n is 0", "n is -2"]
+    assert [text.count("\n", 0, f.place.start) + 1 for f in found] == [4, 5]
+
+
+def test_a_file_that_does_not_parse_is_a_finding_at_its_line() -> None:
+    report = check_text("alpha:\n  a: 1\n b: : 2\n", path="c.yaml", rules={"t.rules": RULES})
+    assert [f.code for f in report.findings] == ["CFG001"]
+    assert report.findings[0].place.start >= 8
+
+
+def test_overrides_count_and_are_not_edited(pack) -> None:
+    run = Run(pack, overrides=["alpha.size=100"])
+    run.add(read_text("alpha: {engine: left, size: 1}", "c.yaml"))
+    assert not [f for f in run.report.findings if f.code == "PRF901"]
+
+
+def test_unknown_names_are_told() -> None:
+    with pytest.raises(UsageError, match="no framework is named 'alfa'"):
+        check_text("a: 1", path="c.yaml", framework="alfa")
+    with pytest.raises(
+        RulesError, match=r"t\.rules:1:1: nothing is named 'mem_fracton'; did you mean 'mem_fraction'"
+    ):
+        check_text("a: 1", path="c.yaml", rules={"t.rules": "mem_fracton < 1"})
+
+
+def test_fix_text_is_pure_and_proven() -> None:
+    rules = {"t.rules": RULES + "\nknob t.share 0.1 .. 0.9 step 0.1 costs 1 per step\n"}
+    text = "alpha: {engine: left, left_share: 0.5}\n"
+    fixed, report = fix_text(text, path="c.yaml", rules=rules)
+    assert fixed == "alpha: {engine: left, left_share: 0.2}\n"
+    assert not [f for f in report.findings if f.code == "PRF901"]
+
+
+ESTIMATE = """
+fact e.need: memory "an estimate"
+fact e.cap: memory "a limit"
+let e.need = 10..20 GiB
+framework eps {
+  detect has($.eps)
+  e.cap <- $.eps.cap
+}
+rule MEM901 does-not-fit error for eps { e.need <= e.cap }
+rule MEM902 thumb info for eps { e.need <= e.cap }
+"""
+
+
+@pytest.mark.parametrize(
+    ("cap", "levels"), [("25", []), ("15", ["warning", "info"]), ("5", ["error", "info"]), ("???", [])]
+)
+def test_an_estimate_that_may_break_a_rule_is_one_level_lower(cap: str, levels: list[str]) -> None:
+    report = check_text(f"eps:\n  cap: {cap}\n", path="c.yaml", rules={"e.rules": ESTIMATE})
+    assert [f.level for f in report.findings] == levels
+    assert all(f.possible == (cap == "15") for f in report.findings)
+    open_ones = {u.code for u in report.undecided} & {"MEM901", "MEM902"}
+    assert open_ones == ({"MEM901", "MEM902"} if cap == "???" else set())
+
+
+def test_targets_share_a_finding_that_none_of_them_plays_a_part_in(pack) -> None:
+    rules = {"t.rules": RULES + "\nrule PRF904 small error for beta { gpu.vram >= 30 GiB }\n"}
+    found = check_text(
+        "beta:\n  items: [{n: 0}]\n", path="c.yaml", hardware=["a10", "a40"], rules=rules
+    ).findings
+    assert [(f.code, f.target) for f in found] == [("PRF903", None), ("PRF904", "a10")]
