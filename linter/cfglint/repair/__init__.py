@@ -1,0 +1,1 @@
+"""Derives fixes from broken rules: candidate values, the text edits that write them, and the proof."""

@@ -1,0 +1,88 @@
+"""From a fact's new value back to what has to stand in the file: bindings, read backwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cfglint.dsl import tree as t
+from cfglint.dsl.units import UNITS
+
+if TYPE_CHECKING:
+    from cfglint.dsl.types import Type
+    from cfglint.facts import Steps
+
+_EXACT = 10  # decimal digits; a product of a step and a unit is not always a short float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """``value`` has to stand at ``path``."""
+
+    path: Steps
+    value: object
+
+
+def invert(source: t.Expr, value: object, kind: Type, old: object) -> Written | None:
+    """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be told.
+
+    ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses.
+    """
+    match source:
+        case t.Path(steps) if "*" not in steps:
+            return Written(steps, _spelled(value, kind, old))
+        case t.Not(operand) if isinstance(value, bool):
+            return invert(operand, not value, kind, old)
+        case t.Product(factors) if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return _through_product(factors, value)
+        case t.Choice(t.Path(steps), arms, _):
+            for patterns, arm in arms:
+                result = arm.name if isinstance(arm, t.Name) else getattr(arm, "value", None)
+                word = getattr(patterns[0], "value", getattr(patterns[0], "name", None))
+                if result == value and word is not None:
+                    return Written(steps, word)
+    return None
+
+
+def _through_product(factors: tuple[tuple[str, t.Expr], ...], value: float) -> Written | None:
+    path: Steps | None = None
+    scale = 1.0
+    for operator, factor in factors:
+        if isinstance(factor, t.Path) and operator == "*" and path is None:
+            path = factor.steps
+        elif isinstance(factor, t.Number) and operator in ("*", "/") and factor.value:
+            worth = factor.value * (UNITS[factor.unit][0] if factor.unit else 1)
+            scale = scale * worth if operator == "*" else scale / worth
+        else:
+            return None
+    return Written(path, tidy(value / scale)) if path is not None else None
+
+
+def _spelled(value: object, kind: Type, old: object) -> object:
+    if kind.kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return tidy(value / kind.factor) if kind.factor != 1 else tidy(value)
+    if kind.kind == "enum" and isinstance(value, str):
+        return _like_before(value, kind, old)
+    return value
+
+
+def _like_before(member: str, kind: Type, old: object) -> object:
+    """Spell a member as the file spells its members: where it says bfloat16, then float16 and not fp16."""
+    groups: dict[str, list[str]] = {}
+    for word, name in kind.spellings:
+        groups.setdefault(name, []).append(word)
+    written = "null" if old is None else str(old).lower()
+    for words in groups.values():
+        if written in words:
+            position = words.index(written)
+            member = groups[member][min(position, len(groups[member]) - 1)]
+            break
+    return {"true": True, "false": False}.get(member, member)
+
+
+def tidy(value: float) -> float:
+    """Return 0.45 for 0.45000000000000001 and 4 for 4.0."""
+    if isinstance(value, int):
+        return value
+    rounded = round(value, _EXACT)
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
