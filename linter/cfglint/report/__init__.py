@@ -1,0 +1,41 @@
+"""Turns a Report into text: for people, for editors and scripts, for programs, for GitHub."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.findings import Report
+
+FORMATS = ("text", "concise", "json", "github")
+
+
+def render(report: Report, form: str, *, color: bool = False, width: int = 80, verbose: bool = False) -> str:
+    """Return ``report`` in ``form``, ending in a line break; nothing is printed here.
+
+    ``width`` is the terminal's, in cells; 0 is a pipe or a file, where no sentence is wrapped.
+    Raises UsageError for a form that nobody knows.
+    """
+    # Each form's module is imported where it is asked for: a clean run must not pay for rich or json.
+    if form == "json":
+        from cfglint.report.machine import as_json
+
+        return as_json(report)
+    if form == "github":
+        from cfglint.report.github import as_github
+
+        return as_github(report)
+    if form == "concise":
+        from cfglint.report.concise import as_concise
+
+        return as_concise(report, verbose=verbose)
+    if form == "text":
+        if not report.findings:
+            from cfglint.report.summary import closing
+
+            return closing(report, (), verbose=verbose)
+        from cfglint.report.pretty import as_text
+
+        return as_text(report, color=color, width=width, verbose=verbose)
+    from cfglint.errors import UsageError, did_you_mean
+
+    raise UsageError(f"no report format {form!r}{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})")

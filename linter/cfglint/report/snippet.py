@@ -1,0 +1,142 @@
+"""Lines of a config as a terminal shows them: tabs, wide characters, a window around what matters."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from rich.cells import cell_len
+
+from cfglint.report.order import shown_char
+from cfglint.text import Edit, apply_edits, line_starts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cfglint.text import LineIndex
+
+_TAB = "    "
+_CUT = "…"
+_REACH = 4  # characters looked at per cell of room: a file of one endless line must not be measured whole
+# A number keeps its unit: "15 GiB" is one word.
+_BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")
+
+
+def window(line: str, start: int, end: int, room: int) -> tuple[str, int, int]:
+    """Return what to show of ``line`` in ``room`` cells, and the cell and width of ``line[start:end]`` in it.
+
+    A line that is too long is cut on one side or on both, so that the start of the span stays visible.
+    """
+    start = min(start, len(line))
+    first, last = max(start - room * _REACH, 0), start + room * _REACH
+    pieces = [_TAB if char == "\t" else shown_char(char) for char in line[first:last]]
+    start -= first
+    end = min(max(end - first, start), len(pieces))
+    before, span, whole = _cells(pieces, 0, start), _cells(pieces, start, end), _cells(pieces, 0, len(pieces))
+    if whole <= room and first == 0 and last >= len(line):
+        return "".join(pieces).rstrip(), before, span
+    # The key before the value tells more than what follows it, hence two thirds of what is free.
+    free = max(room - 2 * cell_len(_CUT) - min(span, room // 2), 0)
+    left = _back(pieces, start, free * 2 // 3)
+    opening = _CUT if first + left else ""
+    used = cell_len(opening) + _cells(pieces, left, start)
+    right = _forth(pieces, left, room - cell_len(_CUT) - cell_len(opening))
+    closing = _CUT if first + right < len(line) else ""
+    text = (opening + "".join(pieces[left:right]) + closing).rstrip()
+    return text, used, _cells(pieces, start, max(min(end, right), start))
+
+
+def _cells(pieces: Sequence[str], start: int, end: int) -> int:
+    # Measured as a whole: in an emoji sequence the sum of the parts is more than what is shown.
+    return cell_len("".join(pieces[start:end]))
+
+
+def _back(pieces: Sequence[str], start: int, room: int) -> int:
+    while start and room >= cell_len(pieces[start - 1]):
+        start -= 1
+        room -= cell_len(pieces[start])
+    return start
+
+
+def _forth(pieces: Sequence[str], end: int, room: int) -> int:
+    while end < len(pieces) and room >= cell_len(pieces[end]):
+        room -= cell_len(pieces[end])
+        end += 1
+    return end
+
+
+def wrap(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole."""
+    lines: list[str] = []
+    line, empty = first, True
+    for word in _BREAK.split(text):
+        if width and not empty and cell_len(line) + 1 + cell_len(word) > width:
+            lines.append(line)
+            line, empty = rest, True
+        line += word if empty else " " + word
+        empty = False
+    lines.append(line)
+    return [line.rstrip() for line in lines]
+
+
+class Change:
+    """Lines that a fix replaces by others; either side may be empty. Line numbers count from 1."""
+
+    __slots__ = ("new", "new_line", "old", "old_line")
+
+    def __init__(self, old_line: int, old: list[str], new_line: int, new: list[str]) -> None:
+        self.old_line = old_line
+        self.old = old
+        self.new_line = new_line
+        self.new = new
+
+
+def changes(index: LineIndex, edits: Iterable[Edit]) -> list[Change]:
+    """Return the lines that ``edits`` change, without what stays the same around them."""
+    blocks: list[tuple[int, int, list[Edit]]] = []
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        first, last = index.position(edit.start)[0], index.position(edit.end)[0]
+        if blocks and first <= blocks[-1][1]:
+            top, bottom, together = blocks[-1]
+            blocks[-1] = (top, max(bottom, last), [*together, edit])
+        else:
+            blocks.append((first, last, [edit]))
+    found: list[Change] = []
+    moved = 0
+    for first, last, together in blocks:
+        start = index.starts[first - 1]
+        end = index.starts[last] if last < len(index.starts) else len(index.text)
+        text = index.text[start:end]
+        shifted = [Edit(edit.start - start, edit.end - start, edit.new) for edit in together]
+        old, new = _lines(text), _lines(apply_edits(text, shifted))
+        same = 0
+        while same < min(len(old), len(new)) and old[same] == new[same]:
+            same += 1
+        tail = 0
+        while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
+            tail += 1
+        found.append(
+            Change(
+                first + same, old[same : len(old) - tail], first + same + moved, new[same : len(new) - tail]
+            )
+        )
+        moved += len(new) - len(old)
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    bounds = [*line_starts(text), len(text)]
+    return [text[a:b].rstrip("\r\n") for a, b in pairwise(bounds)]
+
+
+def difference(one: str, other: str) -> tuple[int, int]:
+    """Return the span of ``one`` outside of what both begin and end with."""
+    most = min(len(one), len(other))
+    start = 0
+    while start < most and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < most - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return start, len(one) - end

@@ -1,0 +1,99 @@
+"""The last lines of a report, all that a clean run prints: what stayed undecided, and the counts."""
+
+from __future__ import annotations
+
+from cfglint.report.order import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.findings import Fix, Report
+    from cfglint.report.order import Group
+
+_WANTED = 3
+
+
+def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> str:
+    """Return the undecided line, or with ``verbose`` the whole list, and the summary."""
+    lines = undecided(report, verbose=verbose)
+    lines.append(counts(report, groups))
+    return "\n".join(lines) + "\n"
+
+
+def undecided(report: Report, *, verbose: bool) -> list[str]:
+    """Tell in one line how many rules want which facts; with ``verbose`` each of them as well."""
+    if not report.undecided:
+        return []
+    wanted: dict[str, set[str]] = {}
+    for open_rule in report.undecided:
+        for name in open_rule.needs:
+            wanted.setdefault(name, set()).add(open_rule.code)
+    most = sorted(wanted.items(), key=lambda item: (-len(item[1]), item[0]))[:_WANTED]
+    rules = len({open_rule.code for open_rule in report.undecided})
+    files = len({open_rule.path for open_rule in report.undecided})
+    line = f"undecided: {rules} rule{'s' * (rules != 1)}"
+    if files > 1:
+        line += f" in {files} files"
+    if most:
+        line += "; most wanted: " + ", ".join(f"{shown(name)} ({len(codes)})" for name, codes in most)
+    if not verbose:
+        return [line + "; --verbose lists them"]
+    lines = [line]
+    for path, target, code, needs in sorted(
+        (u.path, u.target or "", u.code, tuple(sorted(set(u.needs)))) for u in report.undecided
+    ):
+        label = f" [{shown(target)}]" if target else ""
+        wants = f" needs {', '.join(map(shown, needs))}" if needs else ""
+        lines.append(f"  {shown(path)}: {shown(code)}{wants}{label}")
+    return lines
+
+
+def counts(report: Report, groups: Sequence[Group]) -> str:
+    """Return ``2 errors, 1 warning in 3 files (5 skipped); 1 fixable with cfglint fix``.
+
+    Counts what was printed: a finding that several targets share is one.
+    """
+    files = f"{report.files} file{'s' * (report.files != 1)}"
+    skipped = f" ({report.skipped} skipped)" if report.skipped else ""
+    if not groups:
+        return f"no findings in {files}{skipped}"
+    found = []
+    for level, many in (("error", "errors"), ("warning", "warnings"), ("info", "info")):
+        number = sum(group.first.level == level for group in groups)
+        if number:
+            found.append(f"{number} {level if number == 1 else many}")
+    return f"{', '.join(found)} in {files}{skipped}{_fixable(groups)}"
+
+
+def _fixable(groups: Sequence[Group]) -> str:
+    by_flags: dict[str, int] = {}
+    for group in groups:
+        ways = [
+            _flags(fix, group.first.level)
+            for fix, _ in group.fixes()
+            if fix and fix.applicability != "display"
+        ]
+        if ways:
+            # What one target can have without a flag counts so, even if another target needs more.
+            best = min(ways, key=lambda way: (len(way), way))
+            by_flags[" ".join(best)] = by_flags.get(" ".join(best), 0) + 1
+    parts = []
+    for flags, number in sorted(by_flags.items(), key=lambda item: (item[0].count("--"), item[0])):
+        if not flags:
+            parts.append(f"{number} fixable with cfglint fix")
+        elif parts:
+            parts.append(f"{number} more with {flags}")
+        else:
+            parts.append(f"{number} fixable with cfglint fix {flags}")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def _flags(fix: Fix, level: str) -> tuple[str, ...]:
+    """Return what ``cfglint fix`` must be told to apply ``fix``."""
+    flags = ["--fix-level info"] if level == "info" else []
+    if fix.applicability == "unsafe":
+        flags.append("--unsafe")
+    if fix.certainty == "may":
+        flags.append("--accept-may")
+    return tuple(flags)
