@@ -1,0 +1,112 @@
+"""The Python interface: lint or fix a text, without touching the disk or printing anything."""
+
+from __future__ import annotations
+
+from cfglint.document.document import read_text
+from cfglint.dsl.pack import load
+from cfglint.engine.run import Run
+from cfglint.errors import UsageError
+from cfglint.hardware.target import Target, parse_target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cfglint.document.document import File
+    from cfglint.engine.judge import Verdict
+    from cfglint.engine.run import Judged
+    from cfglint.findings import Finding, Report
+
+PREFIXES = ("CFG", "MEM", "PAR", "BAT", "PRC", "ENG", "PRF", "RUN", "DOC", "CLI", "USR")
+
+
+def selector(select: Sequence[str], ignore: Sequence[str], codes: Sequence[str]) -> Callable[[str], bool]:
+    """Return a test for codes: those that ``select`` names (all, if empty) without those of ``ignore``.
+
+    Both take codes and prefixes. Raises UsageError for one that fits no rule.
+    """
+    for wanted in (*select, *ignore):
+        if wanted not in PREFIXES and not any(code.startswith(wanted) for code in codes):
+            from cfglint.errors import did_you_mean
+
+            near = did_you_mean(wanted, (*PREFIXES, *codes))
+            raise UsageError(f"no rule has the code {wanted!r}{near or '; list them: cfglint rules'}")
+    chosen, left_out = tuple(select), tuple(ignore)
+    if not chosen and not left_out:
+        return lambda _: True
+    return lambda code: (
+        (not chosen or code.startswith(chosen)) and not (left_out and code.startswith(left_out))
+    )
+
+
+def _targets(hardware: str | Target | Sequence[str | Target] | None) -> list[Target]:
+    if hardware is None:
+        return []
+    several = [hardware] if isinstance(hardware, (str, Target)) else hardware
+    return [parse_target(one) if isinstance(one, str) else one for one in several]
+
+
+def _run(
+    hardware: str | Target | Sequence[str | Target] | None,
+    rules: Mapping[str, str] | None,
+    framework: str | None,
+    overrides: Sequence[str],
+) -> Run:
+    pack = load(rules)
+    if framework is not None and framework not in pack.frameworks:
+        raise UsageError(f"no framework is named {framework!r}; known are {', '.join(pack.frameworks)}")
+    return Run(pack, _targets(hardware), framework=framework, overrides=overrides)
+
+
+def check_file(run: Run, file: File, *, explicit: bool = True) -> bool:
+    """Judge a file with fixes attached, adding to the run's report; False if no framework recognises it."""
+    return run.add(file, explicit=explicit, mend=_attach)
+
+
+def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged, Verdict, Finding]]) -> None:
+    from cfglint.repair.apply import attach  # not before there is something to mend
+
+    attach(run, judgements, found)
+
+
+def check_text(
+    text: str,
+    *,
+    path: str,
+    hardware: str | Target | Sequence[str | Target] | None = None,
+    rules: Mapping[str, str] | None = None,
+    framework: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Report:
+    """Lint ``text`` as the file ``path`` (its suffix tells the format) for some hardware.
+
+    ``hardware`` is a GPU name like ``"rtx-4090:8"``, a Target, several of either, or None. ``rules`` holds
+    further rule files, texts by path. Raises CfglintError where a name is unknown or a rule does not load.
+    """
+    run = _run(hardware, rules, framework, overrides)
+    check_file(run, read_text(text, path))
+    return run.report
+
+
+def fix_text(
+    text: str,
+    *,
+    path: str,
+    hardware: str | Target | Sequence[str | Target] | None = None,
+    rules: Mapping[str, str] | None = None,
+    framework: str | None = None,
+    overrides: Sequence[str] = (),
+    unsafe: bool = False,
+    least: str = "warning",
+) -> tuple[str, Report]:
+    """Return ``text`` with its fixes applied, and the report on the result.
+
+    ``least`` is the lowest level that is repaired, ``unsafe`` admits fixes that may change results.
+    """
+    from cfglint.repair.apply import repair
+
+    run = _run(hardware, rules, framework, overrides)
+    file = read_text(text, path)
+    fixed = repair(run, file, unsafe=unsafe, least=least, notes=False).text
+    check_file(run, read_text(fixed, path))
+    return fixed, run.report

@@ -1,0 +1,148 @@
+"""The command line. Only here, and in the editor server, are disk, argv and stdout touched."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from cfglint.errors import CfglintError, RulesError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HELP = """\
+cfglint: what will break or be wasted in a GPU training config, with the arithmetic, and the fix
+
+  cfglint check [PATH…]    lint; PATH a file, a folder or - (default: .)
+  cfglint fix [PATH…]      apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]
+  cfglint explain CODE     a rule, its reason and its source
+  cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
+  cfglint gpus [NAME]      the GPUs that cfglint knows
+  cfglint rules            the rules
+  cfglint frameworks       the frameworks that it recognises
+  cfglint test [RULES…]    run the rules' own examples
+  cfglint init             write settings, the pre-commit entry and the CI workflow
+
+Each takes --help. Exit status: 0 nothing at or above --fail-on (default: error), 1 findings, 2 the command,
+the settings, a rule file or an unreadable PATH is wrong.
+"""
+COMMANDS = ("check", "fix", "explain", "hardware", "gpus", "rules", "frameworks", "test", "init")
+
+
+def _command(name: str) -> Callable[[list[str]], int]:
+    if name == "check":
+        from cfglint.cli import check
+
+        return check.main
+    if name == "fix":
+        from cfglint.cli import fix
+
+        return fix.main
+    if name == "init":
+        from cfglint.cli import init
+
+        return init.main
+    if name in ("hardware", "gpus"):
+        from cfglint.cli import hardware
+
+        return hardware.COMMANDS[name]
+    if name in COMMANDS:
+        from cfglint.cli import catalogues
+
+        return catalogues.COMMANDS[name]
+    if name.startswith("-"):
+        raise UsageError(f"a command comes first: cfglint check {name} …; see cfglint --help")
+    if os.path.exists(name):
+        raise UsageError(f"no command is named {name!r}; to lint it: cfglint check {name}")
+    from cfglint.errors import did_you_mean
+
+    near = did_you_mean(name, COMMANDS) or f"; known are {', '.join(COMMANDS)}"
+    raise UsageError(f"no command is named {name!r}{near}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run cfglint on ``argv``, or as the command of this process; returns the exit status."""
+    if argv is not None:
+        return _guarded(argv)
+    # A tenth of a clean run would go into looking for garbage among what was just loaded: look rarely, and
+    # not at all when the process ends.
+    gc.set_threshold(100_000, 50, 100)
+    status = _guarded(sys.argv[1:])
+    gc.freeze()
+    return status
+
+
+def _guarded(arguments: list[str]) -> int:
+    _open_streams()
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the report has read enough
+        _give_up_stdout()
+        return 1
+    except CfglintError as error:
+        _complain(error)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if "CFGLINT_TRACEBACK" in os.environ:
+            raise
+        _apologise(error)
+        return 2
+    return status
+
+
+def _apologise(error: Exception) -> None:
+    if isinstance(error, OSError) and error.filename is None:
+        # A file of the user has its name, and its own message before it comes here; this is stdout.
+        _give_up_stdout()
+        line = f"error: the output cannot be written: {(error.strerror or str(error)).lower()}"
+    else:
+        from cfglint.cli.jobs import bug
+
+        line = bug(error)
+    print(f"cfglint: {line}", file=sys.stderr)
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_HELP)
+        return 0
+    if arguments[0] in ("-V", "--version", "version"):
+        from cfglint import __version__
+
+        print(f"cfglint {__version__}")
+        return 0
+    return _command(arguments[0])(arguments[1:])
+
+
+def _open_streams() -> None:
+    """Make stdout and stderr take any text; where the caller closed one, what is written to it is dropped."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open to the end)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout() -> None:
+    """Let the interpreter's last flush go nowhere, or it would complain once more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
+
+def _complain(error: CfglintError) -> None:
+    if isinstance(error, RulesError) and len(error.complaints) > 1:
+        # Each with its place, as editors jump to it.
+        print(error, file=sys.stderr)
+        count = len(error.complaints)
+        print(f"cfglint: error: the rules do not load: {count:,} mistakes, shown above", file=sys.stderr)
+        return
+    print(f"cfglint: error: {error}", file=sys.stderr)

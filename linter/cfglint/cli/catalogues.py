@@ -1,0 +1,111 @@
+"""``cfglint rules``, ``frameworks``, ``explain`` and ``test``: what cfglint knows, and whether it holds."""
+
+from __future__ import annotations
+
+from cfglint.cli import options
+from cfglint.cli.flags import Parser
+from cfglint.dsl.pack import Pack, load, read_rules
+from cfglint.errors import UsageError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cfglint.cli.flags import Args
+
+
+def print_rows(rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, the columns as wide as they must be."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _pack(args: Args) -> Pack:
+    return load(read_rules(args.rules) if args.rules else None)
+
+
+def rules(arguments: list[str]) -> int:
+    """List the rules: code, level, frameworks, name."""
+    parser = Parser("rules", "The rules that cfglint knows.", (options.RULES,))
+    pack = _pack(options.merged(parser.parse_args(arguments)))
+    rows = [
+        (rule.code, rule.level, ", ".join(dict.fromkeys(name for name, _ in rule.scope)) or "all", rule.name)
+        for rule in sorted(pack.rules, key=lambda rule: rule.code)
+    ]
+    print_rows([("code", "level", "for", "name"), *rows])
+    return 0
+
+
+def frameworks(arguments: list[str]) -> int:
+    """List the frameworks and how many names each binds."""
+    parser = Parser("frameworks", "The frameworks that cfglint recognises.", (options.RULES,))
+    pack = _pack(options.merged(parser.parse_args(arguments)))
+    from cfglint.dsl.tree import Setting
+
+    about = {
+        name: next(
+            (e.value for n in nodes for e in n.entries if isinstance(e, Setting) and e.key == "about"), ""
+        )
+        for name, nodes in pack.symbols().frameworks.items()
+    }
+    rows = [
+        (name, framework["dialect"], str(len(framework["bind"])), about.get(name, ""))
+        for name, framework in sorted(pack.frameworks.items())
+    ]
+    print_rows([("name", "dialect", "names", "about"), *rows])
+    return 0
+
+
+def explain(arguments: list[str]) -> int:
+    """Print a rule: what it demands, why, where that is from, and its text."""
+    parser = Parser(
+        "explain",
+        "A rule, its reason and its source.",
+        (options.RULES,),
+        positional=("code", "CODE", "a rule's code, such as CFG002; cfglint rules lists them"),
+        needed=True,
+    )
+    args = options.merged(parser.parse_args(arguments))
+    from cfglint.dsl.show import show_statement
+
+    symbols = _pack(args).symbols()
+    code = args.code.upper()
+    if code not in symbols.rules:
+        near = did_you_mean(code, symbols.rules) or "; list them: cfglint rules"
+        raise UsageError(f"no rule has the code {args.code!r}{near}")
+    rule = symbols.rules[code]
+    print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {code}']}")
+    print()
+    print(show_statement(rule))
+    return 0
+
+
+def test(arguments: list[str]) -> int:
+    """Run the rules' own examples; exit 1 if one does not come out as it says."""
+    parser = Parser(
+        "test",
+        "Run the examples that rules carry.",
+        (),
+        positional=("rules", "RULES", "rule files or folders (default: the shipped rules)"),
+        many=True,
+    )
+    args = parser.parse_args(arguments)
+    from cfglint.engine.examples import run_examples
+
+    pack = _pack(args)
+    own = {source.path for source in pack.sources()} if args.rules else None
+    outcomes = [o for o in run_examples(pack) if own is None or o.place.partition(":")[0] in own]
+    wrong = [outcome for outcome in outcomes if not outcome.ok]
+    for outcome in wrong:
+        print(f"{outcome.place}: {outcome.message}")
+    print(f"{len(outcomes)} examples, {len(wrong)} wrong")
+    return int(bool(wrong))
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "rules": rules,
+    "frameworks": frameworks,
+    "explain": explain,
+    "test": test,
+}

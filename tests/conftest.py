@@ -1,0 +1,99 @@
+"""What tests share: a cache of their own, and the real command in a process of its own."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# In CI a run finds what the last one found; new examples are for a developer's machine.
+settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "examples" / "grpo_one_gpu.yaml"
+SMALL = ["--select", "CLI", "--rule", "gpu.vram<48 and colocated -> mem_fraction<=0.5", "--gpu", "a40"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Keep what tests compile away from the user's cache, and tests away from the user's."""
+    before = os.environ.get("CFGLINT_CACHE")
+    os.environ["CFGLINT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["CFGLINT_CACHE"]
+    else:
+        os.environ["CFGLINT_CACHE"] = before
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def config(folder):
+    """A config in the working folder whose mem_fraction is too high for one A40 (see ``small``)."""
+    path = folder / "grpo.yaml"
+    path.write_bytes(EXAMPLE.read_bytes())
+    return path
+
+
+@pytest.fixture
+def small():
+    """Flags for one rule that ``config`` breaks, once."""
+    return list(SMALL)
+
+
+@pytest.fixture
+def cfglint():
+    """Run the real command, with limits on time and memory if asked; no GPU of this machine plays a part."""
+
+    def run(*arguments, stdin=b"", seconds=60, megabytes=None, env=(), prefix=(), text=True):
+        def limit():
+            if megabytes is not None:
+                resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+        environment = {
+            **{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE")},
+            "PYTHONPATH": str(ROOT / "linter"),
+            **dict(env),
+        }
+        command = [*prefix, sys.executable, "-m", "cfglint", *map(str, arguments)]
+        if arguments and arguments[0] in ("check", "fix", "init"):
+            command.append("--no-detect")
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            env=environment,
+            timeout=seconds,
+            preexec_fn=limit,
+            check=False,
+        )
+        if text:
+            done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+            assert "Traceback" not in done.stderr, done.stderr
+            assert "internal error" not in done.stderr, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def without_privileges():
+    """A command's prefix under which permissions count, for root too."""
+    if os.geteuid() != 0:
+        return []
+    prefix = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    if shutil.which("setpriv") is None or subprocess.run([*prefix, "true"], check=False).returncode:
+        pytest.skip("root, and setpriv cannot drop its privileges here")
+    return prefix

@@ -1,0 +1,226 @@
+"""``cfglint fix`` through the real command: what it writes, how, and what it leaves alone."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+UNSAFE = ["--select", "CLI", "--rule", "max_new_tokens <= 256", "--gpu", "a40"]
+
+
+def git(folder, *words, stdin=None):
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return subprocess.run(
+        ["git", *words], cwd=folder, input=stdin, env=env, capture_output=True, check=True
+    ).stdout
+
+
+def no_leftovers(folder):
+    return not [name for name in os.listdir(folder) if "cfglint" in name]
+
+
+@pytest.fixture
+def fixed(config):
+    """The bytes that ``fix`` should write."""
+    return config.read_bytes().replace(b"mem_fraction_static: 0.8", b"mem_fraction_static: 0.5")
+
+
+def test_in_place_and_idempotent(cfglint, config, small, fixed):
+    done = cfglint("fix", config, *small)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert config.read_bytes() == fixed
+    assert f"cfglint: {config}: set sglang.mem_fraction_static to 0.5 (safe, CLI001)" in done.stderr
+    assert "no findings in 1 file" in done.stdout
+    before = config.stat()
+    again = cfglint("fix", config, *small)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert (config.stat().st_mtime_ns, config.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    assert no_leftovers(config.parent)
+
+
+@pytest.mark.parametrize("frame", [(b"", b"\n"), (b"\xef\xbb\xbf", b"\r\n")])
+def test_other_bytes_stay(cfglint, config, small, frame):
+    bom, end = frame
+    original = bom + config.read_bytes().replace(b"\n", end).rstrip() + b"  # \xe4\xb8\xad\xe6\x96\x87 \t"
+    config.write_bytes(original)
+    assert cfglint("fix", config, *small).returncode == 0
+    assert config.read_bytes() == original.replace(b"static: 0.8", b"static: 0.5")
+
+
+def test_diff_is_taken_by_git(cfglint, config, small, fixed):
+    folder = config.parent
+    (folder / "sub dir").mkdir()
+    other = folder / "sub dir" / "é.yaml"
+    other.write_bytes(b"\xef\xbb\xbf" + config.read_bytes().replace(b"\n", b"\r\n").rstrip())
+    wanted = other.read_bytes().replace(b"static: 0.8", b"static: 0.5")
+    git(folder, "init", "-q")
+    done = cfglint("fix", "--diff", ".", *small, text=False)
+    assert done.returncode == 1
+    assert done.stderr == b""
+    assert b"static: 0.8" in config.read_bytes(), "--diff changes nothing"
+    git(folder, "apply", stdin=done.stdout)
+    assert (config.read_bytes(), other.read_bytes()) == (fixed, wanted)
+    done = cfglint("fix", "--diff", ".", *small)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_diff_to_a_file(cfglint, config, small, fixed):
+    done = cfglint("fix", "--diff", config.name, *small, "--output-file", "it.patch")
+    assert (done.returncode, done.stdout) == (1, "")
+    git(config.parent, "apply", "it.patch")
+    assert config.read_bytes() == fixed
+
+
+def test_output_leaves_the_original(cfglint, config, small, fixed):
+    original = config.read_bytes()
+    done = cfglint("fix", config, *small, "--gpu", "rtx-4090:1", "--output", "a40.yaml")
+    assert done.returncode == 0, done.stderr
+    assert config.read_bytes() == original
+    assert (config.parent / "a40.yaml").read_bytes() == fixed
+    mode = stat.S_IMODE((config.parent / "a40.yaml").stat().st_mode)
+    assert mode & 0o600 == 0o600
+    done = cfglint("fix", "a40.yaml", *small, "--output", "copy.yaml")
+    assert done.returncode == 0
+    assert (config.parent / "copy.yaml").read_bytes() == fixed, "without a fix, a copy"
+
+
+def test_annotate(cfglint, config, small):
+    assert cfglint("fix", config, *small, "--annotate").returncode == 0
+    line = next(text for text in config.read_text().splitlines() if "mem_fraction_static" in text)
+    assert "0.5" in line
+    assert "cfglint: was 0.8 (CLI001)" in line
+
+
+def test_unsafe_needs_the_flag(cfglint, config):
+    original = config.read_bytes()
+    done = cfglint("fix", config, *UNSAFE)
+    assert done.returncode == 1
+    assert config.read_bytes() == original
+    assert cfglint("fix", config, *UNSAFE, "--unsafe").returncode == 0
+    assert b"max_new_tokens: 256" in config.read_bytes()
+
+
+def test_stdin_to_stdout(cfglint, config, small, fixed):
+    done = cfglint("fix", "-", *small, stdin=config.read_bytes(), text=False)
+    assert done.returncode == 0
+    assert done.stdout == fixed
+    assert b"set sglang.mem_fraction_static" in done.stderr
+    done = cfglint("fix", "-", "--diff", *small, stdin=config.read_bytes())
+    assert done.returncode == 1
+    assert done.stdout.startswith("--- a/stdin.yaml\n")
+
+
+def test_a_filter_gives_back_what_it_cannot_fix(cfglint, folder, small):
+    for data in (b"a: 1\r\n", b"\xff\xfe\x00bad", b"a: \xff\n", b""):
+        done = cfglint("fix", "-", "--skip-unknown", *small, stdin=data, text=False)
+        assert done.stdout == data
+
+
+def test_a_text_that_is_no_utf8_is_not_garbled(cfglint, config, small):
+    data = config.read_bytes() + b"# caf\xe9\n"
+    config.write_bytes(data)
+    done = cfglint("fix", config, *small, "--output", "copy.yaml")
+    assert done.returncode == 0
+    assert (config.parent / "copy.yaml").read_bytes() == data == config.read_bytes()
+
+
+def test_mode_and_symlink_stay(cfglint, config, small, fixed):
+    config.chmod(0o640)
+    link = config.parent / "link.yaml"
+    link.symlink_to(config.name)
+    assert cfglint("fix", link, *small).returncode == 0
+    assert link.is_symlink()
+    assert config.read_bytes() == fixed
+    assert stat.S_IMODE(config.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_owner_stays(cfglint, config, small, fixed):
+    os.chown(config, 12345, 12346)
+    assert cfglint("fix", config, *small).returncode == 0
+    assert config.read_bytes() == fixed
+    assert (config.stat().st_uid, config.stat().st_gid) == (12345, 12346)
+
+
+def test_read_only(cfglint, config, small):
+    original = config.read_bytes()
+    config.chmod(0o444)
+    done = cfglint("fix", config, *small)
+    assert done.returncode == 2
+    assert (
+        f"{config}: read-only, so nothing was written; make it writable, or use --output FILE" in done.stderr
+    )
+    assert done.stderr.count("\n") == 1
+    assert config.read_bytes() == original
+    assert cfglint("fix", config, *small, "--output", "copy.yaml").returncode == 0
+    assert cfglint("fix", config, *small, "--diff").returncode == 1
+
+
+def test_one_that_fails_does_not_hide_the_others(cfglint, config, small, fixed):
+    other = config.parent / "b.yaml"
+    other.write_bytes(config.read_bytes())
+    config.chmod(0o444)
+    done = cfglint("fix", config, other, "nowhere.yaml", *small)
+    assert done.returncode == 2
+    assert done.stderr.count("cfglint: error: ") == 2
+    assert other.read_bytes() == fixed
+
+
+def test_disk_full(cfglint, config, small):
+    """A limit on the size of files stands in for a full disk."""
+    original = config.read_bytes()
+    done = cfglint("fix", config, *small, prefix=["sh", "-c", 'ulimit -f 1; trap "" XFSZ; exec "$@"', "sh"],
+                   env={"CFGLINT_CACHE": ""})  # fmt: skip
+    assert done.returncode == 2
+    assert "cannot be written: file too large; it is as it was" in done.stderr
+    assert config.read_bytes() == original
+    assert no_leftovers(config.parent)
+
+
+def test_a_folder_that_takes_no_new_file(cfglint, config, small, without_privileges):
+    original = config.read_bytes()
+    config.parent.chmod(0o555)
+    try:
+        done = cfglint("fix", config, *small, prefix=without_privileges)
+    finally:
+        config.parent.chmod(0o755)
+    assert done.returncode == 2
+    assert "cannot be written: permission denied; it is as it was" in done.stderr
+    assert config.read_bytes() == original
+
+
+def test_the_longest_name(cfglint, config, small, fixed):
+    path = config.rename(config.parent / f"{'x' * 250}.yaml")
+    assert cfglint("fix", path, *small).returncode == 0
+    assert path.read_bytes() == fixed
+
+
+def test_json_and_several_documents(cfglint, config, small):
+    text = config.read_text()
+    config.write_text(text + "---\n" + text)
+    assert cfglint("fix", config, *small).returncode == 0
+    assert config.read_text().count("mem_fraction_static: 0.5") == 2
+
+
+def test_jobs_change_nothing(cfglint, config, small):
+    outputs = []
+    for jobs in ("1", "3"):
+        folder = config.parent / f"jobs{jobs}"
+        folder.mkdir()
+        for i in range(6):
+            (folder / f"c{i}.yaml").write_bytes(config.read_bytes())
+        os.chdir(folder)
+        done = cfglint("fix", ".", *small, "--jobs", jobs)
+        os.chdir(config.parent)
+        outputs.append(
+            (
+                done.returncode,
+                done.stdout,
+                done.stderr,
+                [p.read_bytes() for p in sorted(Path(folder).iterdir())],
+            )
+        )
+    assert outputs[0] == outputs[1]
+    assert outputs[0][2].count("set sglang.mem_fraction_static") == 6

@@ -1,0 +1,146 @@
+"""Settings: where they are found, that flags win, what is refused; the schema says what the code does."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cfglint.cli import fix, options, settings
+from cfglint.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMA = json.loads((ROOT / "schemas" / "settings.schema.json").read_text("utf-8"))
+
+GOOD = {
+    "gpu": [["a40", "h100-sxm:8"], "a40", []],
+    "hardware": ["sheet.json"],
+    "detect": [True, False],
+    "framework": ["areal"],
+    "set": [["a.b=1"], "a=2"],
+    "rules": ["mine.rules", ["rules"]],
+    "rule": ["mem_fraction<=0.5"],
+    "select": [["CFG"], "CFG"],
+    "ignore": [["CFG"]],
+    "skip-unknown": [True],
+    "format": ["text", "concise", "json", "github"],
+    "fail-on": ["error", "warning", "info", "never"],
+    "fix-level": ["error", "warning", "info"],
+    "annotate": [False],
+    "jobs": [1, 16],
+}
+BAD = [1, 1.5, True, "", "nothing", [1], [["a"]], {"a": 1}, 0, -1]
+
+
+def written(value):
+    if isinstance(value, dict):
+        return "{a = 1}"
+    return json.dumps(value)
+
+
+def accepted(folder, key, value):
+    (folder / "cfglint.toml").write_text(f"{key} = {written(value)}\n")
+    try:
+        settings.load(str(folder))
+    except UsageError as error:
+        assert "\n" not in str(error), error  # noqa: PT017 (most values are accepted and raise nothing)
+        return False
+    return True
+
+
+def test_the_schema_names_what_the_code_knows():
+    assert set(SCHEMA["properties"]) == set(settings.KNOWN) == set(GOOD)
+    flags = {flag.name for flag in fix.parser().flags} | {"detect"}
+    assert set(settings.KNOWN) <= flags
+    for key, choices in settings.CHOICES.items():
+        assert SCHEMA["properties"][key]["enum"] == list(choices) or set(choices) == set(
+            SCHEMA["properties"][key]["enum"]
+        )
+
+
+@pytest.mark.parametrize("key", [*GOOD, "gpus"])
+def test_schema_and_code_agree(tmp_path, key):
+    validator = Draft202012Validator(SCHEMA)
+    for value in [*GOOD.get(key, []), *BAD]:
+        assert accepted(tmp_path, key, value) == validator.is_valid({key: value}), (key, value)
+
+
+def test_the_nearest_settings_hold(tmp_path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert settings.load(str(inner)) == {}
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.cfglint]\ngpu = "a40"\n')
+    assert settings.load(str(inner)) == {"gpu": ["a40"]}
+    (tmp_path / "a" / "pyproject.toml").write_text('[project]\nname = "cfglint-user"\n[tool.ruff]\n')
+    assert settings.load(str(inner)) == {"gpu": ["a40"]}, "a pyproject.toml without our table is passed by"
+    (tmp_path / "a" / "cfglint.toml").write_text('gpu = ["h100-sxm"]\n')
+    assert settings.load(str(inner)) == {"gpu": ["h100-sxm"]}
+    (inner / "pyproject.toml").write_text("[tool]\ncfglint = {jobs = 2}\n")
+    assert settings.load(str(inner)) == {"jobs": 2}
+
+
+def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
+    inner = tmp_path / "a"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    absolute = str(tmp_path / "x.rules")
+    (tmp_path / "cfglint.toml").write_text(f'rules = ["mine", "{absolute}"]\nhardware = "hw/sheet.json"\n')
+    assert settings.load(str(inner)) == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("cfglint.toml", "gpus = 1", "no setting is named 'gpus'; did you mean 'gpu'?"),
+        ("cfglint.toml", "gpu = [", "cfglint.toml: "),
+        ("cfglint.toml", b"\xff\xfe", "TOML is UTF-8 text, and this is not"),
+        ("pyproject.toml", "[tool]\ncfglint = 3", "tool.cfglint is a table"),
+        (
+            "cfglint.toml",
+            'format = "jsn"',
+            "format is one of text, concise, json, github, not 'jsn'; did you",
+        ),
+    ],
+)
+def test_what_is_refused(tmp_path, name, text, said):
+    (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(UsageError) as error:
+        settings.load(str(tmp_path))
+    assert str(error.value).startswith(str(tmp_path / name))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def merged(folder, monkeypatch, text, *words):
+    monkeypatch.chdir(folder)
+    (folder / "cfglint.toml").write_text(text)
+    return options.merged(fix.parser().parse_args(words))
+
+
+def test_flags_win(tmp_path, monkeypatch):
+    text = 'gpu = "a40"\nhardware = "s.json"\nfail-on = "info"\nselect = "CFG"\ndetect = false\njobs = 3\n'
+    args = merged(tmp_path, monkeypatch, text)
+    assert (args.gpu, args.hardware, args.fail_on, args.no_detect, args.jobs) == (
+        ["a40"], "s.json", "info", True, 3,
+    )  # fmt: skip
+    args = merged(tmp_path, monkeypatch, text, "--gpu", "h100-sxm", "--fail-on", "never", "--jobs", "1")
+    assert (args.gpu, args.hardware, args.fail_on, args.jobs) == (["h100-sxm"], None, "never", 1)
+    args = merged(tmp_path, monkeypatch, text, "--hardware", "t.json")
+    assert (args.gpu, args.hardware) == (None, "t.json")
+
+
+def test_through_the_command(cfglint, config, small):
+    (config.parent / "cfglint.toml").write_text('gpu = "a40"\nrules = "mine.rules"\nselect = ["USR"]\n')
+    (config.parent / "mine.rules").write_text(
+        'rule USR001 too-much error {\n  colocated -> mem_fraction <= 0.5\n  say "too much"\n}\n'
+    )
+    below = config.parent / "sub"
+    below.mkdir()
+    done = cfglint("check", config, "--format", "concise")
+    assert done.returncode == 1, done.stderr
+    assert "error USR001 too much" in done.stdout
+    (config.parent / "cfglint.toml").write_text('gpuu = "a40"\n')
+    done = cfglint("check", config)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cfglint.toml: no setting is named 'gpuu'; did you mean 'gpu'?" in done.stderr
