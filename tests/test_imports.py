@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import cfglint
+
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {
     "argparse", "dataclasses", "difflib", "hashlib", "importlib.metadata", "importlib.resources", "json",
@@ -64,3 +66,8 @@ def test_importing_cfglint_is_nearly_free():
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     added = set(json.loads(done.stdout.replace("'", '"')))
     assert added <= {"__future__", "cfglint", "cfglint.cache", "marshal", "zlib"}
+
+
+def test_one_version():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{cfglint.__version__}"\n' in text
