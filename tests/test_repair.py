@@ -22,6 +22,7 @@ fact toy.quiet: bool "the opposite of verbose"
 fact toy.limit: duration in h "a limit"
 fact toy.host: memory "host memory"
 fact toy.length: count 1 .. "tokens"
+fact toy.fine: count 1 .. "a fine domain"
 knob toy.rate 0.1 .. 0.9 step 0.1 costs 1 per step "less of it"
 knob toy.workers any costs 1 "more processes"
 knob toy.batch any costs 3 unsafe "another batch"
@@ -30,6 +31,7 @@ knob toy.flag any costs 1 "switched"
 knob toy.quiet any costs 1 "switched"
 knob toy.limit any costs 1 "longer"
 knob toy.host any costs 1 "more"
+knob toy.fine 1 .. 10000000 step 1 costs 0.001 per step "less"
 knob toy.length halving to 16 costs 2 "shorter"
 let toy.used = toy.rate * 40 GiB + toy.length * 1 MiB
 framework toy {
@@ -45,6 +47,7 @@ framework toy {
   toy.limit <- $.toy.limit
   toy.host <- $.toy.host_gb * 1 GB
   toy.length <- $.toy.length
+  toy.fine <- $.toy.fine
 }
 rule PRF901 bound error for toy { toy.rate <= 0.5 }
 rule PRF902 equality error for toy { toy.workers == 4 }
@@ -55,6 +58,7 @@ rule PRF906 opposite error for toy { toy.quiet }
 rule PRF907 longer error for toy { toy.limit >= 2 h }
 rule PRF908 roomy error for toy { toy.host >= 10 GB }
 rule PRF909 sum error for toy { toy.used <= 21 GiB }
+rule PRF911 far error for toy { toy.fine * 2 <= 2469 }
 rule PRF910 alike error for toy { toy.batch == toy.groups * 2 }
 """
 
@@ -92,6 +96,7 @@ KINDS = [
     ("PRF907", "toy:\n  limit: 0.5  # h\n", "toy:\n  limit: 2  # h\n"),
     ("PRF908", "toy:\n  host_gb: 4\n", "toy:\n  host_gb: 10\n"),
     ("PRF909", "toy:\n  rate: 0.5\n  length: 4096\n", "toy:\n  rate: 0.4\n  length: 4096\n"),
+    ("PRF911", "toy: {fine: 9000000}\n", "toy: {fine: 1234}\n"),
     ("PRF910", "toy:\n  batch: 7\n  groups: 3\n", "toy:\n  batch: 6\n  groups: 3\n"),
 ]
 

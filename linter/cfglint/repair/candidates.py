@@ -7,6 +7,7 @@ members of a list, and whole numbers around the present value (divisibility).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
 
 NEIGHBOURS = 1024  # whole numbers tried on either side
+_NEAR = 128  # steps of a fine domain tried on either side
+_FAR = 1e18
 _HALVINGS = 40
 V = TypeVar("V")
 _UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
@@ -59,8 +62,7 @@ class Broken:
             return self._priced([v for v in self._solved() if type(v) is type(self.old)], lambda _: 1)
         old = self.old
         if self.knob.domain == "step":
-            grid, step = self._grid()
-            start = min(max(old, grid[0]), grid[-1])
+            grid, start, step = self._grid(old)
             return self._priced(grid, lambda v: abs(v - start) / step)
         if self.knob.domain in ("halving", "doubling"):
             chain = self._chain(old)
@@ -86,13 +88,25 @@ class Broken:
             direction = "down" if new < self.old else "up"
         return next((m for m in self.knob.moves if m.direction in (direction, "any")), t.Move("any", 1))
 
-    def _grid(self) -> tuple[list[float], float]:
+    def _grid(self, old: float) -> tuple[list[float], float, float]:
+        """Return steps of the domain, where in it the present value stands, and the step.
+
+        A fine domain has too many to try: those near the present value, those beside a solved one, and ever
+        wider strides to the ends, which tell whether there is any at all.
+        """
         knob = self.knob
         assert knob.low is not None
         assert knob.high is not None
         assert knob.step is not None
         low, high, step = (_constant(n, self.kind) for n in (knob.low, knob.high, knob.step))
-        return [tidy(low + i * step) for i in range(round((high - low) / step) + 1)], step
+        last = round((high - low) / step)
+        here = min(max(round((old - low) / step), 0), last)
+        near = range(max(0, here - _NEAR), min(last, here + _NEAR) + 1)
+        strides = (here + sign * 2**k for k in range(last.bit_length() + 1) for sign in (-1, 1))
+        solved = [(v - low) / step for v in self._solved() if isinstance(v, (int, float)) and abs(v) < _FAR]
+        beside = (whole for place in solved for whole in (math.floor(place), math.ceil(place)))
+        chosen = {i for i in (*near, *strides, *beside, 0, last) if 0 <= i <= last}
+        return [tidy(low + i * step) for i in sorted(chosen)], min(max(old, low), high), step
 
     def _chain(self, value: float) -> list[float]:
         """Halve or double as long as the limit allows; whole numbers stay whole."""
