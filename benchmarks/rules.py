@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 from cfglint.cli import files
 from cfglint.dsl.pack import load
 from cfglint.dsl.values import needs_of
-from cfglint.engine.judge import test, values_for
+from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 
@@ -53,7 +53,7 @@ def main() -> None:
             for one in run.judged(subject):
                 values = values_for(run.pack, subject, one.values.given, run.tables)
                 for rule in run.rules(subject, values):
-                    truth = test(rule, values)
+                    truth = rule.test(values)
                     counts[rule.code][kind_of(truth)] += 1
                     wants[rule.code].update(needs_of(truth))
     print("documents:", ", ".join(f"{name} {number}" for name, number in recognised.most_common()))

@@ -138,6 +138,18 @@ def test_a_fix_never_breaks_another_rule(pack) -> None:
     assert _fixed(pack, text, "PRF901", "PRF909", "PRF902") == text.replace("0.9", "0.5")
 
 
+def test_many_documents_are_all_fixed(pack) -> None:
+    text = "---\ntoy:\n  rate: 0.8\n" * 40
+    assert _fixed(pack, text, "PRF901") == text.replace("0.8", "0.5")
+
+
+def test_rules_that_pull_apart_are_left_alone(pack) -> None:
+    # PRF902 wants 4 workers, PRF912 five: whatever mends one breaks the other, and neither is a fix.
+    rules = TOY + "rule PRF912 five error for toy { toy.workers == 5 }\n"
+    text = "toy: {workers: 4}\n"
+    assert _fixed(load({"toy.rules": rules}), text, "PRF902", "PRF912") == text
+
+
 def test_suppressed_findings_are_not_fixed(pack) -> None:
     text = "toy:\n  rate: 0.8  # cfglint: ignore[PRF901]\n"
     assert _fixed(pack, text, "PRF901") == text

@@ -11,7 +11,6 @@ from cfglint.dsl import tree as t
 from cfglint.dsl.compile import Function, Names
 from cfglint.dsl.runtime import NAMESPACE
 from cfglint.dsl.values import Open, needs_of
-from cfglint.engine.judge import test
 from cfglint.facts import NEWEST, Values
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class _Examples:
         framework, version = _subject(rule, compiled, given)
         values = Values(self.pack, GivenView(keys), framework, version, given)  # type: ignore[arg-type]
         values.update(given)  # also what Values knows by itself: the framework's name, version and dialect
-        truth = test(compiled, values)
+        truth = compiled.test(values)
         found = "bad" if truth is False else "good"
         if isinstance(truth, Open):
             found = "open" if truth.needs else "may"

@@ -14,7 +14,6 @@ from cfglint.facts import Values
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from cfglint.document.document import Document
     from cfglint.document.scalars import Dialect
@@ -144,16 +143,11 @@ def rules_for(
     return [rule for rule in pack.rules if rule.covers(framework, version) and selected(rule.code)]
 
 
-def test(rule: CompiledRule, values: Values) -> Any:
-    """Return a rule's truth: None where its condition is false."""
-    return rule.test(values)
-
-
 def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
     """Return the rules that do not simply hold."""
     found = []
     for rule in rules:
-        truth = test(rule, values)
+        truth = rule.test(values)
         if truth is not True and truth is not None:
             found.append(Verdict(rule, truth))
     return found

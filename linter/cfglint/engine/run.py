@@ -10,7 +10,6 @@ from cfglint.engine.judge import (
     recognise,
     rules_for,
     subject_of,
-    test,
     values_for,
 )
 from cfglint.findings import Report, TargetInfo, Undecided
@@ -133,7 +132,7 @@ class Run:
     def without_target(self, rule: CompiledRule, one: Judged) -> bool:
         """Whether a rule's verdict rests on nothing that the target gave."""
         alone = values_for(self.pack, one.subject, one.values.given, self.tables)
-        test(rule, alone)
+        rule.test(alone)
         return not any(name in alone for name in one.values.given)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Judged, Run
     from cfglint.text import Edit
 
-MAX_PASSES = 20
+MAX_PASSES = 500  # fixes of one file; circles are noticed long before
+
+
+class Wanted:
+    """Which fixes are to be applied."""
+
+    __slots__ = ("accept_may", "applicability", "least")
+
+    def __init__(self, least: str, applicability: tuple[str, ...], *, accept_may: bool) -> None:
+        self.least = least
+        self.applicability = applicability
+        self.accept_may = accept_may
 
 
 class Repaired:
@@ -49,43 +60,42 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged,
             finding.fix, finding.alternatives = fixes[0], tuple(fixes[1:])
 
 
-def _found(run: Run, file: File) -> list[tuple[Subject, list[Finding]]]:
-    """Return a file's findings by document, with fixes."""
-    result = []
+def _next(run: Run, file: File, wanted: Wanted) -> tuple[Subject, Finding, Fix] | None:
+    """Return the first finding of a file that has an applicable fix; fixes behind it are not searched."""
     for subject in run.subjects(file, judge_broken=True):
         judgements = run.judged(subject)
-        found = list(run.findings(judgements))
-        attach(run, judgements, found)
-        result.append((subject, unsuppressed([f for *_, f in found], file, subject.document)))
-    return result
+        for one, verdict, finding in run.findings(judgements):
+            if LEVELS.index(finding.level) < LEVELS.index(wanted.least):
+                continue
+            if not unsuppressed([finding], file, subject.document):
+                continue
+            attach(run, judgements, [(one, verdict, finding)])
+            fix = _applicable(finding, wanted)
+            if fix is not None:
+                return subject, finding, fix
+    return None
 
 
 def repair(
     run: Run, file: File, *, unsafe: bool, least: str, notes: bool, accept_may: bool = False
 ) -> Repaired:
-    """Apply fixes to a file, pass after pass, until no applicable one is left.
+    """Apply fixes to a file, one after the other, until no applicable one is left.
 
-    ``least`` is the lowest level that is repaired, ``unsafe`` admits fixes that may change results, ``notes``
-    appends a comment to every changed line, ``accept_may`` admits the nearest repair where none is certain.
+    One at a time: each is proven on the text that the one before it left. ``least`` is the lowest level that
+    is repaired, ``unsafe`` admits fixes that may change results, ``notes`` appends a comment to every changed
+    line, ``accept_may`` admits the nearest repair where none is certain. Raises CfglintError where fixes go
+    in a circle, which is a bug in the rules.
     """
     result = Repaired(file.text)
+    wanted = Wanted(least, ("safe", "unsafe") if unsafe else ("safe",), accept_may=accept_may)
     seen = {file.text}
     while result.passes < MAX_PASSES:
         result.passes += 1
-        chosen: list[tuple[Finding, Fix, tuple[Edit, ...]]] = []
-        for subject, found in _found(run, file):
-            for finding in found:
-                fix = _applicable(finding, unsafe=unsafe, least=least, accept_may=accept_may)
-                if fix is None:
-                    continue
-                edits = annotated(subject, fix) if notes else fix.edits
-                if not _touches(edits, [e for *_, taken in chosen for e in taken]):
-                    chosen.append((finding, fix, edits))
-        if not chosen:
+        found = _next(run, file, wanted)
+        if found is None:
             return result
-        # One fix at a time: each was proven alone, and the next pass judges the text that it leaves.
-        finding, fix, edits = chosen[0]
-        text = apply_edits(result.text, edits)
+        subject, finding, fix = found
+        text = apply_edits(result.text, annotated(subject, fix) if notes else fix.edits)
         if text in seen:
             raise CfglintError(
                 f"{file.path}: fixes undo each other around {finding.code}; this is a bug in the rules"
@@ -94,19 +104,13 @@ def repair(
         result.text = text
         result.applied.append((finding, fix))
         file = read_text(text, file.path, bom=file.bom)
-    raise CfglintError(f"{file.path}: fixing does not come to an end; this is a bug in the rules")
+    raise CfglintError(f"{file.path}: after {MAX_PASSES} fixes there are still more; nothing was written")
 
 
-def _applicable(finding: Finding, *, unsafe: bool, least: str, accept_may: bool) -> Fix | None:
-    if LEVELS.index(finding.level) < LEVELS.index(least):
-        return None
-    wanted = ("safe", "unsafe") if unsafe else ("safe",)
+def _applicable(finding: Finding, wanted: Wanted) -> Fix | None:
     for fix in (finding.fix, *finding.alternatives):
-        certain = fix is not None and (accept_may or fix.certainty == "sure")
-        if fix is not None and certain and fix.applicability in wanted and fix.edits:
+        if fix is None or not fix.edits or fix.applicability not in wanted.applicability:
+            continue
+        if wanted.accept_may or fix.certainty == "sure":
             return fix
     return None
-
-
-def _touches(edits: Sequence[Edit], taken: Sequence[Edit]) -> bool:
-    return any(a.start <= b.end and b.start <= a.end for a in edits for b in taken)

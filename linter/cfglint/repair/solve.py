@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import walk
 from cfglint.dsl.values import Interval, Open, Unknown, needs_of, parts
-from cfglint.engine.judge import judge, test, values_for
+from cfglint.engine.judge import judge, values_for
 from cfglint.engine.origin import Origins
 from cfglint.repair.candidates import Broken, Candidate
 from cfglint.repair.inverse import Written, invert
@@ -77,7 +77,7 @@ class _Search:
         return values_for(self.run.pack, one.subject, {**one.values.given, **new}, self.run.tables)
 
     def mends(self, new: Mapping[str, object], one: Judged) -> bool:
-        return test(self.verdict.rule, self.with_values(new, one)) in (True, None)
+        return self.verdict.rule.test(self.with_values(new, one)) in (True, None)
 
     def harmless(self, new: Mapping[str, object]) -> bool:
         """Whether on no target a rule that held before is broken or open afterwards."""
@@ -110,7 +110,7 @@ class _Search:
         judged = 0
         for candidate in broken.candidates():
             new = {knob.name: candidate.value}
-            truth = test(self.verdict.rule, broken.with_value(candidate.value))
+            truth = self.verdict.rule.test(broken.with_value(candidate.value))
             if truth is not True and truth is not None:
                 if truth is not False and not needs_of(truth):
                     possible.append((self._overshoot(broken.with_value(candidate.value)), candidate))
