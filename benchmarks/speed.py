@@ -33,7 +33,7 @@ LINT = """
 import sys, time
 from cfglint.cli import check, options
 start = time.process_time()
-args = options.merged(check.parser().parse_args([sys.argv[1], "--gpu", sys.argv[3], "--no-detect"]))
+args = options.merged(check.parser().parse_args([sys.argv[1], "--no-detect", *sys.argv[3:]]))
 run = options.run(args)
 check.judge(run, args)
 seconds = time.process_time() - start
@@ -71,7 +71,9 @@ def main() -> None:
     parser.add_argument(
         "--config", type=Path, default=ROOT / "examples" / "grpo_clean.yaml", help="a clean config"
     )
-    parser.add_argument("--gpu", default="a40:2", help="a target on which the config is clean")
+    parser.add_argument(
+        "--gpu", default="a40:2", help="a target on which the config is clean; none for no target"
+    )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--files", type=int, default=2000)
     args = parser.parse_args()
@@ -81,7 +83,8 @@ def main() -> None:
     environment["PYTHONPATH"] = str(ROOT / "linter")
     with tempfile.TemporaryDirectory() as folder:
         environment["CFGLINT_CACHE"] = f"{folder}/cache"
-        lint = [sys.executable, "-m", "cfglint", "check", str(args.config), "--gpu", args.gpu, "--no-detect"]
+        target = [] if args.gpu == "none" else ["--gpu", args.gpu]
+        lint = [sys.executable, "-m", "cfglint", "check", str(args.config), "--no-detect", *target]
         compose = [sys.executable, "-c", COMPOSE, str(args.config)]
         ours, bare = paired(lint, compose, args.runs, environment)
         print(
@@ -98,7 +101,7 @@ def main() -> None:
             times = [
                 float(
                     subprocess.check_output(
-                        [sys.executable, "-c", code, str(files), str(args.files), args.gpu], env=environment
+                        [sys.executable, "-c", code, str(files), str(args.files), *target], env=environment
                     )
                 )
                 for code in (LINT, LOAD)

@@ -260,7 +260,7 @@ statements = st.one_of(
     knobs(),
     lets,
     st.builds(t.Role, words, maybe, fields(expressions)),
-    st.builds(t.Registry, words, words, names),
+    st.builds(t.Registry, words, words, st.lists(names, min_size=1, max_size=3).map(tuple)),
     st.builds(t.Framework, words, st.lists(entries, max_size=4).map(tuple)),
     rules,
     bare,

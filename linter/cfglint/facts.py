@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from cfglint.document.view import View
-    from cfglint.dsl.pack import Pack
+    from cfglint.dsl.pack import Pack, Packed, Spec
 
     Steps: TypeAlias = tuple[str | int, ...]
-    # source, when, default, null, the paths that the source reads, whether its value still wants its type
+    # source, when, default, null, the paths that the source reads, whether it is one key's value, which still
+    # wants its type (and has no function)
     Alternative: TypeAlias = tuple[
         Callable[[Any], Any] | None,
         Callable[[Any], Any] | None,
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
         tuple[Steps, ...],
         bool,
     ]
-    Spec: TypeAlias = tuple[str, float, float, float, Mapping[str, str] | None]
-    Tables: TypeAlias = Mapping[str, Callable[[str], Mapping[str, object] | None]]
+    Way: TypeAlias = tuple[Callable[["Values"], object], object]
+    Tables: TypeAlias = Mapping[str, Callable[[str | float], Mapping[str, object] | None]]
 
 NEWEST = (float("inf"),)
 _ANY_SPEC: Spec = ("any", 1, -float("inf"), float("inf"), None)
+_LARGE = 2**63
+NO_KEYS = ("document", "framework")  # what is said of the file; no file says it of itself
 
 
-def missing(name: str, spec: Spec) -> object:
-    """Return the value of a fact that nobody gives: its type's whole range, resting on its name."""
-    needs = frozenset((name,))
+def missing(name: str, spec: Spec, needs: frozenset[str] = NOTHING) -> object:
+    """Return the value of a fact that nobody gives: its type's range, resting on ``needs`` or its name."""
+    needs = needs or frozenset((name,))
     kind = spec[0]
     if kind == "number":
         return Interval(spec[2], spec[3], needs)
@@ -50,6 +53,14 @@ def convert(name: str, value: object, spec: Spec) -> object:
     """Return a value of the file as a value of the fact's type, in base units; missing where it cannot be."""
     kind, factor, _, _, spellings = spec
     result: object
+    own = type(value)
+    if own is str:
+        if kind == "text":
+            return value
+    elif own is int and kind == "number" and -_LARGE < value < _LARGE:  # type: ignore[operator]
+        return value if factor == 1 else value * factor  # type: ignore[operator]
+    elif own is bool and kind == "bool":
+        return value
     if kind == "number":
         result = as_number(value)
         if factor != 1:
@@ -67,10 +78,52 @@ def convert(name: str, value: object, spec: Spec) -> object:
     return missing(name, spec) if needs_of(result) else result
 
 
+def stated(pack: Pack, name: str, value: object) -> object:
+    """Return a value that a file gives under the fact's own name, in base units.
+
+    ABSENT for null, unless that is a member's spelling; missing where it is no value of the type.
+    """
+    kind, _, low, high, spellings = spec = pack.facts[name]
+    if value is None and "null" not in (spellings or ()):
+        return ABSENT
+    if type(value) is Missing:
+        return missing(name, spec, frozenset(value.needs))
+    if kind == "list" and isinstance(value, str):
+        return [value]
+    result = convert(name, value, spec)
+    if kind != "number":
+        return result
+    if isinstance(value, str) and needs_of(result):
+        if value.lower() in ("none", "null"):
+            return ABSENT
+        from cfglint.dsl.units import measured
+
+        number = measured(value, pack.measures[name][0])
+        result = result if number is None else number
+    if isinstance(result, Interval) or not low <= result <= high:  # type: ignore[operator]
+        return missing(name, spec)
+    if pack.measures[name][1]:
+        return int(result) if result == int(result) else missing(name, spec)  # type: ignore[call-overload]
+    return result
+
+
 class Values(dict[str, object]):
     """Memoised facts. ``tables`` are the registries' look-ups (a row by its key)."""
 
-    __slots__ = ("_context", "bindings", "document", "given", "lets", "pack", "tables", "version", "view")
+    __slots__ = (
+        "_context",
+        "_rows",
+        "_ways",
+        "bindings",
+        "document",
+        "given",
+        "lets",
+        "named",
+        "pack",
+        "tables",
+        "version",
+        "view",
+    )
 
     def __init__(
         self,
@@ -84,10 +137,13 @@ class Values(dict[str, object]):
         super().__init__()
         self.pack = pack
         self.view = view
+        self._rows: dict[str, Mapping[str, object] | frozenset[str]] = {}
         rules = pack.frameworks.get(framework) if framework is not None else None
         self.bindings: Mapping[str, tuple[Alternative, ...]] = rules["bind"] if rules else {}
-        self.lets: Mapping[str, Callable[[Any], Any]] = rules["lets"] if rules else {}
+        self.lets: Mapping[str, Packed] = rules["lets"] if rules else {}
+        self.named = rules is not None and rules["keys"] is not None
         self.given = given if given is not None else {}
+        self._ways: dict[str, Way] = pack.ways.setdefault(framework, {})
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], list[object]] | None = None
         if framework is not None:
@@ -115,44 +171,122 @@ class Values(dict[str, object]):
 
     # ── the names ──────────────────────────────────────────────────────────────────────────────────────
     def __missing__(self, name: str) -> object:
-        spec = self.pack.facts.get(name, _ANY_SPEC)
-        self[name] = missing(name, spec)  # seen by whatever asks for the name again while it is computed
-        value = self.find(name, spec)
+        way, blank = self._ways.get(name) or self._way(name)
+        value = self.given[name] if name in self.given else way(self)
         if value is ABSENT:
-            return self[name]
+            value = blank
         self[name] = value
         return value
 
-    def find(self, name: str, spec: Spec) -> object:
-        """Compute a name's value; ABSENT where nothing gives it."""
+    def __init_subclass__(cls) -> None:
+        if cls.find is not Values.find and cls.__missing__ is Values.__missing__:
+            cls.__missing__ = cls._missing_by_find  # type: ignore[method-assign]
+
+    def _missing_by_find(self, name: str) -> object:
+        spec = self.pack.facts.get(name, _ANY_SPEC)
+        value = self.find(name, spec)
+        if value is ABSENT:
+            value = missing(name, spec)
+        self[name] = value
+        return value
+
+    def find(self, name: str, _spec: Spec) -> object:
+        """Compute a name's value; ABSENT where nothing gives it. A subclass may have its own."""
         if name in self.given:
             return self.given[name]
+        return (self._ways.get(name) or self._way(name))[0](self)
+
+    def _way(self, name: str) -> Way:
+        """Find out once for all files of a framework what computes a name, and what it is worth without."""
+        let = self.lets.get(name) or self.pack.lets.get(name)
+        if let is not None and not self.named and name not in self.bindings:
+            way: Way = let.unpacked(), None
+        else:
+            way = self._found_by(name), missing(name, self.pack.facts.get(name, _ANY_SPEC))
+        self._ways[name] = way
+        return way
+
+    def _found_by(self, name: str) -> Callable[[Values], object]:
+        """Return what computes a name that is not given."""
+        pack = self.pack
+        spec = pack.facts.get(name, _ANY_SPEC)
+        way = self._derived_by(name, spec)
         alternatives = self.bindings.get(name)
         if alternatives is not None:
-            value = self._bound(name, alternatives, spec)
-            if value is not ABSENT:
-                return value
+            return _bound_by(name, alternatives, spec, way)
+        if not self.named:
+            return way
+
+        def stated_or_derived(values: Values) -> object:
+            path = values.key_of(name)
+            return way(values) if path is None else stated(pack, name, values.view.get(path))  # type: ignore[union-attr]
+
+        return stated_or_derived
+
+    def _derived_by(self, name: str, spec: Spec) -> Callable[[Values], object]:
+        """Return what computes a name that the file does not give."""
         let = self.lets.get(name) or self.pack.lets.get(name)
         if let is not None:
-            return let(self)
+            return let.unpacked()
         prefix, dot, rest = name.partition(".")
-        if dot and prefix == "document" and self.document is not None:
-            return self.document(rest)
+        if dot and prefix == "document":
+            return lambda values: values.document(rest) if values.document is not None else ABSENT
         if dot and prefix in self.pack.registries:
-            return self._looked_up(name, prefix, rest, spec)
-        return ABSENT
+            return lambda values: values.looked_up(name, prefix, rest, spec)
+        return _nothing
 
-    def _looked_up(self, name: str, prefix: str, column: str, spec: Spec) -> object:
-        table, key = self.pack.registries[prefix]
-        wanted = self[key]
-        find = self.tables.get(table)
-        if find is None or not isinstance(wanted, str):
-            return Unknown(needs_of(wanted)) if spec[0] == "text" and needs_of(wanted) else ABSENT
-        row = find(wanted)
-        value = row.get(column) if row is not None else None
+    def key_of(self, name: str) -> Steps | None:
+        """Return the key of the fact's own name, where such a key gives the fact; None where none does."""
+        if not self.named or name in self.bindings or self.view is None:
+            return None
+        steps = tuple(name.split("."))
+        if name not in self.pack.facts or steps[0] in NO_KEYS:
+            return None
+        for path in dict.fromkeys((steps, (name,))):
+            if self.view.has(path) and stated(self.pack, name, self.view.get(path)) is not ABSENT:
+                return path
+        return None
+
+    def looked_up(self, name: str, prefix: str, column: str, spec: Spec) -> object:
+        _, keys = self.pack.registries[prefix]
+        if name in keys:
+            return ABSENT
+        row = self._rows.get(prefix)
+        if row is None:
+            row = self._rows[prefix] = self._row(prefix)
+        if isinstance(row, frozenset):
+            return missing(name, spec, row) if row else ABSENT
+        value = row.get(column)
         return ABSENT if value is None else convert(name, value, spec)
 
-    def _bound(self, name: str, alternatives: tuple[Alternative, ...], spec: Spec) -> object:
+    def _row(self, prefix: str) -> Mapping[str, object] | frozenset[str]:
+        """Return a registry's row, by the first of its keys that is known and in the table.
+
+        Where there is none, return the names that would settle it: if no key is known, what the path wants;
+        if the table lacks what is known, the first key, which may describe any model.
+        """
+        table, keys = self.pack.registries[prefix]
+        find = self.tables.get(table)
+        known = False
+        for key in keys if find is not None else ():
+            wanted = self[key]
+            if type(wanted) in (str, int, float):
+                known = True
+                try:
+                    row = find(wanted)  # type: ignore[misc, arg-type]
+                except AttributeError:  # a table of texts alone, asked for a number
+                    if isinstance(wanted, str):
+                        raise
+                    row = None
+                if row is not None:
+                    return row
+        if known:
+            return frozenset(keys[:1]) if len(keys) > 1 else NOTHING
+        asked = next((key for key in keys if key.endswith("path")), keys[-1])
+        return needs_of(self[asked]) or frozenset((asked,))
+
+    def bound(self, name: str, alternatives: tuple[Alternative, ...], spec: Spec) -> object:
+        """Return what the bindings give that are in force, or may be; ABSENT where none is."""
         chosen = self.alternatives_in_force(alternatives)
         if not chosen:
             return ABSENT
@@ -196,14 +330,14 @@ class Values(dict[str, object]):
 
     def alternative_value(self, name: str, alternative: Alternative, spec: Spec) -> object:
         """Return what one binding gives, in base units."""
-        source, _, default, null, paths, raw = alternative
+        source, _, default, null, paths, _ = alternative
         if not self._present(alternative):
             return default(self) if default is not None else missing(name, spec)
         if len(paths) == 1 and self.view is not None and self.view.get(paths[0]) is None:
             return null(self) if null is not None else missing(name, spec)
-        assert source is not None
-        value = source(self)
-        return convert(name, value, spec) if raw else value
+        if source is None:  # a key by itself
+            return convert(name, self.key(paths[0]), spec)
+        return source(self)
 
     # ── the file, as rules see it ──────────────────────────────────────────────────────────────────────
     def key(self, steps: Steps) -> object:
@@ -219,6 +353,48 @@ class Values(dict[str, object]):
     def has(self, steps: Steps) -> bool:
         """Whether the file has a key, whatever its value."""
         return self.view is not None and self.view.has(steps)
+
+
+def _nothing(_values: Values) -> object:
+    return ABSENT
+
+
+def _bound_by(
+    name: str, alternatives: tuple[Alternative, ...], spec: Spec, otherwise: Callable[[Values], object]
+) -> Callable[[Values], object]:
+    """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided."""
+    blank = missing(name, spec)
+    listed = any("*" in path for *_, paths, _ in alternatives for path in paths)
+
+    def bound(values: Values) -> object:
+        fallback = None
+        view = values.view
+        for source, when, default, null, paths, _ in alternatives:
+            if when is not None:
+                truth = when(values)
+                if truth is False:
+                    continue
+                if truth is not True:
+                    return undecided(values)
+            if len(paths) == 1:
+                value = ABSENT if view is None else view.get(paths[0])
+                if value is None:
+                    return blank if null is None else null(values)
+                if value is not ABSENT:
+                    if source is not None:
+                        return source(values)
+                    return blank if type(value) is Missing else convert(name, value, spec)
+            elif not paths or (view is not None and any(view.has(path) for path in paths)):
+                return source(values)  # type: ignore[misc]
+            if fallback is None:
+                fallback = default
+        return otherwise(values) if fallback is None else fallback(values)
+
+    def undecided(values: Values) -> object:
+        value = values.bound(name, alternatives, spec)
+        return otherwise(values) if value is ABSENT else value
+
+    return undecided if listed else bound
 
 
 def _path(steps: Steps) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cfglint.dsl import tree as t
 from cfglint.dsl import types
 from cfglint.dsl.builtin import FUNCTIONS
-from cfglint.dsl.emit import CallError, CompileError, Emitter
+from cfglint.dsl.emit import CallError, CompileError, Emitter, is_text
 from cfglint.dsl.show import show
 from cfglint.dsl.types import ANY, BOOL, Type
 from cfglint.errors import did_you_mean
@@ -53,38 +53,100 @@ class Branches(Emitter):
                 self.lines[place] = self.lines[place].replace(atom, f"{atom} * {result.factor!r}")
 
     def _if(self, node: t.If, wanted: Type | None) -> tuple[str, Type]:
-        condition = self.put(self.typed(node.condition, BOOL)[0])
-        then, other = self.put("None"), self.put("None")
+        condition = self.held(self.typed(node.condition, BOOL)[0])
+        result = ""
         arms: list[tuple[int, str, Type]] = []
-        hint = wanted
-        for name, arm, settled in ((then, node.then, "False"), (other, node.other, "True")):
 
-            def body(name: str = name, arm: t.Expr = arm, hint: Type | None = hint) -> None:
-                atom, kind = self.value(arm, hint)
-                atom = self.put(atom)
-                self.line(f"{name} = {atom}")
-                arms.append((len(self.lines) - 1, f"= {atom}", kind))
+        def body(arm: t.Expr, hint: Type | None) -> None:
+            nonlocal result
+            atom, kind = self.value(arm, hint)
+            last = self.put(atom)
+            arms.append((len(self.lines) - 1, f"= {atom}", kind))
+            if result:
+                either = f"if_({condition}, {result}, {last})"
+                self.line(f"{result} = {last} if {condition} is False else {either}")
+            result = result or last
 
-            self.block(f"if {condition} is not {settled}", body)
-            if wanted is None and arms[0][2].kind == "enum":
-                hint = arms[0][2]
+        self.block(f"if {condition} is not False", lambda: body(node.then, wanted))
+        hint = arms[0][2] if wanted is None and arms[0][2].kind == "enum" else wanted
+        self.block(f"if {condition} is not True", lambda: body(node.other, hint))
         kind = self._join(node, arms[0][2], arms[1][2])
         self._joined(node, arms, kind)
-        return self.put(f"if_({condition}, {then}, {other})"), kind
+        return result, kind
 
     def _choice(self, node: t.Choice, wanted: Type | None) -> tuple[str, Type]:
         atom, kind = self.value(node.subject)
         subject = self.put(atom)
+        tests = [[self._pattern(p, kind) for p in patterns] for patterns, _ in node.arms]
+        covered = {test for each in tests for test in each}
+        bodies = [arm for _, arm in node.arms]
+        if node.other is not None:
+            bodies.append(node.other)
+        total = node.other is not None or (kind.kind == "enum" and {repr(m) for m in kind.members} <= covered)
+        total = total or (kind.kind == "bool" and {"True", "False"} <= covered)
+        if not bodies:
+            raise CompileError(node.span, "match needs at least one arm")
+        emit = self._few if kind.kind in ("enum", "text") and all(map(is_text, covered)) else self._arms
+        return emit(node, subject, tests, bodies, wanted, total=total)
+
+    def _few(
+        self,
+        node: t.Choice,
+        subject: str,
+        tests: Sequence[Sequence[str]],
+        bodies: Sequence[t.Expr],
+        wanted: Type | None,
+        *,
+        total: bool,
+    ) -> tuple[str, Type]:
+        """Emit a match whose patterns are texts: a known subject has one arm, an unknown one has all."""
+        places: dict[str, int] = {}
+        for place, each in enumerate(tests):
+            for test in each:
+                places.setdefault(test, place)
+        table = self.put(f"{{{', '.join(f'{test}: {place}' for test, place in places.items())}}}")
+        other = f"arm({subject}, {table}, {len(tests)})"
+        chosen = self.put(f"{table}.get({subject}, {len(tests)}) if type({subject}) is str else {other}")
+        result, found = self.put("None"), self.put("[]")
+        arms: list[tuple[int, str, Type]] = []
+        for place, arm in enumerate(bodies):
+
+            def body(arm: t.Expr = arm) -> None:
+                atom, own = self.value(arm, wanted)
+                self.line(f"{result} = {atom}")
+                arms.append((len(self.lines) - 1, f"= {atom}", own))
+                self.line(f"if {chosen} < 0: {found}.append({result})")
+
+            self.block(f"if {chosen} == {place} or {chosen} < 0", body)
+        kind = self._joined_all(node, arms)
+        open_ = f"chosen({found}, {subject}, {total}, {kind.kind!r})"
+        self.line(f"if {chosen} < 0 or {chosen} >= {len(bodies)}: {result} = {open_}")
+        return result, kind
+
+    def _joined_all(self, node: t.Expr, arms: Sequence[tuple[int, str, Type]]) -> Type:
+        result = arms[0][2]
+        for _, _, own in arms[1:]:
+            result = self._join(node, result, own)
+        self._joined(node, arms, result)
+        return result
+
+    def _arms(
+        self,
+        node: t.Choice,
+        subject: str,
+        tests: Sequence[Sequence[str]],
+        bodies: Sequence[t.Expr],
+        wanted: Type | None,
+        *,
+        total: bool,
+    ) -> tuple[str, Type]:
+        """Emit a match of any kind: every arm that may be meant is computed."""
         found, settled = self.put("[]"), self.put("False")
         arms: list[tuple[int, str, Type]] = []
-        covered: set[str] = set()
-        for patterns, arm in [*node.arms, *([((), node.other)] if node.other is not None else [])]:
-            if patterns:
-                tests = [self._pattern(p, kind) for p in patterns]
-                covered.update(tests)
-                hit = self.put(
-                    f"False if {settled} is True else member({subject}, ({''.join(a + ', ' for a in tests)}))"
-                )
+        for place, arm in enumerate(bodies):
+            if place < len(tests):
+                members = f"({''.join(a + ', ' for a in tests[place])})"
+                hit = self.put(f"False if {settled} is True else member({subject}, {members})")
             else:
                 hit = self.put(f"not_({settled})")
 
@@ -95,16 +157,9 @@ class Branches(Emitter):
                 arms.append((len(self.lines) - 1, f"({atom}", own))
 
             self.block(f"if {hit} is not False", body)
-            self.line(f"{settled} = or_({settled}, {hit})")
-        if not arms:
-            raise CompileError(node.span, "match needs at least one arm")
-        result = arms[0][2]
-        for _, _, own in arms[1:]:
-            result = self._join(node, result, own)
-        self._joined(node, arms, result)
-        total = node.other is not None or (kind.kind == "enum" and {repr(m) for m in kind.members} <= covered)
-        total = total or (kind.kind == "bool" and {"True", "False"} <= covered)
-        return self.put(f"chosen({found}, {subject}, {total or settled}, {result.kind!r})"), result
+            self.line(f"{settled} = {hit} if {settled} is False else or_({settled}, {hit})")
+        kind = self._joined_all(node, arms)
+        return self.put(f"chosen({found}, {subject}, {total or settled}, {kind.kind!r})"), kind
 
     def _pattern(self, node: t.Expr, subject: Type) -> str:
         """Emit one pattern of an arm; beside a text, or a value of the file, a name is a word."""
@@ -147,12 +202,14 @@ class Branches(Emitter):
         scope = self.forms.enter()
         self.names.open.append(function.name)
         try:
-            return self.value(function.body)
+            result = self.value(function.body)
         except CompileError as error:
             raise CompileError(node.span, f"in {function.name}: {error.inmost}", error.inmost) from None
         finally:
             self.names.open.pop()
             self.variables, self.roles, self.forms.scope = outer, roles, scope
+        self.names.called.add(function.name)
+        return result
 
     def _quantifier(self, node: t.Quantifier, _wanted: Type | None) -> tuple[str, Type]:
         truths = node.kind in ("all", "any", "count")

@@ -16,7 +16,7 @@ from cfglint.dsl.message import MessageError, offset_in, placed, template
 from cfglint.dsl.rearrange import literal
 from cfglint.dsl.symbols import Source, Symbols
 from cfglint.dsl.tree import paths_in, walk
-from cfglint.dsl.types import ANY, BOOL, NUMBER, Type
+from cfglint.dsl.types import ANY, BOOL, Type
 from cfglint.dsl.units import UNITS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 
@@ -73,16 +73,25 @@ def _spec(kind: Type) -> str:
     return f"({kind.kind!r}, {limits}, {dict(kind.spellings) or None!r})"
 
 
+def _keys(nodes: Iterable[t.Framework]) -> tuple[tuple[str | int, ...], ...] | None:
+    """Return the keys that a framework reads beside the facts' names; None where those are no keys."""
+    if not any(isinstance(entry, t.NamesAreKeys) for node in nodes for entry in node.entries):
+        return None
+    return tuple(
+        dict.fromkeys(path.steps for node in nodes for path in walk(node) if isinstance(path, t.Path))
+    )
+
+
 class Builder:
     """Compiles the statements of some files against all symbols known by then."""
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
         self.names = Names(symbols)
-        self.functions: list[str] = []
+        self.functions: dict[str, str] = {}  # names by source; many are alike
         self.forms: list[str] = []
-        self.count = 0
         self.complaints: list[Complaint] = []
+        self.doubtful: dict[str, Complaint] = {}  # functions that do not fit values of any type
         self.source: Source | None = None
         self.home: dict[int, Source] = {}  # by the identity of a statement or a framework's entry
 
@@ -117,10 +126,7 @@ class Builder:
         return name
 
     def _take(self, emitter: Function, kind: str) -> str:
-        name = f"F{self.count}"
-        self.count += 1
-        self.functions.append(emitter.finish(name, kind=kind))
-        return name
+        return self.functions.setdefault(emitter.finish("{}", kind=kind), f"F{len(self.functions)}")
 
     def _attach_terms(self, name: str, emitter: Function, atom: str) -> None:
         """Give a let's function its rearranged form, which comparisons of what it yields may look into."""
@@ -133,9 +139,7 @@ class Builder:
         ):
             return
         parts = [
-            f"{key!r}: {self.function(label.node, label.wanted or NUMBER)}"
-            for key, label in labels.items()
-            if label
+            f"{key!r}: {self.function(label.node, label.wanted)}" for key, label in labels.items() if label
         ]
         self.forms.append(f"{name}.terms = {literal(form.terms)!r}")
         self.forms.append(f"{name}.atoms = {{{', '.join(parts)}}}")
@@ -232,7 +236,7 @@ class Builder:
         if node.null is not None and len(paths_in(node.source)) != 1:
             self.complain(node.span, "null -> is for a binding that reads one key")
         parts = [
-            self.function(node.source, None if raw else wanted),
+            "None" if raw else self.function(node.source, wanted),
             "None" if node.when is None else self.function(node.when, BOOL),
             "None" if node.default is None else self.function(node.default, wanted),
             "None" if node.null is None else self.function(node.null, wanted),
@@ -250,6 +254,7 @@ class Builder:
         self.names = Names(
             self.symbols, {e.name: e for n in reversed(nodes) for e in n.entries if isinstance(e, t.Let)}
         )
+        self.names.called = outer.called
         for node in nodes:
             self.source = self.home.get(id(node), self.source)
             for entry in node.entries:
@@ -278,7 +283,7 @@ class Builder:
         return (
             f"{{'dialect': {dialect or 'pyyaml'!r}, 'detect': ({''.join(d + ', ' for d in detect)}), "
             f"'versions': ({''.join(v + ', ' for v in versions)}), "
-            f"'bind': {{{bound_text}}}, 'lets': {{{lets_text}}}}}"
+            f"'bind': {{{bound_text}}}, 'lets': {{{lets_text}}}, 'keys': {_keys(nodes)!r}}}"
         )
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
@@ -329,23 +334,28 @@ class Builder:
                     case t.Knob():
                         self._check_knob(node)
                     case t.Registry():
-                        self._is_named(node.key, node.span)
+                        for key in node.keys:
+                            self._is_named(key, node.span)
         frameworks = []
         for name, self.source in touched.items():
             frameworks.append(f"{name!r}: {self.framework(name)}")
+        self.complaints += [c for name, c in self.doubtful.items() if name not in self.names.called]
         if self.complaints:
             raise RulesError(self.complaints)
         facts = ", ".join(f"{name!r}: {_spec(kind)}" for name, kind in self.symbols.types.items())
-        registries = {prefix: (node.table, node.key) for prefix, node in self.symbols.registries.items()}
+        measures = {n: (k.dimension, k.whole) for n, k in self.symbols.types.items() if k.kind == "number"}
+        registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
         tables = (
-            *self.forms,
-            f"FACTS = {{{facts}}}",
+            *dict.fromkeys(self.forms),  # of functions that are alike, once
+            f"\nFACTS = {{{facts}}}",  # where pack.py divides them
+            f"MEASURES = {measures!r}",
             f"LETS = {{{', '.join(lets)}}}",
             f"REGISTRIES = {registries!r}",
             f"FRAMEWORKS = {{{', '.join(frameworks)}}}",
             f"RULES = ({''.join(rule + ', ' for rule in rules)})",
         )
-        return "\n".join(self.functions) + "\n", "\n".join(tables) + "\n"
+        functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
+        return "\n".join(functions) + "\n", "\n".join(tables) + "\n"
 
     def _check_replaced(self, let: t.Let, before: Mapping[str, Type]) -> None:
         """Rules that are compiled already rely on a let's type: what takes its place has the same."""
@@ -355,13 +365,15 @@ class Builder:
             self.symbols.let_types[let.name] = new
 
     def _check_function(self, let: t.Let) -> None:
+        """Check a function by itself; what it cannot do with any value, it may do with those of its calls."""
+        assert self.source is not None
         if len(set(let.parameters)) < len(let.parameters):
             self.complain(let.span, f"{let.name} has two parameters of one name")
         self.names.open.append(let.name)
         try:
             Function(self.names, dict.fromkeys(let.parameters, ("x", ANY))).value(let.body)
         except CompileError as error:
-            self.complain(error.span, str(error))
+            self.doubtful[let.name] = self.source.complain(error.span, str(error))
         finally:
             self.names.open.pop()
 

@@ -46,9 +46,19 @@ def _extreme(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
             return function.put(f"{runtime}_of(as_list({atom}))"), NUMBER
         _take(node, 2, 100)
         atoms, kind = _numbers(function, node)
-        return function.put(f"{runtime}({', '.join(atoms)})"), kind
+        return function.put(_short(function, runtime, atoms) + f"{runtime}({', '.join(atoms)})"), kind
 
     return emit
+
+
+def _short(function: Emitter, runtime: str, atoms: list[str]) -> str:
+    """Return how two plain numbers are compared without a call; their names replace ``atoms``."""
+    if len(atoms) != 2:
+        return ""
+    one, other = atoms[:] = [function.held(atom) for atom in atoms]
+    plain = [f"type({atom}) is not Interval" for atom in atoms if not atom.lstrip("-")[:1].isdigit()]
+    sign = ">" if runtime == "maximum" else "<"
+    return f"({other} if {other} {sign} {one} else {one}) if {' and '.join(plain) or True} else "
 
 
 def _rounded(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
@@ -64,6 +74,15 @@ def _absolute(function: Emitter, node: t.Call) -> tuple[str, Type]:
     _take(node, 1)
     (atom,), kind = _numbers(function, node)
     return function.put(f"absolute({atom})"), kind
+
+
+def _end(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
+    def emit(function: Emitter, node: t.Call) -> tuple[str, Type]:
+        _take(node, 1)
+        (atom,), kind = _numbers(function, node)
+        return function.put(f"{runtime}({atom})"), kind
+
+    return emit
 
 
 def _plain(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
@@ -121,8 +140,8 @@ def _length(function: Emitter, node: t.Call) -> tuple[str, Type]:
 def _known(function: Emitter, node: t.Call) -> tuple[str, Type]:
     """``known(x)``: whether there is a value for it at all, however uncertain."""
     _take(node, 1)
-    atom, _ = function.value(node.arguments[0])
-    return function.put(f"not needs_of({atom})"), BOOL
+    atom = function.held(function.value(node.arguments[0])[0])
+    return function.put(f"True if type({atom}) in PLAIN else not needs_of({atom})"), BOOL
 
 
 FUNCTIONS: dict[str, Callable[[Emitter, t.Call], tuple[str, Type]]] = {
@@ -132,6 +151,8 @@ FUNCTIONS: dict[str, Callable[[Emitter, t.Call], tuple[str, Type]]] = {
     "floor": _rounded("floor"),
     "round": _rounded("nearest_whole"),
     "abs": _absolute,
+    "lowest": _end("lowest"),
+    "highest": _end("highest"),
     "sqrt": _plain("square_root"),
     "log2": _plain("binary_logarithm"),
     "before": _texts("before"),

@@ -49,8 +49,9 @@ class Graph:
                 self._note(entry.name, entry.body)
         for prefix, registry in symbols.registries.items():
             for name in symbols.types:
-                if name.startswith(f"{prefix}."):
-                    self.edges.setdefault(name, set()).add(registry.key)
+                derived = name in symbols.lets or name in own  # a let goes before the table
+                if name.startswith(f"{prefix}.") and name not in registry.keys and not derived:
+                    self.edges.setdefault(name, set()).update(registry.keys)
 
     def _note(self, name: str, *expressions: t.Expr | None) -> None:
         for expression in expressions:

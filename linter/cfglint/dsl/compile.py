@@ -9,8 +9,8 @@ from cfglint.dsl import tree as t
 from cfglint.dsl import types
 from cfglint.dsl.branches import Branches
 from cfglint.dsl.builtin import FUNCTIONS
-from cfglint.dsl.emit import CompileError, Emitter, hint, tidy
-from cfglint.dsl.pattern import compile_pattern
+from cfglint.dsl.emit import CompileError, Emitter, hint, is_text, tidy
+from cfglint.dsl.pattern import MAX_TEXT, compile_pattern, plain_test
 from cfglint.dsl.rearrange import Leaves, literal
 from cfglint.dsl.show import show
 from cfglint.dsl.types import ANY, BOOL, NULL, TEXT, VERSION, Type
@@ -36,6 +36,7 @@ class Names:
         self.extra = extra or {}  # what a framework derives for itself
         self.known: dict[str, Type] = {**symbols.let_types, **symbols.types}
         self.open: list[str] = []
+        self.called: set[str] = set()  # functions that were put in somewhere, and fitted
         self.leaves = Leaves(symbols.derivations())
 
     def type_of(self, name: str) -> Type | None:
@@ -152,15 +153,18 @@ class Function(Branches, Emitter):
 
     # ── truths ─────────────────────────────────────────────────────────────────────────────────────────
     def _not(self, node: t.Not, _wanted: Type | None) -> tuple[str, Type]:
-        return self.put(f"not_({self.typed(node.operand, BOOL)[0]})"), BOOL
+        return self.negated(self.typed(node.operand, BOOL)[0]), BOOL
 
     def _junction(self, node: t.Junction, _wanted: Type | None) -> tuple[str, Type]:
-        settled = "False" if node.operator == "and" else "True"
+        settled, settles = ("False", "True") if node.operator == "and" else ("True", "False")
         result = self.put(self.typed(node.operands[0], BOOL)[0])
         for operand in node.operands[1:]:
 
             def rest(operand: t.Expr = operand) -> None:
-                self.line(f"{result} = {node.operator}_({result}, {self.typed(operand, BOOL)[0]})")
+                atom = self.typed(operand, BOOL)[0]
+                self.line(
+                    f"{result} = {atom} if {result} is {settles} else {node.operator}_({result}, {atom})"
+                )
 
             self.block(f"if {result} is not {settled}", rest)
         return result, BOOL
@@ -237,7 +241,14 @@ class Function(Branches, Emitter):
         return self._equality(a, operator, b)
 
     def _equality(self, a: str, operator: str, b: str) -> str:
-        return self.put(f"equal({a}, {b})" if operator == "==" else f"not_(equal({a}, {b}))")
+        """Emit a comparison; with a text that is written down, Python itself compares a known one."""
+        if is_text(a) and not is_text(b):
+            a, b = b, a
+        known = ""
+        if is_text(b):
+            a = self.held(a)
+            known = f"{a} {operator} {b} if type({a}) is str else "
+        return self.put(known + (f"equal({a}, {b})" if operator == "==" else f"not_(equal({a}, {b}))"))
 
     def _versions(self, a: str, operator: str, b: str) -> str:
         text = {
@@ -273,7 +284,7 @@ class Function(Branches, Emitter):
             b, y = self.scaled(b, UNITS[x.unit][0] if x.written and x.unit else x.factor), x
         elif x.dimension != y.dimension:
             raise CompileError(node.span, f"a range runs from {x} to {y}, which is none")
-        return self.put(f"hull(({a}, {b}))"), replace(x, whole=False, low=-types.INF, high=types.INF)
+        return self.put(_hull(a, b)), replace(x, whole=False, low=-types.INF, high=types.INF)
 
     def _member(self, node: t.Member, _wanted: Type | None) -> tuple[str, Type]:
         container = node.container
@@ -284,6 +295,12 @@ class Function(Branches, Emitter):
             atom = self.put(f"and_({self._pair(low, '<=', item)}, {self._pair(item, '<=', high)})")
         elif isinstance(container, t.ListOf):
             item, *others = self._operands((node.item, *container.items))
+            if item[2].kind in ("enum", "text") and all(is_text(a) and k == item[2] for _, a, k in others):
+                found, texts = self.held(item[1]), "".join(f"{atom}, " for _, atom, _ in others)
+                atom = self.put(
+                    f"{found} in ({texts}) if type({found}) is str else member({found}, ({texts}))"
+                )
+                return (self.negated(atom) if node.negated else atom), BOOL
             tests = [self._pair(item, "==", other) for other in others]
             atom = self.put("False")
             for test in tests:
@@ -296,12 +313,17 @@ class Function(Branches, Emitter):
                     container.span, f"{show(container)} is {kind}, and a list or a range is wanted here"
                 )
             atom = self.put(f"member({item_atom}, as_list({atom}))")
-        return (self.put(f"not_({atom})") if node.negated else atom), BOOL
+        return (self.negated(atom) if node.negated else atom), BOOL
 
     def _like(self, node: t.Like, _wanted: Type | None) -> tuple[str, Type]:
         atom, _ = self.typed(node.subject, TEXT)
-        result = self.put(f"like({atom}, {self.pattern(node.pattern)!r})")
-        return (self.put(f"not_({result})") if node.negated else result), BOOL
+        pieces = self.pattern(node.pattern)
+        atom, test = self.held(atom), plain_test(pieces)
+        known = (
+            f"{test.format(atom)} if type({atom}) is str and len({atom}) <= {MAX_TEXT} else " if test else ""
+        )
+        result = self.put(f"{known}like({atom}, {pieces!r})")
+        return (self.negated(result) if node.negated else result), BOOL
 
     def pattern(self, node: t.Text) -> tuple[Any, ...]:
         """Return a compiled pattern. Raises CompileError where it is malformed."""
@@ -379,11 +401,20 @@ class Function(Branches, Emitter):
                     atom = self.put(f"{left} * {other}")
                     self.forms.product(atom, left, other)
                 else:
-                    atom = self.put(f"divide({left}, {other})")
+                    atom = self._divided(left, other)
                     self.forms.quotient(atom, left, other)
             kinds.append(right)
             bare = bare and right.bare
         return atom, Type("number", dimension, self._unit_of(kinds, dimension), whole=whole, bare=bare)
+
+    def _divided(self, top: str, bottom: str) -> str:
+        if bottom[:1].isdigit():
+            return self.put(f"{top} / {bottom}" if float(bottom) else f"divide({top}, {bottom})")
+        top, bottom = self.held(top), self.held(bottom)
+        plain = " and ".join(
+            f"type({atom}) is not Interval" for atom in dict.fromkeys((top, bottom)) if not atom[:1].isdigit()
+        )
+        return self.put(f"{top} / {bottom} if {plain} and {bottom} != 0 else divide({top}, {bottom})")
 
     def _unit_of(self, kinds: list[Type], dimension: tuple[int, int, int]) -> str | None:
         """Return the unit that a fact among the factors gives to the result."""
@@ -393,3 +424,12 @@ class Function(Branches, Emitter):
             if k.dimension == dimension != PLAIN and k.unit is not None and not k.written
         )
         return next(fitting, None)
+
+
+def _hull(low: str, high: str) -> str:
+    """Return the source of a range; one between numbers that are written down needs no look at them."""
+    try:
+        ordered = float(low) < float(high)
+    except ValueError:
+        ordered = False
+    return f"Interval({low}, {high})" if ordered else f"hull(({low}, {high}))"

@@ -6,6 +6,8 @@ nests deeply. A function of the source takes ``V``, the values of one file on on
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cfglint.dsl import tree as t
@@ -24,7 +26,7 @@ MAX_DEPTH = 80  # of the tree; Python's own compiler gives up a little later, at
 MAX_LINES = 8_000  # of one function; functions are put in where they are called, and could double each other
 
 
-_ARITHMETIC = (" * ", " + ", " - ", "divide(", "modulo(", "square_root(", "_over(")
+_ARITHMETIC = (" * ", " / ", " + ", " - ", "divide(", "modulo(", "square_root(", "_over(")
 
 
 class CompileError(Exception):
@@ -65,6 +67,15 @@ class Emitter:
         self.line(f"{name} = {value}")
         return name
 
+    def held(self, atom: str) -> str:
+        """Return ``atom`` as something that may be read more than once: a local or a literal."""
+        return self.put(atom) if atom.startswith("V[") else atom
+
+    def negated(self, atom: str) -> str:
+        """Emit the opposite of a truth."""
+        atom = self.held(atom)
+        return self.put(f"False if {atom} is True else True if {atom} is False else not_({atom})")
+
     def block(self, head: str, body: Callable[[], Any]) -> Any:
         """Emit ``head:`` with an indented body."""
         self.line(head + ":")
@@ -82,10 +93,10 @@ class Emitter:
     def finish(self, name: str, parameters: str = "V", kind: str = "any") -> str:
         """Return the function's source; numbers too large for a float leave its value unknown."""
         head = f"def {name}({parameters}):"
-        if not any(sign in line for line in self.lines for sign in _ARITHMETIC):
-            return "\n".join([head, *self.lines])
-        lost = f"nothing(NAMES(('numbers of a sane size',)), {kind!r})"
-        return "\n".join([head, " try:", *self.lines, f" except OverflowError: return {lost}"])
+        lines = _shortened(self.lines)
+        if not any(sign in line for line in lines for sign in _ARITHMETIC):
+            return "\n".join([head, *lines])
+        return "\n".join([head, " try:", *lines, f" except OverflowError: return lost({kind!r})"])
 
     # ── values ─────────────────────────────────────────────────────────────────────────────────────────
     def value(self, node: t.Expr, wanted: Type | None = None) -> tuple[str, Type]:
@@ -165,6 +176,31 @@ class Emitter:
             result = self.put(f"{atom} * {factor!r}")
             self.forms.scale(result, atom, factor)
         return result
+
+
+_ASSIGNED = re.compile(r" *(t\d+) = ")
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """Leave out temporaries that the very next line copies or returns: what is not there loads faster."""
+    times = Counter(re.findall(r"\bt\d+\b", "\n".join(lines)))
+    result: list[str] = []
+    for line in lines:
+        found = _ASSIGNED.match(result[-1]) if result else None
+        if found is not None:
+            value, start = result[-1][found.end() :], result[-1][: found.start(1)]
+            head, copied, rest = line.rpartition(found[1])
+            once = times[found[1]] == 2 and re.fullmatch(rf"{start}t\d+ = ", head)
+            if copied and not rest and (once or head == f"{start}return "):
+                line = head + value  # noqa: PLW2901
+                result.pop()
+        result.append(line)
+    return result
+
+
+def is_text(atom: str) -> bool:
+    """Whether an atom is a text as it is written."""
+    return atom[:1] in "'\""
 
 
 def tidy(value: float) -> float:

@@ -46,6 +46,21 @@ def compile_pattern(pattern: str) -> tuple[Piece, ...]:
     return tuple(tuple(piece) for piece in pieces)
 
 
+def plain_test(pieces: tuple[Piece, ...]) -> str:
+    """Return Python source that tests a text ``{0}`` for a pattern of one fixed text; empty for any other."""
+    parts = [piece[0][1] if piece and piece[0][0] == "=" else "" for piece in pieces]
+    if any(len(piece) > 1 or (piece and not part) for piece, part in zip(pieces, parts, strict=True)):
+        return ""
+    texts = [repr(part).replace("{", "{{").replace("}", "}}") for part in parts]
+    if len(parts) == 1:
+        return f"{{0}} == {texts[0]}"
+    if not any(parts[1:]):
+        return f"{{0}}.startswith({texts[0]})"
+    if not any(parts[:-1]):
+        return f"{{0}}.endswith({texts[-1]})"
+    return f"{texts[1]} in {{0}}" if len(parts) == 3 and not parts[0] and not parts[2] else ""
+
+
 def _in_run(char: str, kind: str) -> bool:
     return char in "0123456789" if kind == "int" else char.isalnum() or char in "_-."
 
@@ -85,8 +100,13 @@ def match(pieces: tuple[Piece, ...], text: str) -> dict[str, int | str] | None:
     if at < 0 or len(pieces) == 1:
         return found if at == len(text) else None
     for piece in pieces[1:-1]:
+        first_text = piece[0][1] if piece and piece[0][0] == "=" else ""
         first = at
         while at <= len(text):
+            if first_text:  # it can only stand where that does
+                at = text.find(first_text, at)
+                if at < 0:
+                    return None
             end = -1 if at > first and _splits(piece, text, at) else _here(piece, text, at, found)
             if end >= 0:
                 break
@@ -95,6 +115,10 @@ def match(pieces: tuple[Piece, ...], text: str) -> dict[str, int | str] | None:
             return None
         at = end
     last = pieces[-1]
+    if not last:
+        return found
+    if len(last) == 1 and last[0][0] == "=":
+        return found if len(text) - len(last[0][1]) >= at and text.endswith(last[0][1]) else None
     for start in range(at, len(text) + 1):  # the last piece has to end where the text ends
         if (start == at or not _splits(last, text, start)) and _here(last, text, start, found) == len(text):
             return found

@@ -164,6 +164,52 @@ def _low(poly: Polynomial, box: Box) -> Bound:
     return low if _less(best, low) else best
 
 
+_FAR = 1e30  # stands for infinity where a point is tried
+_CLEAR = 1e-9  # of the terms' size; rounding is far below it
+
+
+def _straddles(poly: Polynomial, box: Box) -> bool:
+    """Whether it is found below zero at one point and above it at another; then no bound can decide."""
+    try:
+        terms = [(n / 2**e, monomial) for monomial, (n, e) in poly.items()]
+        ends = {key: tuple(map(_point, box[key])) for monomial in poly for key in monomial}
+    except OverflowError:
+        return False
+    point = {key: low for key, (low, _) in ends.items()}
+    for sign in (-1, 1):
+        for key, both in ends.items():  # downhill first, then uphill, one key at a time
+            values = []
+            for end in both:
+                point[key] = end
+                values.append(sign * _at(terms, point)[0])
+            point[key] = both[values[0] < values[1]]
+        value, size = _at(terms, point)
+        if not sign * value > _CLEAR * size:
+            return False
+    return True
+
+
+def _point(bound: Bound) -> float:
+    if isinstance(bound, float):
+        return math.copysign(_FAR, bound)
+    value: float = bound[0] / 2 ** bound[1]
+    if abs(value) > _FAR:
+        raise OverflowError
+    return value
+
+
+def _at(terms: list[tuple[float, Monomial]], point: Mapping[str, float]) -> tuple[float, float]:
+    """Return a polynomial's value at a point, and the size of its terms."""
+    total = size = 0.0
+    for factor, monomial in terms:
+        term = factor
+        for key in monomial:
+            term *= point[key]
+        total += term
+        size += abs(term)
+    return total, size
+
+
 def _compared(operator: str, low: Bound, high: Bound) -> bool | None:
     """Return what ``x operator 0`` is for every x between the bounds, None where they differ."""
     below, above = _sign(high) < 0, _sign(low) > 0
@@ -296,11 +342,12 @@ def decide(truth: Truth, V: Any, operator: str, terms: Terms, held: Iterable[tup
         poly, box, needs = reduced
         if len(poly) > MAX_TERMS:
             continue
-        low = _low(poly, box)
-        high = _negated(_low({m: (-n, e) for m, (n, e) in poly.items()}, box))
-        result = _compared(operator, low, high)
-        if result is not None:
-            return result
+        if not _straddles(poly, box):
+            low = _low(poly, box)
+            high = _negated(_low({m: (-n, e) for m, (n, e) in poly.items()}, box))
+            result = _compared(operator, low, high)
+            if result is not None:
+                return result
         if needs < needs_of(narrowed):
             narrowed = Open(needs)
     return narrowed

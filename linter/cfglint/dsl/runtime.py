@@ -16,10 +16,12 @@ from cfglint.dsl.values import (
     divide,
     equal,
     floor,
+    highest,
     hull,
     if_,
     implies,
     interval,
+    lowest,
     maximum,
     member,
     minimum,
@@ -152,6 +154,14 @@ def nothing(names: frozenset[str], kind: str) -> object:
     return Open(names) if kind == "bool" else Unknown(names)
 
 
+_SANE = frozenset({"numbers of a sane size"})
+
+
+def lost(kind: str) -> object:
+    """The value of a function in which a number grew too large for a float."""
+    return nothing(_SANE, kind)
+
+
 def field(value: object, name: str) -> object:
     """``x.name`` of a record: a dict, a mapping of a file, or an object that lists its fields in slots."""
     if hasattr(value, "needs"):
@@ -216,6 +226,13 @@ def chosen(found: list[object], subject: object, settled: Truth, kind: str) -> o
     if settled is not True:
         return nothing(needs_of(subject) or frozenset({f"a case for {subject}"}), kind)
     return found[0] if len(found) == 1 else hull(found, needs_of(subject))
+
+
+def arm(subject: object, places: Mapping[str, int], other: int) -> int:
+    """Which arm of a ``match`` over texts is meant; -1 where the subject is not known."""
+    if hasattr(subject, "needs"):
+        return -1
+    return places.get(subject, other) if isinstance(subject, str) else other
 
 
 def all_over(items: object, test: Callable[[object], Truth]) -> Truth:
@@ -312,15 +329,20 @@ def again(truth: Truth, V: Any, operator: str, terms: Any, held: tuple[Any, ...]
 # What generated code sees; it gets no builtins, so a rule file can reach nothing else.
 NAMESPACE: dict[str, object] = {
     "__builtins__": {},
+    "str": str,
+    "len": len,
+    "type": type,
+    "Interval": Interval,
+    "PLAIN": frozenset({str, int, float, bool}),  # types of values that need nothing
     "Open": Open,
     **{
         function.__name__: function
         for function in (
-            absolute, after, again, all_over, and_, any_over, as_bool, as_count, as_list, as_member,
+            absolute, after, again, all_over, and_, any_over, arm, as_bool, as_count, as_list, as_member,
             as_number, as_text, as_version, before, binary_logarithm, capture, ceiling, chosen, count_over,
-            divide, equal, field, floor, hull, if_, implies, length, like, max_of_roles, max_over, maximum,
-            maximum_of, member, min_of_roles, min_over, minimum, minimum_of, modulo, nearest_whole, needs_of,
-            not_, nothing, older, or_, square_root, sum_over,
+            divide, equal, field, floor, highest, hull, if_, implies, length, like, lost, lowest,
+            max_of_roles, max_over, maximum, maximum_of, member, min_of_roles, min_over, minimum, minimum_of,
+            modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root, sum_over,
         )
     },
     "INF": INF,

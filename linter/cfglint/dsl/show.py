@@ -187,7 +187,7 @@ def _domain(knob: t.Knob) -> str:
     return show(t.ListOf(knob.values)) if knob.domain == "values" else "any"
 
 
-def _entry(entry: t.Binding | t.Setting | t.Detect | t.Since | t.Let) -> str:
+def _entry(entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | t.Let) -> str:
     match entry:
         case t.Binding():
             text = f"{entry.name} <- {show(entry.source)}"
@@ -200,6 +200,8 @@ def _entry(entry: t.Binding | t.Setting | t.Detect | t.Since | t.Let) -> str:
             return text + (f" null -> {show(entry.null)}" if entry.null is not None else "")
         case t.Setting(key, value):
             return f"{key} {quote(value)}"
+        case t.NamesAreKeys():
+            return "names are keys"
         case t.Detect(condition):
             return f"detect {show(condition)}"
         case t.Since(version, when):
@@ -225,8 +227,8 @@ def show_statement(node: t.Statement) -> str:
         case t.Role(name, when, fields):
             inner = ", ".join(f"{k}: {show(v)}" for k, v in fields)
             return f"role {name}{f' when {show(when)}' if when is not None else ''} {{{inner}}}"
-        case t.Registry(prefix, table, key):
-            return f"registry {prefix} from {table} by {key}"
+        case t.Registry(prefix, table, keys):
+            return f"registry {prefix} from {table} by {', '.join(keys)}"
         case t.Framework(name, entries):
             return "\n  ".join([f"framework {name} {{", *map(_entry, entries)]) + "\n}"
         case t.Rule(code=""):

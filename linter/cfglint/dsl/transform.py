@@ -227,7 +227,8 @@ class Transformer:
         return t.Role(_name(name), when, self.all(rest), span=span)
 
     def registry(self, node: Any, span: t.Span) -> t.Registry:
-        return t.Registry(*(str(c) for c in node.children), span=span)
+        prefix, table, *keys = map(str, node.children)
+        return t.Registry(prefix, table, tuple(keys), span=span)
 
     def framework(self, node: Any, span: t.Span) -> t.Framework:
         return t.Framework(str(node.children[0]), self.all(node.children[1:]), span=span)
@@ -238,6 +239,9 @@ class Transformer:
     def setting(self, node: Any, span: t.Span) -> t.Setting:
         key, value = node.children
         return t.Setting(str(key), _unquote(value) if value.type == "STRING" else str(value), span=span)
+
+    def names(self, node: Any, span: t.Span) -> t.NamesAreKeys:  # noqa: ARG002
+        return t.NamesAreKeys(span=span)
 
     def since(self, node: Any, span: t.Span) -> t.Since:
         version, *when = node.children

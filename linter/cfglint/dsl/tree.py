@@ -283,11 +283,11 @@ class Role(_Spanned):
 
 @dataclass(frozen=True, slots=True)
 class Registry(_Spanned):
-    """``registry model from models by model_path``: facts ``model.*`` come from the table ``models``."""
+    """``registry model from models by model_config, model_path``: facts ``model.*`` come from a table."""
 
     prefix: str
     table: str
-    key: str
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +311,11 @@ class Setting(_Spanned):
 
 
 @dataclass(frozen=True, slots=True)
+class NamesAreKeys(_Spanned):
+    """A framework's ``names are keys``: a fact that no binding gives is read from the key of its name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Detect(_Spanned):
     """``detect EXPR``: one way to recognise the framework."""
 
@@ -330,7 +335,7 @@ class Framework(_Spanned):
     """``framework areal { … }``."""
 
     name: str
-    entries: tuple[Binding | Setting | Detect | Since | Let, ...]
+    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Let, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ units: bytes, seconds, floating-point operations. Counts (``8192 tokens``) and s
 from __future__ import annotations
 
 import math
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +58,17 @@ OWN_UNIT: dict[Dimension, str] = {
     BANDWIDTH: "GB/s",
     COMPUTE_RATE: "TFLOPS",
 }
+
+
+def measured(text: str, dimension: Dimension | None) -> float | None:
+    """Return the number of a text like ``44.42 GiB`` in base units, None where it is none."""
+    found = re.fullmatch(
+        r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z%/]+)\s*", text[:100]
+    )
+    if found is None or found[2] not in UNITS or UNITS[found[2]][1] != dimension:
+        return None
+    value = float(found[1]) * UNITS[found[2]][0]
+    return int(value) if value == int(value) and abs(value) < 2**53 else value
 
 
 def describe(dimension: Dimension) -> str:

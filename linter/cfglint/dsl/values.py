@@ -62,8 +62,9 @@ class Interval:
         return f"Interval({self.lo}, {self.hi}, {sorted(self.needs)})"
 
     def __add__(self, other: Number) -> Number:
-        lo, hi, needs = parts(other)
-        return interval(self.lo + lo, self.hi + hi, self.needs | needs)
+        if type(other) is Interval:
+            return interval(self.lo + other.lo, self.hi + other.hi, self.needs | other.needs)
+        return interval(self.lo + other, self.hi + other, self.needs)  # type: ignore[arg-type]
 
     __radd__ = __add__
 
@@ -79,6 +80,9 @@ class Interval:
         return interval(-self.hi, -self.lo, self.needs)
 
     def __mul__(self, other: Number) -> Number:
+        if type(other) is not Interval and 0 < other < INF:  # most factors: the bounds keep their order
+            lo, hi = self.lo, self.hi
+            return interval(lo * other if lo else 0, hi * other if hi else 0, self.needs)  # type: ignore[arg-type]
         lo, hi, needs = parts(other)
         corners = (_times(self.lo, lo), _times(self.lo, hi), _times(self.hi, lo), _times(self.hi, hi))
         return interval(min(corners), max(corners), self.needs | needs)
@@ -141,6 +145,8 @@ def needs_of(value: object) -> frozenset[str]:
 
 def interval(lo: float, hi: float, needs: frozenset[str] = NOTHING) -> Number:
     """Return the number between ``lo`` and ``hi``: a point once both agree, whatever it rested on."""
+    if lo < hi:
+        return Interval(lo, hi, needs)
     if lo == hi and lo - lo == 0:
         return lo
     if lo != lo or hi != hi:  # noqa: PLR0124 (not a number: inf - inf says nothing)
@@ -286,18 +292,32 @@ def member(item: object, container: object) -> Truth:
 
 def minimum(*values: Number) -> Number:
     """The smallest of numbers or intervals."""
-    if not any(type(v) is Interval for v in values):
+    for value in values:
+        if type(value) is Interval:
+            break
+    else:
         return min(values)
-    lows, highs, needs = zip(*map(parts, values), strict=True)
-    return interval(min(lows), min(highs), NOTHING.union(*needs))
+    lo, hi, needs = parts(values[0])
+    for value in values[1:]:
+        low, high, names = parts(value)
+        lo, hi = min(lo, low), min(hi, high)
+        needs = needs | names if names else needs
+    return interval(lo, hi, needs)
 
 
 def maximum(*values: Number) -> Number:
     """The largest of numbers or intervals."""
-    if not any(type(v) is Interval for v in values):
+    for value in values:
+        if type(value) is Interval:
+            break
+    else:
         return max(values)
-    lows, highs, needs = zip(*map(parts, values), strict=True)
-    return interval(max(lows), max(highs), NOTHING.union(*needs))
+    lo, hi, needs = parts(values[0])
+    for value in values[1:]:
+        low, high, names = parts(value)
+        lo, hi = max(lo, low), max(hi, high)
+        needs = needs | names if names else needs
+    return interval(lo, hi, needs)
 
 
 def _monotone(function: object, value: Number) -> Number:
@@ -307,11 +327,15 @@ def _monotone(function: object, value: Number) -> Number:
 
 def ceiling(value: Number) -> Number:
     """The smallest whole number that is not below ``value``."""
+    if type(value) is int:
+        return value
     return _monotone(lambda v: v if v in (INF, -INF) else math.ceil(v), value)
 
 
 def floor(value: Number) -> Number:
     """The largest whole number that is not above ``value``."""
+    if type(value) is int:
+        return value
     return _monotone(lambda v: v if v in (INF, -INF) else math.floor(v), value)
 
 
@@ -343,6 +367,16 @@ def absolute(value: Number) -> Number:
         a, b = abs(lo), abs(hi)
         return interval(min(a, b), max(a, b), needs)
     return interval(0, max(-lo, hi), needs)
+
+
+def lowest(value: Number) -> Number:
+    """The least that an estimate may come to; a number that rests on missing names stays as it is."""
+    return value.lo if type(value) is Interval and not value.needs else value
+
+
+def highest(value: Number) -> Number:
+    """The most that an estimate may come to; a number that rests on missing names stays as it is."""
+    return value.hi if type(value) is Interval and not value.needs else value
 
 
 def modulo(a: Number, b: Number) -> Number:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cfglint.document.document import Document
     from cfglint.document.scalars import Dialect
     from cfglint.dsl.pack import CompiledRule, Pack
-    from cfglint.facts import Tables
+    from cfglint.facts import Steps, Tables
 
 DIALECTS: dict[str, Dialect] = {"pyyaml": PYYAML, "omegaconf": OMEGACONF, "json": JSON}
 
@@ -99,29 +99,58 @@ def _defects(pack: Pack, subject: Subject) -> Callable[[str], list[object]]:
     def defects(kind: str) -> list[object]:
         error = subject.document.error
         if kind == "syntax_errors":
-            return [] if error is None else [_Found(str(error), error.offset or 0, error.offset or 0)]
+            return [] if error is None else [Mistake(str(error), error.offset or 0, error.offset or 0)]
         if kind == "misfits":
             return list(_misfits(pack, subject))
+        if kind == "unknown_names":
+            return list(_unknown_names(pack, subject))
         return list(getattr(subject.view.defects(), kind, ()))
 
     return defects
 
 
-def _misfits(pack: Pack, subject: Subject) -> Iterator[_Found]:
-    """Yield the texts that stand where the framework's binding wants a number."""
+def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
+    """Yield the texts that stand where the framework's binding wants a number.
+
+    Where the facts' names are keys, also what is no value of its fact's type.
+    """
     if subject.framework is None:
         return
-    for name, alternatives in pack.frameworks[subject.framework]["bind"].items():
-        if pack.facts[name][0] != "number":
-            continue
-        for *_, paths, raw in alternatives:
-            value = subject.view.get(paths[0]) if raw and paths else None
-            if isinstance(value, str) and needs_of(as_number(value)):
-                trace = subject.view.trace(paths[0])
-                yield _Found("", *trace.span, key=dotted(paths[0]), text=value)
+    framework = pack.frameworks[subject.framework]
+    if framework["keys"] is not None:
+        from cfglint.engine.keys import misfits
+
+        yield from misfits(pack, subject)
+    for path in _number_paths(pack, subject.framework):
+        value = subject.view.get(path)
+        if isinstance(value, str) and needs_of(as_number(value)):
+            trace = subject.view.trace(path)
+            yield Mistake("a number", *trace.span, key=dotted(path), text=f'the text "{value}"')
 
 
-class _Found:
+def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
+    """Return the keys that a framework's bindings read as numbers."""
+    paths = pack.number_paths.get(framework)
+    if paths is None:
+        paths = pack.number_paths[framework] = tuple(
+            alternative[4][0]
+            for name, alternatives in pack.frameworks[framework]["bind"].items()
+            if name in pack.facts and pack.facts[name][0] == "number"  # a binding may give a let's name too
+            for alternative in alternatives
+            if alternative[5] and alternative[4]
+        )
+    return paths
+
+
+def _unknown_names(pack: Pack, subject: Subject) -> Iterator[Mistake]:
+    """Yield the keys that are no fact's name, where the facts' names are keys."""
+    if subject.framework is not None and pack.frameworks[subject.framework]["keys"] is not None:
+        from cfglint.engine.keys import unknown_names
+
+        yield from unknown_names(pack, subject)
+
+
+class Mistake:
     """A mistake in the file, in the shape of the document's own defects."""
 
     __slots__ = ("end", "key", "kind", "note", "related", "start", "text")

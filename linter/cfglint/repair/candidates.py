@@ -34,12 +34,16 @@ _UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A value for a knob, what it costs, whether results may change, and its effect in words."""
+    """A value for a knob, what it costs, whether results may change, and its effect in words.
+
+    ``spelling`` is how the knob itself writes the value.
+    """
 
     value: object
     cost: float
     unsafe: bool
     effect: str
+    spelling: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,13 @@ class Broken:
 
     def _priced(self, values: Sequence[V], steps: Callable[[V], float]) -> list[Candidate]:
         priced = []
+        spellings = {_literal(node, self.kind): _written(node) for node in self.knob.values}
         for value in dict.fromkeys(v for v in values if v != self.old):
             move = self._move(value)
             cost = move.cost * (steps(value) if move.per_step else 1)
-            priced.append((move.unsafe, cost, steps(value), Candidate(value, cost, move.unsafe, move.effect)))
+            spelling = spellings.get(value)
+            candidate = Candidate(value, cost, move.unsafe, move.effect, spelling)
+            priced.append((move.unsafe, cost, steps(value), candidate))
         return [candidate for *_, candidate in sorted(priced, key=lambda p: p[:3])]
 
     def _move(self, new: object) -> t.Move:
@@ -154,10 +161,10 @@ class Broken:
         for own, other in ((left, right), (right, left)):
             if own != t.Name(self.knob.name):
                 continue
-            if isinstance(other, t.Number):
+            if self.kind.kind == "enum" and isinstance(other, (t.Name, t.Number, t.Truth, t.Null)):
+                yield _literal(other, self.kind)
+            elif isinstance(other, t.Number):
                 yield tidy(_constant(other, self.kind))
-            elif self.kind.kind == "enum" and isinstance(other, t.Name):
-                yield dict(self.kind.spellings).get(other.name.lower(), other.name)
             else:
                 yield self.evaluator(other, here)[0]
 
@@ -180,6 +187,13 @@ def _constant(node: t.Number, kind: Type) -> float:
 
 
 def _literal(node: t.Expr, kind: Type) -> object:
-    if isinstance(node, t.Number):
-        return _constant(node, kind)
+    """Return what a literal is worth: of an enumeration, the member that it spells."""
+    written = _written(node)
+    if kind.kind == "enum":
+        word = "null" if written is None else str(written).lower()
+        return dict(kind.spellings).get(word, written)
+    return _constant(node, kind) if isinstance(node, t.Number) else written
+
+
+def _written(node: t.Expr) -> object:
     return node.name if isinstance(node, t.Name) else getattr(node, "value", None)

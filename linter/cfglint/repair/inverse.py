@@ -23,24 +23,27 @@ class Written:
     value: object
 
 
-def invert(source: t.Expr, value: object, kind: Type, old: object) -> Written | None:
+def invert(source: t.Expr, value: object, kind: Type, old: object, spelling: object = None) -> Written | None:
     """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be told.
 
-    ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses.
+    ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses, or in
+    the knob's own ``spelling`` where the file says nothing, or true and false.
     """
     match source:
         case t.Path(steps) if "*" not in steps:
-            return Written(steps, _spelled(value, kind, old))
+            return Written(steps, _spelled(value, kind, old, spelling))
         case t.Not(operand) if isinstance(value, bool):
             return invert(operand, not value, kind, old)
         case t.Product(factors) if isinstance(value, (int, float)) and not isinstance(value, bool):
             return _through_product(factors, value)
-        case t.Choice(t.Path(steps), arms, _):
+        case t.Choice(t.Path(steps), arms, other):
             for patterns, arm in arms:
                 result = arm.name if isinstance(arm, t.Name) else getattr(arm, "value", None)
                 word = getattr(patterns[0], "value", getattr(patterns[0], "name", None))
                 if result == value and word is not None:
                     return Written(steps, word)
+            if other == t.Path(steps):  # what no arm names stands there as it is
+                return Written(steps, _spelled(value, kind, old, spelling))
     return None
 
 
@@ -58,16 +61,20 @@ def _through_product(factors: tuple[tuple[str, t.Expr], ...], value: float) -> W
     return Written(path, tidy(value / scale)) if path is not None else None
 
 
-def _spelled(value: object, kind: Type, old: object) -> object:
+def _spelled(value: object, kind: Type, old: object, spelling: object) -> object:
     if kind.kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return tidy(value / kind.factor) if kind.factor != 1 else tidy(value)
     if kind.kind == "enum" and isinstance(value, str):
-        return _like_before(value, kind, old)
+        return _like_before(value, kind, old, spelling)
     return value
 
 
-def _like_before(member: str, kind: Type, old: object) -> object:
+def _like_before(member: str, kind: Type, old: object, spelling: object) -> object:
     """Spell a member as the file spells its members: where it says bfloat16, then float16 and not fp16."""
+    if spelling is not None and not isinstance(old, (str, int, float)):
+        return spelling
+    if isinstance(spelling, bool) and isinstance(old, bool):
+        return spelling
     groups: dict[str, list[str]] = {}
     for word, name in kind.spellings:
         groups.setdefault(name, []).append(word)
@@ -77,6 +84,8 @@ def _like_before(member: str, kind: Type, old: object) -> object:
             position = words.index(written)
             member = groups[member][min(position, len(groups[member]) - 1)]
             break
+    if isinstance(old, int) and member.isdecimal():
+        return int(member)
     return {"true": True, "false": False}.get(member, member)
 
 

@@ -1,0 +1,65 @@
+"""The short ways of compiled rules say what the long ones say."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from cfglint.document.view import ABSENT
+from cfglint.dsl.emit import _shortened
+from cfglint.dsl.pack import load
+from cfglint.dsl.pattern import compile_pattern, match, plain_test
+from cfglint.dsl.polynomial import _straddles
+from cfglint.facts import Values
+
+TEXTS = ["", "a", "ab", "ba", "aba", "abc", "b:a", "{0}", "'", "c" * 9]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "*", "ab", "ab*", "*ab", "*b*", "a*a", "?*", "*a*b*", "'*", "*{n:int}*"]
+)
+def test_a_pattern_tests_as_it_matches(pattern: str) -> None:
+    pieces = compile_pattern(pattern)
+    test = plain_test(pieces)
+    for text in TEXTS:
+        if test:
+            assert eval(test.format("text")) is (match(pieces, text) is not None)
+
+
+def test_pieces_match_as_far_left_as_they_can() -> None:
+    for text in map("".join, itertools.product("ab1", repeat=5)):
+        found = match(compile_pattern("*a{n:int}*b"), text)
+        at = next((i for i in range(5) if text[i : i + 2] == "a1"), None)
+        assert (found is not None) is (at is not None and text.endswith("b") and at < 3)
+
+
+def test_two_points_tell_that_no_bound_decides() -> None:
+    inf = float("inf")
+    assert _straddles({("x",): (1, 0), (): (-5, 0)}, {"x": ((0, 0), (9, 0))})
+    assert _straddles({("x",): (1, 0), ("y",): (-1, 0)}, {"x": ((1, 0), (2, 0)), "y": ((0, 0), inf)})
+    assert not _straddles({("x",): (1, 0)}, {"x": ((0, 0), (9, 0))})  # zero is not below zero
+    assert not _straddles({("x",): (1, 0)}, {"x": ((-(10**40), 0), (10**40, 0))})  # too far to try
+
+
+def test_a_temporary_that_is_only_handed_on_is_left_out() -> None:
+    assert _shortened(["  t1 = f(V)", "  return t1"]) == ["  return f(V)"]
+    assert _shortened(["  t1 = f(V)", "  t2 = t1", "  return t2"]) == ["  return f(V)"]
+    assert _shortened(["  t1 = f(V)", "  return t12"]) == ["  t1 = f(V)", "  return t12"]
+    kept = ["  t1 = f(V)", "  t2 = t1", "  t3 = t1 + t2"]
+    assert _shortened(kept) == kept
+
+
+def test_a_subclass_may_find_names_its_own_way() -> None:
+    asked: list[str] = []
+
+    class Recorded(Values):
+        def find(self, name: str, spec: object) -> object:
+            asked.append(name)
+            return 5 if name == "n" else super().find(name, spec)  # type: ignore[arg-type]
+
+    pack = load({"t.rules": 'fact n: count "n"\nfact m: count "m"\nlet twice = 2 * n + m'})
+    assert Values(pack, given={"n": 1, "m": 1})["twice"] == 3
+    assert Recorded(pack, given={"m": 1})["twice"] == 11
+    assert asked == ["twice", "n", "m"]
+    assert Values(pack).find("n", pack.facts["n"]) is ABSENT
