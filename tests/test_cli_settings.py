@@ -17,6 +17,8 @@ GOOD = {
     "hardware": ["sheet.json"],
     "detect": [True, False],
     "framework": ["areal"],
+    "model-config": ["ckpt/config.json"],
+    "online": [True],
     "set": [["a.b=1"], "a=2"],
     "rules": ["mine.rules", ["rules"]],
     "rule": ["mem_fraction<=0.5"],

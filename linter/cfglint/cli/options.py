@@ -13,7 +13,7 @@ from cfglint.dsl.pack import Pack, load, read_rules
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.hardware.target import Target, parse_target
-from cfglint.models.registry import TABLES
+from cfglint.models.registry import tables
 from cfglint.report import FORMATS
 
 TYPE_CHECKING = False
@@ -53,6 +53,18 @@ SHARED = (
         kind=LIST,
         metavar="KEY=VALUE",
         group="rules",
+    ),
+    Flag(
+        "model-config",
+        "the config.json of the trained model, a file or a folder",
+        kind=TEXT,
+        metavar="PATH",
+        group="model",
+    ),
+    Flag(
+        "online",
+        "fetch the config.json of models that are not known from the Hugging Face Hub",
+        group="model",
     ),
     RULES,
     Flag("rule", "a rule, like 'gpu.vram<48 -> mem_fraction<=0.5'", kind=LIST, metavar="EXPR", group="rules"),
@@ -167,6 +179,24 @@ def framework(args: Args, pack: Pack) -> tuple[str | None, tuple[float, ...] | N
     return name, tuple(numbers)
 
 
+def model_config(args: Args) -> str | None:
+    """Return the absolute path of ``--model-config``, None without it. Raises UsageError."""
+    path: str | None = args.model_config
+    if path is None:
+        return None
+    if not os.path.exists(path):
+        advice = "--model-config takes a config.json, or the folder that it is in"
+        raise UsageError(f"{path}: no such file or folder; {advice}")
+    from cfglint.models.hf_config import read
+
+    read(path)  # what is wrong is said once, before any file
+    return os.path.abspath(path)
+
+
+def _complain(line: str) -> None:
+    print(f"cfglint: {line}", file=sys.stderr)
+
+
 def pack(args: Args) -> Pack:
     """Return the shipped rules and those of the flags."""
     return load(read_rules(args.rules) if args.rules else None, args.rule or ())
@@ -183,6 +213,11 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
     rules = pack(args)
     name, version = framework(args, rules)
     chosen = selector(codes(args.select), codes(args.ignore), [rule.code for rule in rules.rules])
+    described = model_config(args)
+    if args.online:
+        from cfglint.models.online import ready
+
+        ready()
     result = Run(
         rules,
         found,
@@ -190,7 +225,8 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
         version=version,
         overrides=args.set or (),
         selected=chosen,
-        tables=TABLES,
+        tables=tables((os.getcwd(),), args.online, tell=None if getattr(args, "quiet", False) else _complain),
+        given={"model_config": (described, "--model-config")} if described is not None else None,
     )
     result.report.notices += notices
     return result

@@ -17,12 +17,12 @@ FAIL_ON = ("error", "warning", "info", "never")
 # The flags that settings stand in for, and ``detect = false`` for --no-detect; schemas/settings.schema.json
 # says the same to editors, and a test compares the two.
 LISTS = ("gpu", "rules", "rule", "select", "ignore", "set")
-TEXTS = ("hardware", "framework")
+TEXTS = ("hardware", "framework", "model-config")
 CHOICES = {"format": FORMATS, "fail-on": FAIL_ON, "fix-level": LEVELS}
-SWITCHES = ("detect", "skip-unknown", "annotate")
+SWITCHES = ("detect", "skip-unknown", "annotate", "online")
 NUMBERS = ("jobs",)
 KNOWN = (*LISTS, *TEXTS, *CHOICES, *SWITCHES, *NUMBERS)
-_PATHS = ("rules", "hardware")  # relative to the settings file
+_PATHS = ("rules", "hardware", "model-config")  # relative to the settings file
 
 
 def find(start: str) -> tuple[str, dict[str, Any]] | None:

@@ -65,15 +65,43 @@ class Origins:
         bound = self._bound(name)
         if bound is not None:
             return bound
+        path = values.key_of(name)
+        if path is not None:
+            return Origin("file", self._line(path), (path,), (), t.Binding(name, t.Path(path)))
         let = self.own_lets.get(name) or self.symbols.lets.get(name)
         if let is not None:
-            return Origin("derived", "derived", paths_in(let.body), self._names(let.body))
+            return self._derived(let)
         prefix = name.partition(".")[0]
         if prefix in self.symbols.registries and not needs_of(values[name]):
-            return Origin("registry", f"{self.symbols.registries[prefix].table} registry")
+            return Origin("registry", self._row_told(prefix))
         if name.startswith(("framework.", "document.")):
             return Origin("file", "this file")
         return Origin("missing", "not known")
+
+    def _row_told(self, prefix: str) -> str:
+        """Say what told a registry's row: the table itself, where it knows that."""
+        registry = self.symbols.registries[prefix]
+        look_up = self.values.tables.get(registry.table)
+        source_of = getattr(look_up, "source_of", None)
+        for key in registry.keys if source_of is not None else ():
+            wanted = self.values[key]
+            source = source_of(wanted) if type(wanted) in (str, int, float) else ""  # type: ignore[misc]
+            if source:
+                return str(source)
+        return f"{registry.table} registry"
+
+    def _derived(self, let: t.Let) -> Origin:
+        uses, paths = self._names(let.body), paths_in(let.body)
+        if let.name not in self.symbols.types or not self.values.named or let.name in self.bindings:
+            return Origin("derived", "derived", paths, uses)
+        # The file may give the fact by its own name: a repair writes it there.
+        key = tuple(let.name.split("."))
+        binding = t.Binding(let.name, t.Path(key))
+        if let.name in self.own_lets and not uses and not paths:
+            return Origin("default", self._default(binding), (key,), (), binding)
+        if let.name in self.symbols.knobs:
+            return Origin("derived", "derived", (key, *paths), uses, binding)
+        return Origin("derived", "derived", paths, uses)
 
     def _bound(self, name: str) -> Origin | None:
         compiled = self.values.bindings.get(name)

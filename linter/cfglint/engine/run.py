@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from cfglint.engine.judge import (
     Subject,
     Verdict,
@@ -13,7 +15,7 @@ from cfglint.engine.judge import (
     values_for,
 )
 from cfglint.findings import Report, TargetInfo, Undecided
-from cfglint.models.registry import TABLES
+from cfglint.models.registry import TABLES, near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +55,10 @@ class Judged:
 
 
 class Run:
-    """What stays the same over all files of a run. ``selected`` says which codes count."""
+    """What stays the same over all files of a run.
+
+    ``selected`` says which codes count; ``given`` are facts of every file, each with its source.
+    """
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Run:
         selected: Callable[[str], bool] = lambda _: True,
         environ: Mapping[str, str] | None = None,
         tables: Tables = TABLES,
+        given: Mapping[str, tuple[object, str]] | None = None,
     ) -> None:
         self.pack = pack
         self.targets = tuple(targets)
@@ -74,7 +80,9 @@ class Run:
         self.overrides = tuple(overrides)
         self.selected = selected
         self.environ = environ
-        self.tables = tables
+        self.tables = tables  # of the file at hand: a path in it is seen from its folder
+        self.given = dict(given or {})
+        self._folder: str | None = None
         self.report = Report()
         self.fixes = 0  # numbered over the whole run
         for target in self.targets:
@@ -82,11 +90,8 @@ class Run:
         self._rules: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
         self._finder: Finder | None = None
         self._given = [
-            (
-                {name: fact[0] for name, fact in target.facts.items()},
-                {n: f[1] for n, f in target.facts.items()},
-            )
-            for target in self.targets
+            ({name: fact[0] for name, fact in facts.items()}, {n: f[1] for n, f in facts.items()})
+            for facts in [{**target.facts, **self.given} for target in self.targets] or [self.given]
         ]
 
     # ── from file to subjects ──────────────────────────────────────────────────────────────────────────
@@ -96,6 +101,7 @@ class Run:
         One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
         what stands before the mistake is recognised.
         """
+        self._look_near(file.path)
         found = []
         for document in file.documents:
             framework = self.framework or recognise(self.pack, document, self.overrides)
@@ -103,6 +109,12 @@ class Run:
                 continue
             found.append(self.subject(document, framework))
         return found
+
+    def _look_near(self, path: str) -> None:
+        folder = os.path.dirname(path)
+        if folder != self._folder:
+            self._folder = folder
+            self.tables = near(self.tables, folder)
 
     def subject(self, document: Document, framework: str | None) -> Subject:
         """Return a document as a framework sees it, in this run's settings."""
@@ -113,7 +125,7 @@ class Run:
     def judged(self, subject: Subject) -> list[Judged]:
         """Judge a subject on every target; without targets, once."""
         result = []
-        for target, (given, sources) in zip(self.targets or (None,), self._given or [({}, {})], strict=True):
+        for target, (given, sources) in zip(self.targets or (None,), self._given, strict=True):
             values = values_for(self.pack, subject, given, self.tables)
             one = Judged(subject, target, values, sources)
             one.verdicts = judge(self.rules(subject, values), values)
@@ -133,7 +145,7 @@ class Run:
         """Whether a rule's verdict rests on nothing that the target gave."""
         alone = values_for(self.pack, one.subject, one.values.given, self.tables)
         rule.test(alone)
-        return not any(name in alone for name in one.values.given)
+        return not any(name in alone for name in one.values.given if name not in self.given)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
     def findings(self, judgements: Sequence[Judged]) -> Iterator[tuple[Judged, Verdict, Finding]]:

@@ -1,4 +1,7 @@
-"""Looks models up by id; the catalogue is read when a rule first asks for one."""
+"""Looks models up: by id in the catalogue, by their config.json, by the size in their name.
+
+The catalogue is read when a rule first asks for a model; everything else is imported when that does not tell.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,41 @@ from cfglint.cache import cached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    Row: TypeAlias = Mapping[str, object]
+    Tables: TypeAlias = Mapping[str, Callable[[str | float], Row | None]]
+
+_NOT_DENSE = (
+    "experts",
+    "experts_per_token",
+    "expert_ffn",
+    "shared_experts",
+    "dense_layers",
+    "latent_dim",
+    "quantized_bits",
+)
+COLUMNS = (
+    *(
+        "family",
+        "params",
+        "active_params",
+        "hidden",
+        "layers",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "ffn",
+        "vocab",
+    ),
+    *("tied", *_NOT_DENSE),
+)
+CATALOGUE = "catalogue"
+CACHED = "Hugging Face cache"
+FETCHED = "Hugging Face Hub"
+NAMED = "the size in its name"
+COUNTED = "the number of parameters"
 
 _models: dict[str, dict[str, object]] = {}
 
@@ -25,19 +62,172 @@ def _read() -> str:
 def _build(text: str) -> dict[str, dict[str, object]]:
     import yaml
 
-    rows = yaml.load(text, Loader=yaml.CSafeLoader)["models"]
-    return {row["id"].lower(): {**row["figures"], "family": row["family"]} for row in rows}
+    dense = dict.fromkeys(_NOT_DENSE, 0)
+    found = {}
+    for entry in yaml.load(text, Loader=yaml.CSafeLoader)["models"]:
+        figures = entry["figures"]
+        row = {**dense, "active_params": figures["params"], **figures, "family": entry["family"]}
+        for name in entry.get("ids") or (entry["id"],):
+            found[name.lower()] = row
+    return found
 
 
-def find(name: str) -> Mapping[str, object] | None:
-    """Return the figures of a model by its Hugging Face id, None for one that is not known.
-
-    Ids compare without case, as the Hub resolves them; a local path is none.
-    """
+def catalogue() -> Mapping[str, Mapping[str, object]]:
+    """Return the figures of all known models, by their ids in lower case."""
     if not _models:
         text = _read()
-        _models.update(cached("models1", {"models.yaml": text}, lambda: _build(text)))  # type: ignore[call-overload]
-    return _models.get(name.strip().strip("/").lower())
+        _models.update(cached("models3", {"models.yaml": text}, lambda: _build(text)))  # type: ignore[call-overload]
+    return _models
 
 
-TABLES = {"models": find}
+class Models:
+    """The look-up of models; what it once found, it keeps.
+
+    Ids compare without case, as the Hub resolves them. What the catalogue lacks is looked for on this
+    machine if ``disk`` allows it: a path (a relative one seen from the folders of ``base``) with a
+    config.json, then the Hub's local cache; then, if ``online``, on the Hub. What is left is the size in the
+    name, or the number. ``tell`` is given a line where a config.json is there and cannot be used.
+    """
+
+    def __init__(
+        self,
+        base: Sequence[str] = (),
+        *,
+        disk: bool = True,
+        online: bool = False,
+        environ: Mapping[str, str] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self.base = self._usual = tuple(base)
+        self.disk = disk
+        self.online = online
+        self.environ = environ
+        self.tell = tell
+        self._known: dict[str | float, tuple[Row | None, str]] = {}
+        self._files: dict[str, Row | None] = {}
+        self._fetches: dict[str, Row | None] = {}
+        self._offline: list[str] = []  # the model at which the Hub was found to be out of reach
+        self._beside: dict[str, Models] = {}
+
+    def __call__(self, key: str | float) -> Row | None:
+        """Return the figures of a model by its id, its path, or its number of parameters; None if unknown."""
+        return self._find(key)[0]
+
+    def source_of(self, key: str | float) -> str:
+        """Say what told the figures of a model; an empty text where nothing does."""
+        return self._find(key)[1]
+
+    def near(self, folder: str) -> Models:
+        """Return the same look-up for a config in ``folder``, which relative paths are seen from first."""
+        if not self.disk:
+            return self
+        other = self._beside.get(folder)
+        if other is None:
+            base = dict.fromkeys(os.path.abspath(at) for at in (folder, *self._usual))
+            other = Models(
+                list(base), disk=self.disk, online=self.online, environ=self.environ, tell=self.tell
+            )
+            other._usual, other._beside = self._usual, self._beside
+            other._files, other._fetches, other._offline = self._files, self._fetches, self._offline
+            self._beside[folder] = other
+        return other
+
+    def _find(self, key: str | float) -> tuple[Row | None, str]:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._text(key) if isinstance(key, str) else self._number(key)
+        return found
+
+    def _number(self, key: float) -> tuple[Row | None, str]:
+        from cfglint.models.size import by_number
+
+        row = by_number(key, catalogue().values())
+        return row, COUNTED if row is not None else ""
+
+    def _text(self, key: str) -> tuple[Row | None, str]:
+        name = key.strip()
+        row: Row | None = catalogue().get(name.strip("/").lower())
+        if row is not None:
+            return row, CATALOGUE
+        if self.disk and name:
+            row, source = self._on_disk(name)
+            if row is not None:
+                return row, source
+        from cfglint.models.size import by_name
+
+        row = by_name(name, catalogue().values())
+        return row, NAMED if row is not None else ""
+
+    def _on_disk(self, name: str) -> tuple[Row | None, str]:
+        from cfglint.models import hub
+
+        if "://" in name or "\0" in name:
+            return None, ""
+        environ = os.environ if self.environ is None else self.environ
+        path = hub.home(name, environ)
+        for place in (path,) if os.path.isabs(path) else [os.path.join(at, path) for at in self.base]:
+            file = place if place.endswith(".json") else os.path.join(place, "config.json")
+            row = self._read(file) if os.path.isfile(file) else None
+            if row is not None:
+                return row, f"config.json of {_shown(place)}"
+        name = name.strip("/")
+        kept = hub.config(name, environ) if not os.path.isabs(path) else None
+        row = self._read(kept) if kept is not None else None
+        if row is not None:
+            return row, CACHED
+        if self.online and not self._offline and hub.is_id(path):
+            row = self._fetched(name)
+        return row, FETCHED if row is not None else ""
+
+    def _fetched(self, name: str) -> Row | None:
+        if name not in self._fetches:
+            from cfglint.models.online import FetchError, fetch
+
+            try:
+                self._fetches[name] = self._read(fetch(name))
+            except FetchError as error:
+                self._fetches[name] = None
+                self._offline += [name] * error.final
+                self._say(f"{name}: the Hugging Face Hub gives no config.json: {error}")
+        return self._fetches[name]
+
+    def _read(self, file: str) -> Row | None:
+        if file not in self._files:
+            from cfglint.models.hf_config import ModelConfigError, read
+
+            try:
+                self._files[file] = read(file)
+            except ModelConfigError as error:
+                self._files[file] = None
+                self._say(f"{error}; until then its name has to tell")
+        return self._files[file]
+
+    def _say(self, line: str) -> None:
+        if self.tell is not None:
+            self.tell(line)
+
+
+def _shown(path: str) -> str:
+    """Return a path as people know it: what is below the working folder, seen from there."""
+    here = os.path.join(os.getcwd(), "")
+    return os.path.normpath(path).removeprefix(here)
+
+
+def tables(
+    base: Sequence[str] = (),
+    online: bool = False,
+    environ: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Tables:
+    """Return the look-ups with all that this machine, and if allowed the Hub, knows of a model."""
+    return {"models": Models(base, online=online, environ=environ, tell=tell)}
+
+
+def near(known: Tables, folder: str) -> Tables:
+    """Return the look-ups for a config in ``folder``."""
+    return {name: find.near(folder) if isinstance(find, Models) else find for name, find in known.items()}
+
+
+find = Models(disk=False)
+source_of = find.source_of
+TABLES: Tables = {"models": find}
