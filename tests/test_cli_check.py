@@ -70,7 +70,7 @@ def test_the_finding_of_the_issue(cfglint, config):
         ([], 1),
         (["--fail-on", "warning"], 1),
         (["--fail-on", "never"], 0),
-        (["--ignore", "CLI001"], 0),
+        (["--ignore", "CLI001,MEM"], 0),
         (["--select", "CFG"], 0),
         (["--select", "cli"], 1),
         (["--set", "sglang.mem_fraction_static=0.4"], 0),

@@ -77,7 +77,18 @@ class _Search:
         return values_for(self.run.pack, one.subject, {**one.values.given, **new}, self.run.tables)
 
     def mends(self, new: Mapping[str, object], one: Judged) -> bool:
-        return self.verdict.rule.test(self.with_values(new, one)) in (True, None)
+        return self.settled(self.with_values(new, one)) is True
+
+    def settled(self, values: Values) -> object:
+        """Return the truth of the rule; one that is merely switched off counts by its requirement.
+
+        A repair makes the requirement hold. Changing a value so that the condition no longer does (logits
+        are no longer half of the need, because something else grew) mends nothing.
+        """
+        truth = self.verdict.rule.test(values)
+        if truth is not None:
+            return truth
+        return self.run.finder.evaluator(self.rule.requirement, values)[0]
 
     def harmless(self, new: Mapping[str, object]) -> bool:
         """Whether on no target a rule that held before is broken or open afterwards."""
@@ -110,12 +121,12 @@ class _Search:
         judged = 0
         for candidate in broken.candidates():
             new = {knob.name: candidate.value}
-            truth = self.verdict.rule.test(broken.with_value(candidate.value))
-            if truth is not True and truth is not None:
+            truth = self.settled(broken.with_value(candidate.value))
+            if truth is not True:
                 if truth is not False and not needs_of(truth):
                     possible.append((self._overshoot(broken.with_value(candidate.value)), candidate))
                 continue
-            written = invert(origin.binding.source, candidate.value, kind, spelled)
+            written = invert(origin.binding.source, candidate.value, kind, spelled, candidate.spelling)
             judged += 1
             if written is None or judged > _MOST_JUDGED:
                 break
@@ -130,7 +141,7 @@ class _Search:
         if self.verdict.truth is not False:
             return []  # it is possible as it stands; another "may" is no gain
         for _, candidate in sorted(possible, key=lambda p: p[0])[:_MOST_JUDGED]:
-            written = invert(origin.binding.source, candidate.value, kind, spelled)
+            written = invert(origin.binding.source, candidate.value, kind, spelled, candidate.spelling)
             if written is not None and self.harmless({knob.name: candidate.value}):
                 return [_assignment(knob, candidate, written, sure=False)]
         return []
