@@ -1,0 +1,1 @@
+--gpu a40:2 --rules need.rules --ascii --width 120

@@ -1,0 +1,1 @@
+--gpu a40 --gpu h200 --rules need.rules --width 80

@@ -1,0 +1,190 @@
+"""The page of ``cfglint fit``: widths, colours, bars, what is not known; from rows made by hand."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from cfglint.engine.fit import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
+from cfglint.findings import Fix
+from cfglint.report.fit import Style, render_fit
+from cfglint.report.fit.bars import bar, shares
+from cfglint.report.fit.markdown import escaped
+from cfglint.report.fit.words import aligned, headroom, spread
+from cfglint.text import Edit
+
+ESCAPE = re.compile("\x1b\\[[0-9;]*m")
+
+
+def row(name="a40", capacity=44.42, low=30.0, high=40.0, verdict="fits", **more):
+    share, width = low / len(PARTS), (high - low) / len(PARTS)
+    parts = tuple((part, Span(share, share + width)) for part in PARTS)
+    trainer = Trainer(Span(12.69, 12.69), Span(12.7, 15.9), "loss")
+    return FitRow(name, name, capacity, Span(low, high), parts, trainer, verdict, **more)
+
+
+def made(*rows, **more):
+    return Fit("configs/grpo.yaml", "areal", "Qwen/Qwen2.5-7B", rows, **more)
+
+
+def drawn(one, cells=40, **style):
+    return "".join(text for text, _ in bar(one, cells, Style(**style)))
+
+
+LONG = "a-machine-whose-sheet-gives-it-a-name-that-nobody-will-ever-type:1024"
+FULL = made(
+    row(),
+    row("rtx-pro-6000-workstation:16", 94.97, 100.5, 180.25, "oom"),
+    row(LONG, 1440.0, 1000.0, 1500.0, "tight"),
+    row("mi300a", None, 0, math.inf, "unknown", needs=("gpu.vram",)),
+    estimates=(Estimate("toy.held", "1024..4096", "of them " * 20, 4.1),),
+    wanted=(Wanted(("gpu.vram",), "usable memory " * 9, "a sheet of the machine: --hardware FILE"),),
+)
+FULL = replace(
+    FULL,
+    rows=(
+        *FULL.rows[:2],
+        replace(
+            FULL.rows[2],
+            remedy=Remedy(
+                Fix(0, "set a.b to 1", (Edit(0, 1, "1"),), applicability="safe", effect="slower " * 12),
+                Span(1, 2),
+                "fits",
+            ),
+        ),
+        FULL.rows[3],
+    ),
+)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize("color", [True, False])
+def test_no_line_is_wider_than_the_terminal(width, unicode, color):
+    page = render_fit(FULL, "text", "", Style(color=color, width=width, unicode=unicode))
+    for line in ESCAPE.sub("", page).splitlines():
+        assert cell_len(line) <= width, line
+    assert unicode or page.isascii()
+    assert ("\x1b[" in page) == color
+
+
+def test_what_stands_on_the_page():
+    page = render_fit(made(row()), "text", "", Style(width=80))
+    assert "configs/grpo.yaml (areal, Qwen/Qwen2.5-7B): GiB on the fullest GPU" in page
+    assert "a40        44.42  30.00 – 40.00  +4.42 to +14.42  fits" in page  # noqa: RUF001
+    assert "peak at: loss; PyTorch allocates 12.69 GiB, reserves 12.70–15.90" in page  # noqa: RUF001
+    full = render_fit(FULL, "text", "", Style(width=80))
+    assert "fix (safe)" in full
+    assert "set a.b to 1 — slower slower" in " ".join(full.split())
+    assert "4.10 GiB of the range" in " ".join(full.split())
+    assert "give a sheet of the machine: --hardware FILE" in full
+    assert "1 fits, 1 tight, 1 oom, 1 unknown; the smallest that fits is a40 (44.42 GiB)" in full
+
+
+def test_a_pipe_is_not_wrapped():
+    page = render_fit(FULL, "text", "", Style())
+    assert max(map(len, page.splitlines())) > 150
+    assert "\x1b" not in page
+
+
+def test_bars_end_where_the_numbers_do():
+    whole = 32  # of 40 cells; the capacity's line stands behind them
+    fits, tight, oom = row(), row(low=30, high=60, verdict="tight"), row(low=50, high=60, verdict="oom")
+    assert drawn(fits)[whole] == drawn(tight)[whole] == drawn(oom)[whole] == "│"
+    assert "░" not in drawn(fits)[:21]
+    assert drawn(fits)[whole + 1 :].strip() == ""
+    assert drawn(tight)[whole + 1] in "░abcdefghijklmnopqrstuvwxyz"
+    assert drawn(oom)[whole + 1] in "█EWGOALV"
+    for one in (
+        fits,
+        tight,
+        oom,
+        row(low=0, high=math.inf),
+        row(capacity=None),
+        row(high=400),
+        row(low=1e9, high=1e9),
+    ):
+        assert len(drawn(one)) == 40
+    assert drawn(row(high=400))[-1] == "▶"
+    assert drawn(row(high=400), unicode=False)[-1] == ">"
+
+
+def test_a_need_just_over_the_capacity_is_drawn_over_it():
+    assert drawn(row(low=44.43, high=44.43, verdict="oom"))[33] != " "
+    assert drawn(row(low=44.42, high=44.42))[33] == " "
+
+
+def test_letters_tell_parts_apart_where_there_is_no_colour():
+    text = drawn(row(low=40, high=44), 100)
+    assert [c for c in text if c.isalpha()] == list("EWGOALVewgoalv")
+    assert not any(c.isalpha() for c in drawn(row(low=40, high=44), 100, color=True))
+
+
+def test_shares_are_whole_and_complete():
+    assert shares([1, 1, 2], 8) == [2, 2, 4]
+    assert sum(shares([1, 1, 1], 10)) == 10
+    assert shares([0, 0, 0], 5) == [0, 0, 5]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(1, 2, "1.00–2.00"), (1, 1, "1.00"), (1, 1.001, "1.00"), (0, math.inf, "?"), (3, math.inf, "3.00–?")],  # noqa: RUF001
+)
+def test_spread(low, high, said):
+    assert spread(Span(low, high)) == said
+
+
+def test_columns_are_flush():
+    cells = aligned([Span(1, 2), Span(9, 140.5), Span(7, 7), None, Span(0, math.inf)], dash="-")
+    assert cells == ["1.00 -   2.00", "9.00 - 140.50", "  7.00", "?", "     ?"]
+
+
+def test_headroom():
+    assert headroom(row()) == "+4.42 to +14.42"
+    assert headroom(row(low=50, high=50)) == "-5.58"
+    assert headroom(row(low=40, high=math.inf)) == "+4.42 at most"
+    assert headroom(row(low=0, high=math.inf)) == "?"
+    assert headroom(row(capacity=None)) == "?"
+
+
+def test_what_a_terminal_would_obey_is_shown():
+    page = render_fit(replace(made(row("evil\x1b[31m")), path="a\x1b]0;x.yaml"), "text", "", Style(width=80))
+    assert "\x1b" not in page
+
+
+def test_markdown_is_shown_as_it_is():
+    assert escaped("a|b*c_<d> @me") == "a\\|b\\*c\\_\\<d\\> @\u200bme"
+    page = render_fit(made(row("a|b")), "markdown", "", Style())
+    table = [line for line in page.splitlines() if line.startswith("|")]
+    assert "a\\|b" in page
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table[:3]}) == 1
+
+
+def many(*targets):
+    return made(
+        *(
+            row(target, low=10 * n, high=12 * n, varied=(("micro_batch_size", str(n)),))
+            for n in (1, 2, 4)
+            for target in targets
+        )
+    )
+
+
+def test_a_matrix_has_a_row_for_each_value():
+    page = render_fit(many("a40", "h200"), "text", "", Style(width=80)).splitlines()
+    assert page[2].split() == ["micro_batch_size", "a40", "h200"]
+    assert [line.split()[0] for line in page[3:6]] == ["1", "2", "4"]
+    assert "fits 10.00 – 12.00" in page[3]  # noqa: RUF001
+
+
+def test_many_targets_stand_below_each_other():
+    names = [f"gpu-{i}" for i in range(9)]
+    page = render_fit(many(*names), "text", "", Style(width=80)).splitlines()
+    assert [line.split()[0] for line in page[3:12]] == names
+    narrow = render_fit(many("a40", "h200", "l4", "t4"), "text", "", Style(width=60))
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.count("micro_batch_size") == 2
+    table = render_fit(many("a40", "h200"), "markdown", "", Style())
+    assert "| 4 | ✅ fits 40.00–48.00 |" in table  # noqa: RUF001
