@@ -1,11 +1,10 @@
-"""``cfglint rules``, ``frameworks``, ``explain`` and ``test``: what cfglint knows, and whether it holds."""
+"""``cfglint rules``, ``frameworks`` and ``test``: what cfglint knows, and whether it holds."""
 
 from __future__ import annotations
 
 from cfglint.cli import options
 from cfglint.cli.flags import Parser
 from cfglint.dsl.pack import Pack, load, read_rules
-from cfglint.errors import UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,30 +56,6 @@ def frameworks(arguments: list[str]) -> int:
     return 0
 
 
-def explain(arguments: list[str]) -> int:
-    """Print a rule: what it demands, why, where that is from, and its text."""
-    parser = Parser(
-        "explain",
-        "A rule, its reason and its source.",
-        (options.RULES,),
-        positional=("code", "CODE", "a rule's code, such as CFG002; cfglint rules lists them"),
-        needed=True,
-    )
-    args = options.merged(parser.parse_args(arguments))
-    from cfglint.dsl.show import show_statement
-
-    symbols = _pack(args).symbols()
-    code = args.code.upper()
-    if code not in symbols.rules:
-        near = did_you_mean(code, symbols.rules) or "; list them: cfglint rules"
-        raise UsageError(f"no rule has the code {args.code!r}{near}")
-    rule = symbols.rules[code]
-    print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {code}']}")
-    print()
-    print(show_statement(rule))
-    return 0
-
-
 def test(arguments: list[str]) -> int:
     """Run the rules' own examples; exit 1 if one does not come out as it says."""
     parser = Parser(
@@ -106,6 +81,5 @@ def test(arguments: list[str]) -> int:
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "rules": rules,
     "frameworks": frameworks,
-    "explain": explain,
     "test": test,
 }
