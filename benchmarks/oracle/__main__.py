@@ -1,0 +1,33 @@
+"""Command line: measure one configuration, or the grid into a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from oracle.case import Case
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m oracle", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("measure", help="measure one configuration and print it as a JSON line")
+    one.add_argument("case", help='such as \'{"model_path": "Qwen/Qwen2.5-0.5B", "seq_len": 4096}\'')
+    grid = commands.add_parser("grid", help="measure what the file lacks, each in a process")
+    grid.add_argument("--out", required=True, help="a file of JSON lines")
+    grid.add_argument("--jobs", type=int, default=2)
+    grid.add_argument("--list", action="store_true", help="print the configurations instead")
+    options = parser.parse_args()
+    if options.command == "measure":
+        from oracle.measure import measure
+
+        case = Case.from_json(json.loads(options.case))
+        print(json.dumps({"config": case.as_json(), **measure(case)}))
+        return 0
+    from oracle.run import fill, show
+
+    return show() if options.list else fill(options.out, options.jobs)
+
+
+sys.exit(main())

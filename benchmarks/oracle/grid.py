@@ -1,0 +1,186 @@
+"""The configurations that the accuracy benchmark rests on, and which of them are kept from the fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from oracle.case import Case
+
+# Formulas are written while looking at rows of the other models only. Whole models are held out, from every
+# family, and measured at other sequence lengths; this list stood before the first row was measured.
+HOLD_OUT = frozenset(
+    {
+        *("Qwen/Qwen2.5-3B", "Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-72B"),
+        *("meta-llama/Llama-3.2-3B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"),
+        *("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "HuggingFaceTB/SmolLM2-360M", "mistralai/Mistral-7B-v0.3"),
+        *("mistralai/Mistral-Nemo-Base-2407", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-14B", "Qwen/Qwen3-235B-A22B"),
+        *("google/gemma-2b", "google/gemma-2-9b", "google/gemma-3-4b-it", "google/gemma-3-27b-it"),
+        *("openai-community/gpt2-xl", "microsoft/phi-2", "microsoft/Phi-3-mini-4k-instruct"),
+        *("allenai/OLMo-2-1124-7B", "mistralai/Mixtral-8x22B-v0.1"),
+    }
+)
+
+# Models by how many configurations they are measured in; llama and qwen2 first.
+_THOROUGH = ("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-3B")
+_FAIRLY = ("meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.2-3B")
+_SEVERAL = (
+    "Qwen/Qwen2.5-1.5B",
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B",  # a Qwen2.5-1.5B whose output layer is not tied
+    "HuggingFaceTB/SmolLM2-1.7B",
+    "Qwen/Qwen3-0.6B",
+    "google/gemma-7b",
+    "google/gemma-2-2b",
+    "google/gemma-3-1b-it",
+    "openai-community/gpt2",
+    "microsoft/phi-1_5",
+    "microsoft/Phi-4-mini-instruct",
+    "allenai/OLMo-2-0425-1B",
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "HuggingFaceTB/SmolLM2-360M",
+    "mistralai/Mistral-7B-v0.3",
+    "Qwen/Qwen3-1.7B",
+    "google/gemma-2b",
+    "google/gemma-2-9b",
+    "google/gemma-3-4b-it",
+    "openai-community/gpt2-xl",
+    "microsoft/phi-2",
+    "microsoft/Phi-3-mini-4k-instruct",
+    "allenai/OLMo-2-1124-7B",
+)
+_LARGE = (
+    "meta-llama/Llama-2-7b-hf",
+    "Qwen/Qwen2.5-14B",
+    "meta-llama/Llama-2-70b-hf",
+    "Qwen/Qwen3-32B",
+    "google/gemma-2-27b",
+    "microsoft/phi-4",
+    "mistralai/Mixtral-8x7B-v0.1",
+    "Qwen/Qwen3-30B-A3B",
+    "Qwen/Qwen2.5-7B",
+    "meta-llama/Llama-3.1-8B",
+    "mistralai/Mistral-Nemo-Base-2407",
+    "Qwen/Qwen3-14B",
+    "google/gemma-3-27b-it",
+    "meta-llama/Llama-3.1-70B",
+    "mistralai/Mixtral-8x22B-v0.1",
+    "Qwen/Qwen3-235B-A22B",
+)
+
+_FULL = {"gradient_checkpointing": "full"}
+_AUTOCAST = {"param_dtype": "fp32"}
+_FP32 = {"param_dtype": "fp32", "dtype": "fp32"}
+_QV = {"lora_rank": 16, "lora_targets": ("q_proj", "v_proj")}
+_ALL = {"lora_rank": 16, "lora_targets": ("all-linear",)}
+_MLP = {"lora_rank": 8, "lora_targets": ("gate_proj", "down_proj")}
+_QKVO = {"lora_rank": 64, "lora_targets": ("q_proj", "k_proj", "v_proj", "o_proj")}
+_SHARD = {"param_dtype": "fp32", "dp_shard": 8}
+
+
+def _shape(micro_batch_size: int, seq_len: int) -> dict[str, Any]:
+    return {"micro_batch_size": micro_batch_size, "seq_len": seq_len}
+
+
+_FEW: tuple[dict[str, Any], ...] = (
+    _SHARD | _FULL | _shape(1, 4096),
+    _SHARD | _FULL | _shape(2, 1024) | {"dp_shard": 64},
+    _ALL | _FULL | _shape(1, 2048),
+)
+_SOME: tuple[dict[str, Any], ...] = (
+    _shape(1, 2048),
+    _FULL | _shape(2, 2048),
+    _FULL | _shape(1, 256),
+    _AUTOCAST | _shape(2, 1024),
+    _AUTOCAST | _FULL | _shape(1, 4096),
+    _ALL | _shape(1, 2048),
+    _ALL | _FULL | _shape(4, 1024),
+    _SHARD | _FULL | _shape(1, 2048),
+    _FULL | _shape(1, 4096) | {"fused_loss": "chunked", "optimizer": "adamw_fused"},
+    _shape(1, 1024) | {"attn_impl": "eager"},
+    _shape(2, 2048) | {"forward_only": True, "optimizer": "none"},
+)
+_MANY: tuple[dict[str, Any], ...] = (
+    *_SOME,
+    _FULL | _shape(1, 512) | {"optimizer": "adamw_fused"},
+    _QV | _shape(2, 1024),
+    _shape(4, 512),
+    _shape(2, 4096),
+    _FULL | _shape(1, 8192),
+    _FULL | _shape(8, 512),
+    _FULL | _shape(1, 32768),
+    _AUTOCAST | _shape(1, 2048),
+    _AUTOCAST | _FULL | _shape(1, 256),
+    _AUTOCAST | _FULL | _shape(1, 2048) | {"optimizer": "adamw_fused"},
+    _FP32 | _shape(1, 2048),
+    _FP32 | _FULL | _shape(1, 2048),
+    _FP32 | _shape(1, 1024) | {"attn_impl": "sdpa"},
+    _FULL | _shape(1, 1024) | {"master_weights": True},
+    _shape(1, 2048) | {"master_weights": True},
+    _FULL | _shape(1, 1024) | {"optimizer": "adamw_8bit"},
+    _FULL | _shape(1, 2048) | {"optimizer": "adamw_8bit", "embedding_bits": 32},
+    _shape(1, 512) | {"optimizer": "sgd"},
+    _FULL | _shape(1, 512) | {"optimizer": "sgd"},
+    _FULL | _shape(1, 1024) | {"optimizer": "sgd_momentum"},
+    _FULL | _shape(1, 256) | {"optimizer": "adafactor"},
+    _QV | _FULL | _shape(1, 4096),
+    _MLP | _shape(1, 2048),
+    _QKVO | _shape(1, 2048),
+    _QKVO | _FULL | _shape(1, 2048),
+    _ALL | _shape(1, 2048) | {"lora_dtype": "fp32"},
+    _QV | _FULL | _shape(1, 2048) | {"lora_dtype": "fp32"},
+    _ALL | _AUTOCAST | _shape(1, 2048),
+    _ALL | _FULL | _shape(1, 4096) | {"fused_loss": "chunked"},
+    _ALL | _FULL | _shape(2, 2048) | {"dp_shard": 4},
+    _SHARD | _shape(1, 2048),
+    _SHARD | _shape(1, 2048) | {"fsdp_reshard": False},
+    _SHARD | _FULL | _shape(1, 2048) | {"fsdp_reshard": False},
+    _SHARD | _FULL | _shape(1, 2048) | {"dp_shard": 2},
+    _SHARD | _FULL | _shape(4, 1024) | {"dp_shard": 16},
+    _SHARD | _FULL | _shape(1, 256) | {"dp_shard": 4},
+    _FULL | _shape(1, 2048) | {"dp_shard": 4},
+    _SHARD | _FULL | _shape(1, 4096) | {"fused_loss": "chunked"},
+    _shape(1, 2048) | {"fused_loss": "chunked", "loss_chunks": 16, "optimizer": "adamw_fused"},
+    _shape(4, 2048) | {"fused_loss": "liger", "optimizer": "adamw_fused"},
+    _FULL | _shape(1, 4096) | {"fused_loss": "liger", "optimizer": "adamw_fused"},
+    _AUTOCAST | _FULL | _shape(1, 2048) | {"fused_loss": "liger"},
+    _AUTOCAST | _FULL | _shape(1, 2048) | {"fused_loss": "chunked"},
+    _FULL | _shape(2, 2048) | {"attn_impl": "eager"},
+    _AUTOCAST | _shape(1, 1024) | {"attn_impl": "eager"},
+    _shape(1, 2048) | {"attn_impl": "sdpa"},
+    _FULL | _shape(1, 2048) | {"grad_accum": 2},
+    _shape(1, 1024) | {"grad_accum": 4, "optimizer": "adamw_fused"},
+    _SHARD | _FULL | _shape(1, 2048) | {"grad_accum": 2},
+    _QV | _shape(4, 2048) | {"forward_only": True, "optimizer": "none"},
+)
+
+_FAIRLY_MANY = (*_SOME, *_MANY[len(_SOME) :: 2])
+
+_GPT2_POSITIONS = 1024  # its position table ends there
+# Their linear layers have other names, so only all-linear means the same.
+_OTHER_NAMES = ("openai-community/", "microsoft/Phi-3", "microsoft/Phi-4", "microsoft/phi-4")
+_EXPERTS = ("mistralai/Mixtral", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen3-235B")
+
+
+def _fit(model: str, case: Case) -> Case | None:
+    """Return the configuration as this model takes it."""
+    if model in HOLD_OUT:
+        case = dataclasses.replace(case, seq_len=case.seq_len * 3 // 2)
+    if model.startswith("openai-community/"):
+        case = dataclasses.replace(case, seq_len=min(case.seq_len, _GPT2_POSITIONS))
+    if case.lora_targets not in ((), ("all-linear",)) and model.startswith(_OTHER_NAMES):
+        return None
+    if case.lora_rank and model.startswith(_EXPERTS):  # experts are one tensor, which all-linear leaves out
+        return dataclasses.replace(case, lora_targets=("q_proj", "v_proj"))
+    return case
+
+
+def grid() -> list[tuple[str, Case]]:
+    """Return all configurations with the set that each belongs to: the fit set, then breadth before depth."""
+    rows: dict[Case, tuple[str, int]] = {}
+    for models, settings in ((_THOROUGH, _MANY), (_FAIRLY, _FAIRLY_MANY), (_SEVERAL, _SOME), (_LARGE, _FEW)):
+        for model in models:
+            for depth, fields in enumerate(settings):
+                case = _fit(model, Case(model_path=model, **fields))
+                if case:
+                    rows[case] = ("holdout", depth) if model in HOLD_OUT else ("fit", 0)
+    return [(rows[case][0], case) for case in sorted(rows, key=rows.__getitem__)]
