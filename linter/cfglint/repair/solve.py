@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import walk
 from cfglint.dsl.values import Interval, Open, Unknown, needs_of, parts
-from cfglint.engine.judge import judge, values_for
+from cfglint.engine.fit import watched
+from cfglint.engine.judge import Subject, judge, values_for
 from cfglint.engine.origin import Origins
 from cfglint.repair.candidates import Broken, Candidate
 from cfglint.repair.inverse import Written, invert
@@ -63,6 +64,7 @@ class _Search:
         self.judgements = judgements
         self.rule = run.finder.symbols.rules[verdict.rule.code]
         self.origins = Origins(run.finder.symbols, one.values, one.sources, one.subject.framework)
+        self._settled: dict[tuple[int, tuple[str, ...]], tuple[Subject, dict[str, object]]] = {}
 
     def knobs(self) -> list[t.Knob]:
         """Return the knobs that the requirement depends on, through lets and bindings, in its order."""
@@ -74,7 +76,22 @@ class _Search:
     def with_values(self, new: Mapping[str, object], one: Judged | None = None) -> Values:
         """Return the facts of a judged subject with some of them replaced."""
         one = one or self.one
-        return values_for(self.run.pack, one.subject, {**one.values.given, **new}, self.run.tables)
+        subject, settled = self._unmoved(one, tuple(sorted(new)))
+        values = values_for(self.run.pack, subject, {**one.values.given, **new}, self.run.tables)
+        values.update((name, value) for name, value in settled.items() if name not in new)
+        return values
+
+    def _unmoved(self, one: Judged, names: tuple[str, ...]) -> tuple[Subject, dict[str, object]]:
+        """Return what does not depend on ``names``, whatever rule asks: a trial computes the rest alone."""
+        key = (id(one), names)
+        if key not in self._settled:
+            values = watched(self.run.pack, one.subject, one.values.given, self.run.tables)
+            values.moved.update(names)
+            judge(self.run.rules(one.subject, values), values)
+            subject = Subject(one.subject.document, one.subject.view, one.subject.framework, values.version)
+            kept = {name: value for name, value in values.items() if name not in values.moved}
+            self._settled[key] = subject, kept
+        return self._settled[key]
 
     def mends(self, new: Mapping[str, object], one: Judged) -> bool:
         return self.settled(self.with_values(new, one)) is True
