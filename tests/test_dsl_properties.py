@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -200,7 +201,13 @@ moves = st.builds(
     st.booleans(),
     st.booleans(),
     texts,
-)
+    st.sampled_from(["time", "throughput", "quality", "memory", "host"]),
+    *([st.floats(0, 0.5)] * 2),
+    texts,
+    st.booleans(),
+).map(
+    lambda move: replace(move, high=move.low + move.high, per_halving=move.per_halving and not move.per_step)
+) | st.builds(t.Move, st.just("any"), st.integers(0, 9))
 
 
 @st.composite
@@ -210,9 +217,9 @@ def knobs(draw: st.DrawFn) -> t.Knob:
     high, step = (draw(numbers), draw(numbers)) if domain == "step" else (None, None)
     values = draw(some(expressions, 0)) if domain == "values" else ()
     keeping = draw(st.none() | names)
-    return t.Knob(
-        draw(names), domain, low, high, step, values, keeping, draw(st.lists(moves, max_size=2).map(tuple))
-    )
+    moved = draw(st.lists(moves, max_size=2).map(tuple))
+    partners = draw(st.lists(names, max_size=2).map(tuple)) if keeping is not None else ()
+    return t.Knob(draw(names), domain, low, high, step, values, keeping, moved, partners)
 
 
 lets = st.builds(t.Let, names, st.lists(words, max_size=2).map(tuple), expressions)
@@ -231,6 +238,7 @@ entries = st.one_of(
     st.builds(t.Setting, st.sampled_from(["dialect", "about", "see"]), texts),
     st.builds(t.Detect, expressions),
     st.builds(t.Since, versions, maybe),
+    st.builds(t.Tie, names, paths, texts),
 )
 scopes = st.builds(
     t.Scope, words, st.lists(st.tuples(st.sampled_from(["<", ">=", "=="]), versions), max_size=2).map(tuple)

@@ -261,6 +261,10 @@ class Builder:
                 match entry:
                     case t.Detect(condition):
                         detect.append(self.function(condition, BOOL))
+                    case t.Tie(tied):
+                        if tied not in self.symbols.types:
+                            near = self._near(tied, self.symbols.types)
+                            self.complain(entry.span, f"no fact is named {tied!r}{near}")
                     case t.Since(version, when):
                         test = "None" if when is None else self.function(when, BOOL)
                         versions.append(f"({version.numbers!r}, {test})")
@@ -385,6 +389,12 @@ class Builder:
             return
         if knob.keeping is not None:
             self._is_named(knob.keeping, knob.span)
+        for partner in knob.partners:
+            if partner not in self.symbols.types:
+                near = self._near(partner, self.symbols.types)
+                self.complain(
+                    knob.span, f"what moves with a knob is a fact, and none is named {partner!r}{near}"
+                )
         for value in (knob.low, knob.high, knob.step, *knob.values):
             if value is not None and not (isinstance(value, t.Name) and kind.kind in ("text", "any")):
                 try:

@@ -175,8 +175,13 @@ def _type(node: t.TypeOf) -> str:
 
 def _move(move: t.Move) -> str:
     text = f"{'' if move.direction == 'any' else move.direction + ' '}costs {number(move.cost)}"
-    text += " per step" * move.per_step + " unsafe" * move.unsafe
-    return text + (f" {quote(move.effect)}" if move.effect else "")
+    text += " per step" * move.per_step + " per halving" * move.per_halving
+    if move.kind:
+        text += f" {move.kind}"
+        if move.low is not None and move.high is not None:
+            text += f" {number(move.low)} .. {number(move.high)}"
+    text += " unsafe" * move.unsafe + (f" {quote(move.effect)}" if move.effect else "")
+    return text + (f" see {quote(move.see)}" if move.see else "")
 
 
 def _domain(knob: t.Knob) -> str:
@@ -187,7 +192,7 @@ def _domain(knob: t.Knob) -> str:
     return show(t.ListOf(knob.values)) if knob.domain == "values" else "any"
 
 
-def _entry(entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | t.Let) -> str:
+def _entry(entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | t.Tie | t.Let) -> str:
     match entry:
         case t.Binding():
             text = f"{entry.name} <- {show(entry.source)}"
@@ -204,6 +209,8 @@ def _entry(entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | 
             return "names are keys"
         case t.Detect(condition):
             return f"detect {show(condition)}"
+        case t.Tie(name, path, citation):
+            return f"tied {name} with {show(path)}" + (f" {quote(citation)}" if citation else "")
         case t.Since(version, when):
             return f"version {_version(version)}" + (f" when {show(when)}" if when is not None else "")
         case t.Let():
@@ -221,6 +228,8 @@ def show_statement(node: t.Statement) -> str:
             return f"fact {name}: {_type(type_of)}" + (f" {quote(about)}" if about else "")
         case t.Knob():
             keeping = f" keeping {node.keeping}" if node.keeping else ""
+            if node.partners:
+                keeping += f" with {', '.join(node.partners)}"
             return f"knob {node.name} {_domain(node)}{keeping}" + "".join(f" {_move(m)}" for m in node.moves)
         case t.Let(name, parameters, body):
             return f"let {name}{'(' + ', '.join(parameters) + ')' if parameters else ''} = {show(body)}"

@@ -174,6 +174,7 @@ class Transformer:
     def knob(self, node: Any, span: t.Span) -> t.Knob:
         name, domain, *rest = node.children
         low = high = step = keeping = None
+        partners: tuple[str, ...] = ()
         values: tuple[Any, ...] = ()
         if domain.data == "step":
             low, high, step = (self.build(c) for c in domain.children if not isinstance(c, Token))
@@ -185,7 +186,8 @@ class Transformer:
         moves = []
         for part in rest:
             if part.data == "keeping":
-                keeping = str(part.children[0])
+                keeping, *others = map(str, part.children)
+                partners = tuple(others)
             else:
                 moves.append(self.build(part))
         return t.Knob(
@@ -197,11 +199,14 @@ class Transformer:
             values,
             keeping,
             tuple(moves),
+            partners,
             span=span,
         )
 
     def move(self, node: Any, span: t.Span) -> t.Move:
         direction, cost, per_step, unsafe, effect = "any", 0.0, False, False, ""
+        kind, see, per_halving = "", "", False
+        bounds: tuple[float | None, float | None] = (None, None)
         for part in node.children:
             if isinstance(part, Token):
                 effect = _unquote(part)
@@ -209,10 +214,26 @@ class Transformer:
                 direction = str(part.children[0])
             elif part.data == "number":
                 cost = self.build(part).value
+            elif part.data == "loss":
+                kind = str(part.children[0])
+                bounds = self._share(part) if len(part.children) > 1 else bounds
+            elif part.data == "source":
+                see = _unquote(part.children[0])
             else:
                 per_step = per_step or part.data == "per_step"
+                per_halving = per_halving or part.data == "per_halving"
                 unsafe = unsafe or part.data == "unsafe"
-        return t.Move(direction, cost, per_step, unsafe, effect, span=span)
+        return t.Move(direction, cost, per_step, unsafe, effect, kind, *bounds, see, per_halving, span=span)
+
+    def _share(self, node: Any) -> tuple[float, float]:
+        """Return how much is lost: two numbers in percent, or as shares of one."""
+        low, high = (self.build(part) for part in node.children[1:] if not isinstance(part, Token))
+        units = {low.unit, high.unit} - {None}
+        if units - {"%"} or low.value > high.value:
+            raise RuleTextError(
+                _start(node), "what is lost is a share, from a lower to a higher one, such as 20 .. 30 %"
+            )
+        return tuple(n.value / 100 if units else n.value for n in (low, high))
 
     def let(self, node: Any, span: t.Span) -> t.Let:
         name, *parameters, body = node.children
@@ -242,6 +263,10 @@ class Transformer:
 
     def names(self, node: Any, span: t.Span) -> t.NamesAreKeys:  # noqa: ARG002
         return t.NamesAreKeys(span=span)
+
+    def tied(self, node: Any, span: t.Span) -> t.Tie:
+        name, path, *citation = node.children
+        return t.Tie(str(name), self.build(path), _unquote(citation[0]) if citation else "", span=span)
 
     def since(self, node: Any, span: t.Span) -> t.Since:
         version, *when = node.children

@@ -233,18 +233,31 @@ class Fact(_Spanned):
 
 @dataclass(frozen=True, slots=True)
 class Move(_Spanned):
-    """What moving a knob costs: ``down costs 1 per step unsafe "shorter answers"``."""
+    """What moving a knob costs: ``down costs 1 per step quality unsafe "shorter answers" see "…"``.
+
+    ``kind`` is what is lost (time, throughput, quality, memory, host memory), ``low`` and ``high`` how much
+    of it, as a share of one, where the source ``see`` tells. ``cost`` is for the whole move, for each step of
+    the domain, or ``per_halving`` (or doubling) of the value.
+    """
 
     direction: str
     cost: float
     per_step: bool = False
     unsafe: bool = False
     effect: str = ""
+    kind: str = ""
+    low: float | None = None
+    high: float | None = None
+    see: str = ""
+    per_halving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Knob(_Spanned):
-    """What a repair may change; ``domain`` is ``step``, ``halving``, ``doubling``, ``values`` or ``any``."""
+    """What a repair may change; ``domain`` is ``step``, ``halving``, ``doubling``, ``values`` or ``any``.
+
+    While the knob moves, what is named by ``keeping`` stays: one of ``partners`` moves in exchange.
+    """
 
     name: str
     domain: str
@@ -254,6 +267,7 @@ class Knob(_Spanned):
     values: tuple[Expr, ...]
     keeping: str | None
     moves: tuple[Move, ...]
+    partners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,11 +345,20 @@ class Since(_Spanned):
 
 
 @dataclass(frozen=True, slots=True)
+class Tie(_Spanned):
+    """``tied max_tokens_per_microbatch with $.ref.mb_spec.max_tokens_per_mb``: keys that move as one."""
+
+    name: str
+    path: Path
+    citation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Framework(_Spanned):
     """``framework areal { … }``."""
 
     name: str
-    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Let, ...]
+    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Tie | Let, ...]
 
 
 @dataclass(frozen=True, slots=True)
