@@ -45,15 +45,32 @@ class UsedFact:
         self.source = source
 
 
+class MemoryChange:
+    """GiB of a ``part`` (engine, trainer, or the headroom), low and high, before and after a fix."""
+
+    __slots__ = ("after", "before", "part")
+
+    def __init__(self, part: str, before: tuple[float, float], after: tuple[float, float]) -> None:
+        self.part = part
+        self.before = before
+        self.after = after
+
+
 class Fix:
     """A repair that was proven by linting its result.
 
     ``edits`` are non-overlapping edits of the finding's file. ``applicability`` is ``"safe"``, ``"unsafe"``
     or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``. ``number`` is shared by the findings that one
-    repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line.
+    repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
+    is what is lost, ``cost`` how much, as the knobs have it; ``memory`` is what it does to the fullest GPU.
+    ``target`` is the one that it is right for, None where it is right for all. ``next`` is what to try if
+    memory still runs out.
     """
 
-    __slots__ = ("applicability", "certainty", "edits", "effect", "notes", "number", "title")
+    __slots__ = (
+        "applicability", "certainty", "cost", "edits", "effect", "memory", "next", "notes", "number",
+        "target", "title",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,8 +82,15 @@ class Fix:
         certainty: str = "sure",
         effect: str = "",
         notes: tuple[str, ...] = (),
+        cost: float = 0,
+        memory: tuple[MemoryChange, ...] = (),
+        target: str | None = None,
     ) -> None:
         self.number = number
+        self.cost = cost
+        self.memory = memory
+        self.target = target
+        self.next: tuple[str, ...] = ()
         self.title = title
         self.edits = edits
         self.applicability = applicability
@@ -80,11 +104,12 @@ class Finding:
 
     ``level`` is the level reported, ``rule_level`` the rule's own; they differ where ``possible`` is true.
     ``arithmetic`` is the requirement with the numbers put in, ``why`` the rule's reason, ``see`` its source.
+    ``unfixed`` says why there is no fix, where one was searched.
     """
 
     __slots__ = (
         "alternatives", "arithmetic", "code", "facts", "fix", "level", "message", "name", "place",
-        "possible", "related", "rule_level", "see", "target", "why",
+        "possible", "related", "rule_level", "see", "target", "unfixed", "why",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +146,7 @@ class Finding:
         self.related = related
         self.fix = fix
         self.alternatives = alternatives
+        self.unfixed = ""
 
 
 class Undecided:

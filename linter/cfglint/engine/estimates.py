@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from cfglint.dsl.units import show_number
 from cfglint.dsl.values import INF, Interval
-from cfglint.engine.fit import GIB, TOTAL, Estimate, given_by, watched
+from cfglint.engine.fit import GIB, TOTAL, Estimate, given_by
+from cfglint.engine.watch import watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cfglint.dsl.pack import Pack
-    from cfglint.engine.fit import WatchedValues
     from cfglint.engine.judge import Subject
+    from cfglint.engine.watch import WatchedValues
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target
 
@@ -89,7 +90,7 @@ def _sources(values: WatchedValues) -> Iterator[tuple[str, Interval]]:
     waiting, seen = [TOTAL], {TOTAL}
     while waiting:
         name = waiting.pop()
-        below = values.reads.get(name, [])
+        below = values.reads.get(name, {})
         value = values[name]
         if (
             isinstance(value, Interval)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from cfglint.dsl.pack import Pack
     from cfglint.engine.judge import Subject, Verdict
-    from cfglint.facts import Steps, Values
+    from cfglint.engine.run import Judged
+    from cfglint.facts import Steps
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
@@ -54,18 +55,17 @@ class Finder:
         self.symbols = pack.symbols()
         self.evaluator = Evaluator(self.symbols)
 
-    def findings(
-        self,
-        verdict: Verdict,
-        subject: Subject,
-        values: Values,
-        sources: Lookup[str, str],
-        target: str | None,
-    ) -> Iterator[Finding]:
+    def origins(self, one: Judged) -> Origins:
+        """Return the origins of a judged subject's facts, found out once."""
+        if one.origins is None:
+            one.origins = Origins(self.symbols, one.values, one.sources, one.subject.framework)
+        return one.origins
+
+    def findings(self, verdict: Verdict, one: Judged, target: str | None) -> Iterator[Finding]:
         """Yield what a verdict comes to: one finding, or one for each item of the list it is about."""
         rule = self.symbols.rules[verdict.rule.code]
-        origins = Origins(self.symbols, values, sources, subject.framework)
-        broken = _Broken(rule, verdict, subject, origins, target)
+        values, origins = one.values, self.origins(one)
+        broken = _Broken(rule, verdict, one.subject, origins, target)
         needed = rule.requirement
         if isinstance(needed, t.Quantifier) and needed.kind == "all":
             items, _ = self.evaluator(needed.source, values)

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cfglint.dsl.values import INF, NOTHING, Interval, needs_of, parts
-from cfglint.engine.judge import Subject, values_for
-from cfglint.facts import Values
+from cfglint.engine.judge import values_for
+from cfglint.engine.watch import settled, watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.dsl.pack import Pack
-    from cfglint.facts import Tables
+    from cfglint.engine.judge import Subject
+    from cfglint.facts import Tables, Values
     from cfglint.findings import Fix
     from cfglint.hardware.target import Target
 
@@ -143,40 +144,6 @@ def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
     return "unknown" if needs else "tight"
 
 
-class WatchedValues(Values):
-    """Facts that note who asked for what: ``reads`` by name, ``moved`` the names that rest on the target."""
-
-    __slots__ = ("_asking", "moved", "reads")
-
-    def __init__(self, moved: set[str], *context: object) -> None:
-        self.moved = moved
-        self.reads: dict[str, list[str]] = {}
-        self._asking: list[str] = []
-        super().__init__(*context)  # type: ignore[arg-type]
-
-    def __getitem__(self, name: str) -> object:
-        asking = self._asking
-        if asking:
-            self.reads.setdefault(asking[-1], []).append(name)
-        if name in self.moved:
-            self.moved.update(asking)
-        if name in self:
-            return super().__getitem__(name)
-        asking.append(name)
-        try:
-            return super().__getitem__(name)
-        finally:
-            asking.pop()
-
-
-def watched(pack: Pack, subject: Subject, given: Mapping[str, object], tables: Tables) -> WatchedValues:
-    """Return facts that note what they rest on."""
-    plain = values_for(pack, subject, given, tables)
-    values = WatchedValues(set(), pack, subject.view, subject.framework, plain.version, given, tables)
-    values.document = plain.document
-    return values
-
-
 def given_by(target: Target) -> dict[str, object]:
     """Return the facts that a target gives."""
     return {name: fact[0] for name, fact in target.facts.items()}
@@ -193,12 +160,11 @@ def fit_rows(
     if not targets:
         return
     first = watched(pack, subject, given_by(targets[0]), tables)
-    first.moved.update(_differing([given_by(target) for target in targets]))
     yield _row(first, targets[0], varied)
-    alike = {name: value for name, value in first.items() if name not in first.moved}
-    settled = Subject(subject.document, subject.view, subject.framework, first.version)
+    alike = first.without(first.resting_on(_differing([given_by(target) for target in targets])))
+    told = settled(subject, first)
     for target in targets[1:]:
-        values = values_for(pack, settled, given_by(target), tables)
+        values = values_for(pack, told, given_by(target), tables)
         values.update(alike)
         yield _row(values, target, varied)
 

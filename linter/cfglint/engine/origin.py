@@ -150,10 +150,19 @@ class Origins:
         found = dict.fromkeys(
             n.name for n in walk(node) if isinstance(n, t.Name) and any(n.name in k for k in known)
         )
-        for call in walk(node):
-            if isinstance(call, t.Call) and call.function in self.symbols.functions:
-                found |= dict.fromkeys(self._names(self.symbols.functions[call.function].body))
+        for part in walk(node):
+            if isinstance(part, t.Call) and part.function in self.symbols.functions:
+                found |= dict.fromkeys(self._names(self.symbols.functions[part.function].body))
+            elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
+                found |= dict.fromkeys(self._of_roles())
         return tuple(found)
+
+    def _of_roles(self) -> Iterator[str]:
+        """Yield the names that an expression over all roles asks for."""
+        for role in self.symbols.roles.values():
+            if role.when is not None:
+                yield from self._names(role.when)
+            yield from (f"{role.name}.{key}" for key, _ in role.fields)
 
     def names_in(self, node: t.Expr | None) -> tuple[str, ...]:
         """Return the facts and lets that an expression names, in its order."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cfglint.document.document import Document, File
     from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.engine.find import Finder
+    from cfglint.engine.origin import Origins
     from cfglint.facts import Tables, Values
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 class Judged:
     """A subject on one target: its facts, and the rules that do not simply hold."""
 
-    __slots__ = ("sources", "subject", "target", "values", "verdicts")
+    __slots__ = ("origins", "sources", "subject", "target", "values", "verdicts")
 
     def __init__(
         self, subject: Subject, target: Target | None, values: Values, sources: Mapping[str, str]
@@ -47,6 +48,7 @@ class Judged:
         self.values = values
         self.sources = sources
         self.verdicts: list[Verdict] = []
+        self.origins: Origins | None = None  # of its facts, once there is something to tell (Finder.origins)
 
     @property
     def name(self) -> str | None:
@@ -161,9 +163,7 @@ class Run:
                 alone = one.target is None or self.without_target(verdict.rule, one)
                 if alone:
                     told.add(code)
-                for finding in self.finder.findings(
-                    verdict, one.subject, one.values, one.sources, None if alone else one.name
-                ):
+                for finding in self.finder.findings(verdict, one, None if alone else one.name):
                     yield one, verdict, finding
 
     @property

@@ -1,4 +1,4 @@
-"""The values that a knob may take, the cheapest first.
+"""The values that a knob may take, in lines that lead away from the present one, the nearest first.
 
 Where a knob names its domain, every value of it is a candidate. Where it may take any value, candidates are
 solved from the broken requirement: the other side of an equality or a bound, the root of a linear one, the
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import walk
 from cfglint.dsl.compile import CompileError
 from cfglint.dsl.units import UNITS
 from cfglint.repair.inverse import tidy
+from cfglint.repair.lines import Grid, Line, halvings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,25 +27,10 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
 
 NEIGHBOURS = 1024  # whole numbers tried on either side
-_NEAR = 128  # steps of a fine domain tried on either side
+_NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply
 _FAR = 1e18
 _HALVINGS = 40
-V = TypeVar("V")
-_UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A value for a knob, what it costs, whether results may change, and its effect in words.
-
-    ``spelling`` is how the knob itself writes the value.
-    """
-
-    value: object
-    cost: float
-    unsafe: bool
-    effect: str
-    spelling: object = None
+UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,50 +44,41 @@ class Broken:
     evaluator: Evaluator
     with_value: Callable[[object], Values]
 
-    def candidates(self) -> list[Candidate]:
-        """Return candidate values, the safe before the unsafe, then the cheapest, then the nearest."""
-        if self.knob.domain == "values":
-            values = [_literal(v, self.kind) for v in self.knob.values]
-            return self._priced([v for v in values if v != self.old], lambda v: values.index(v) + 1)
-        if isinstance(self.old, bool) or not isinstance(self.old, (int, float)):
-            return self._priced([v for v in self._solved() if type(v) is type(self.old)], lambda _: 1)
-        old = self.old
-        if self.knob.domain == "step":
-            grid, start, step = self._grid(old)
-            return self._priced(grid, lambda v: abs(v - start) / step)
-        if self.knob.domain in ("halving", "doubling"):
+    def lines(self) -> list[Line]:
+        """Return the lines of values."""
+        return [line for line in self._lines() if len(line.values)]
+
+    def _lines(self) -> Iterator[Line]:
+        knob, old = self.knob, self.old
+        if knob.domain == "values":
+            values = [_literal(v, self.kind) for v in knob.values]
+            for i, (node, value) in enumerate(zip(knob.values, values, strict=True)):
+                if value != old and values.index(value) == i:
+                    yield self._line([value], _always(i + 1), spelling=_written(node))
+        elif isinstance(old, bool) or not isinstance(old, (int, float)):
+            for value in dict.fromkeys(v for v in self._solved() if type(v) is type(old) and v != old):
+                yield self._line([value], _always(1))
+        elif knob.domain == "step":
+            yield from self._steps(old)
+        elif knob.domain in ("halving", "doubling"):
             chain = self._chain(old)
-            return self._priced(chain, lambda v: chain.index(v) + 1)
-        numbers = [v for v in self._solved() if isinstance(v, (int, float)) and not isinstance(v, bool)]
-        if self.kind.whole:
-            numbers += [v for d in range(1, NEIGHBOURS + 1) for v in (old + d, old - d)]
-        return self._priced(
-            [v for v in numbers if self.kind.low <= v <= self.kind.high], lambda v: abs(v - old)
-        )
+            yield self._line(chain, lambda i: i + 1)
+        else:
+            yield from self._around(old)
 
-    def _priced(self, values: Sequence[V], steps: Callable[[V], float]) -> list[Candidate]:
-        priced = []
-        spellings = {_literal(node, self.kind): _written(node) for node in self.knob.values}
-        for value in dict.fromkeys(v for v in values if v != self.old):
-            move = self._move(value)
-            cost = move.cost * (steps(value) if move.per_step else 1)
-            spelling = spellings.get(value)
-            candidate = Candidate(value, cost, move.unsafe, move.effect, spelling)
-            priced.append((move.unsafe, cost, steps(value), candidate))
-        return [candidate for *_, candidate in sorted(priced, key=lambda p: p[:3])]
+    def _line(
+        self,
+        values: Sequence[object],
+        steps: Callable[[int], float],
+        sample: Callable[[], Sequence[int]] | None = None,
+        asked: frozenset[object] = frozenset(),
+        spelling: object = None,
+    ) -> Line:
+        move = move_of(self.knob, self.old, values[0]) if len(values) else t.Move("any", 1)
+        return Line(values, steps, move, sample, asked, spelling, self.old)
 
-    def _move(self, new: object) -> t.Move:
-        direction = "any"
-        if isinstance(self.old, (int, float)) and isinstance(new, (int, float)):
-            direction = "down" if new < self.old else "up"
-        return next((m for m in self.knob.moves if m.direction in (direction, "any")), t.Move("any", 1))
-
-    def _grid(self, old: float) -> tuple[list[float], float, float]:
-        """Return steps of the domain, where in it the present value stands, and the step.
-
-        A fine domain has too many to try: those near the present value, those beside a solved one, and ever
-        wider strides to the ends, which tell whether there is any at all.
-        """
+    def _steps(self, old: float) -> Iterator[Line]:
+        """Yield the steps of the domain below the present value, and those above."""
         knob = self.knob
         assert knob.low is not None
         assert knob.high is not None
@@ -108,12 +86,26 @@ class Broken:
         low, high, step = (_constant(n, self.kind) for n in (knob.low, knob.high, knob.step))
         last = round((high - low) / step)
         here = min(max(round((old - low) / step), 0), last)
-        near = range(max(0, here - _NEAR), min(last, here + _NEAR) + 1)
-        strides = (here + sign * 2**k for k in range(last.bit_length() + 1) for sign in (-1, 1))
-        solved = [(v - low) / step for v in self._solved() if isinstance(v, (int, float)) and abs(v) < _FAR]
-        beside = (whole for place in solved for whole in (math.floor(place), math.ceil(place)))
-        chosen = {i for i in (*near, *strides, *beside, 0, last) if 0 <= i <= last}
-        return [tidy(low + i * step) for i in sorted(chosen)], min(max(old, low), high), step
+        value = tidy(low + here * step)
+        for sign in (-1, 1):
+            first = here if (value - old) * sign > 0 else here + sign
+            grid = Grid(low, step, first, sign, last)
+            yield self._line(grid, _distance(grid, old, step), partial(self._sample, grid))
+
+    def _sample(self, grid: Grid) -> Sequence[int]:
+        """Return places of a line that has too many to try all.
+
+        Those near the present value, those beside a solved one, and ever wider strides to the end, which
+        tell whether there is any at all.
+        """
+        count = len(grid)
+        if count <= _NEAR:
+            return range(count)
+        strides = (2**k for k in range(_NEAR.bit_length(), count.bit_length()))
+        solved = (v for v in self._solved() if isinstance(v, (int, float)) and abs(v) < _FAR)
+        places = (grid.place(v) for v in solved)
+        beside = (whole for place in places for whole in (math.floor(place), math.ceil(place)))
+        return sorted({i for i in (*range(_NEAR), *strides, *beside, count - 1) if 0 <= i < count})
 
     def _chain(self, value: float) -> list[float]:
         """Halve or double as long as the limit allows; whole numbers stay whole."""
@@ -129,12 +121,27 @@ class Broken:
             chain.append(value)
         return chain
 
+    def _around(self, old: float) -> Iterator[Line]:
+        """Yield what the requirement asks for, and whole numbers around, above and below."""
+        kind = self.kind
+        numbers = {v for v in self._solved() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        if kind.whole:
+            finite = (v for v in numbers if abs(v) < _FAR)
+            numbers = {whole for v in finite for whole in (math.floor(v), math.ceil(v))}
+        asked = frozenset(numbers)
+        if kind.whole:
+            numbers.update(old + d for d in range(-NEIGHBOURS, NEIGHBOURS + 1))
+        fitting = sorted(v for v in numbers if kind.low <= v <= kind.high)
+        above, below = [v for v in fitting if v > old], [v for v in reversed(fitting) if v < old]
+        for line in (above, below):
+            yield self._line(line, _distance(line, old, 1), asked=asked)
+
     def _solved(self) -> Iterator[object]:
         """Yield values that make one comparison of the requirement just hold."""
         for node in walk(self.requirement):
             try:
                 values = list(self._of(node))
-            except _UNSOLVABLE:  # a part that has no value here solves nothing
+            except UNSOLVABLE:  # a part that has no value here solves nothing
                 continue
             yield from values
 
@@ -180,6 +187,34 @@ class Broken:
         if isinstance(at_old, (int, float)) and isinstance(after, (int, float)) and after != at_old:
             root = old - at_old * step / (after - at_old)
             yield from (int(root // 1), int(-(-root // 1))) if isinstance(old, int) else (tidy(root),)
+
+
+def move_of(knob: t.Knob, old: object, new: object) -> t.Move:
+    """Return what moving a knob in this direction costs, as the knob says."""
+    direction = "any"
+    if isinstance(old, (int, float)) and isinstance(new, (int, float)):
+        direction = "down" if new < old else "up"
+    return next((m for m in knob.moves if m.direction in (direction, "any")), t.Move("any", 1))
+
+
+def priced(knob: t.Knob, kind: Type, old: object, new: object) -> float:
+    """Return the cost of a move, its steps counted as the knob's domain has them."""
+    move = move_of(knob, old, new)
+    if move.per_halving:
+        return move.cost * halvings(old, new)
+    if not move.per_step or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+        return move.cost
+    if knob.domain in ("halving", "doubling"):
+        return move.cost * halvings(old, new)
+    return move.cost * abs(new - old) / (_constant(knob.step, kind) if knob.step is not None else 1)
+
+
+def _always(steps: int) -> Callable[[int], float]:
+    return lambda _: steps
+
+
+def _distance(line: Sequence[float], start: float, step: float) -> Callable[[int], float]:
+    return lambda i: abs(line[i] - start) / step
 
 
 def _constant(node: t.Number, kind: Type) -> float:

@@ -1,184 +1,216 @@
-"""Finds, for a broken rule, the cheapest value of one knob that mends it and breaks nothing else.
-
-Several knobs at once is the same search over assignments of more than one name: `Assignment` and everything
-behind it already carry any number of them.
-"""
+"""From broken rules to repairs that are written and proven: one for several rules, the safest first."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cfglint.dsl import tree as t
-from cfglint.dsl.build import walk
-from cfglint.dsl.values import Interval, Open, Unknown, needs_of, parts
-from cfglint.engine.fit import watched
-from cfglint.engine.judge import Subject, judge, values_for
-from cfglint.engine.origin import Origins
-from cfglint.repair.candidates import Broken, Candidate
-from cfglint.repair.inverse import Written, invert
+from cfglint.repair.goals import Found, Goal
+from cfglint.repair.options import Options, combined
+from cfglint.repair.prove import proven
+from cfglint.repair.search import LIMIT, Search
+from cfglint.repair.trials import key_of
+from cfglint.repair.write import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cfglint.engine.judge import Verdict
-    from cfglint.engine.run import Judged, Run
-    from cfglint.facts import Values
+    from cfglint.engine.run import Judged
+    from cfglint.repair.options import Option, Track
+    from cfglint.repair.trials import Trials
+    from cfglint.repair.write import Patch
 
-_MOST_JUDGED = 64  # candidates that mend the rule and are then judged by all rules
-_BOUNDS = ("<", "<=", ">", ">=")
+_TRIES = 6  # repairs that cannot be written or proven, before the search gives up
+_ROUNDS = 4  # times that rules which stand in the way are taken in
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """New values for knobs, what stands in the file for them, and what they cost together.
+class Repair:
+    """Moves that were proven to reach ``goals``, on all targets or on ``only`` one.
 
-    ``sure`` is false for the value that comes nearest where none mends the rule for certain.
+    ``patch`` is None where no edit of the file can do it.
     """
 
-    values: tuple[tuple[str, object], ...]
-    written: tuple[Written, ...]
-    cost: float
-    unsafe: bool
-    effect: str
-    sure: bool = True
+    found: Found
+    goals: tuple[Goal, ...]
+    patch: Patch | None
+    only: Judged | None = None
+
+    @property
+    def applicability(self) -> str:
+        """``safe``, ``unsafe`` or ``display``."""
+        if self.patch is None:
+            return "display"
+        return "unsafe" if self.found.unsafe else "safe"
 
 
-def solve(run: Run, verdict: Verdict, one: Judged, judgements: Sequence[Judged]) -> Iterator[Assignment]:
-    """Yield assignments that mend a verdict in the facts, the cheapest and safest first.
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Which moves a search may make; ``without`` are knobs that stay."""
 
-    Where the rule is broken on several targets, a value that mends it on all of them comes first.
-    """
-    search = _Search(run, verdict, one, judgements)
-    found = [assignment for knob in search.knobs() for assignment in search.for_knob(knob)]
-    yield from sorted(found, key=lambda a: (not a.sure, a.unsafe, a.cost))
+    unsafe: bool = True
+    display: bool = False
+    without: frozenset[str] = frozenset()
+    limit: int = LIMIT
 
-
-class _Search:
-    """The search for one verdict on one subject, with every target's judgement at hand."""
-
-    def __init__(self, run: Run, verdict: Verdict, one: Judged, judgements: Sequence[Judged]) -> None:
-        self.run = run
-        self.verdict = verdict
-        self.one = one
-        self.judgements = judgements
-        self.rule = run.finder.symbols.rules[verdict.rule.code]
-        self.origins = Origins(run.finder.symbols, one.values, one.sources, one.subject.framework)
-        self._settled: dict[tuple[int, tuple[str, ...]], tuple[Subject, dict[str, object]]] = {}
-
-    def knobs(self) -> list[t.Knob]:
-        """Return the knobs that the requirement depends on, through lets and bindings, in its order."""
-        named = self.origins.names_in(self.rule.requirement)
-        names = [leaf for name in named for leaf in (name, *self.origins.leaves(name))]
-        knobs = self.run.finder.symbols.knobs
-        return [knobs[name] for name in dict.fromkeys(names) if name in knobs]
-
-    def with_values(self, new: Mapping[str, object], one: Judged | None = None) -> Values:
-        """Return the facts of a judged subject with some of them replaced."""
-        one = one or self.one
-        subject, settled = self._unmoved(one, tuple(sorted(new)))
-        values = values_for(self.run.pack, subject, {**one.values.given, **new}, self.run.tables)
-        values.update((name, value) for name, value in settled.items() if name not in new)
-        return values
-
-    def _unmoved(self, one: Judged, names: tuple[str, ...]) -> tuple[Subject, dict[str, object]]:
-        """Return what does not depend on ``names``, whatever rule asks: a trial computes the rest alone."""
-        key = (id(one), names)
-        if key not in self._settled:
-            values = watched(self.run.pack, one.subject, one.values.given, self.run.tables)
-            values.moved.update(names)
-            judge(self.run.rules(one.subject, values), values)
-            subject = Subject(one.subject.document, one.subject.view, one.subject.framework, values.version)
-            kept = {name: value for name, value in values.items() if name not in values.moved}
-            self._settled[key] = subject, kept
-        return self._settled[key]
-
-    def mends(self, new: Mapping[str, object], one: Judged) -> bool:
-        return self.settled(self.with_values(new, one)) is True
-
-    def settled(self, values: Values) -> object:
-        """Return the truth of the rule; one that is merely switched off counts by its requirement.
-
-        A repair makes the requirement hold. Changing a value so that the condition no longer does (logits
-        are no longer half of the need, because something else grew) mends nothing.
-        """
-        truth = self.verdict.rule.test(values)
-        if truth is not None:
-            return truth
-        return self.run.finder.evaluator(self.rule.requirement, values)[0]
-
-    def harmless(self, new: Mapping[str, object]) -> bool:
-        """Whether on no target a rule that held before is broken or open afterwards."""
-        return all(self._harmless_on(one, new) for one in self.judgements)
-
-    def _harmless_on(self, one: Judged, new: Mapping[str, object]) -> bool:
-        values = self.with_values(new, one)
-        before = {v.rule.code: v for v in one.verdicts}
-        for verdict in judge(self.run.rules(one.subject, values), values):
-            was = before.get(verdict.rule.code)
-            if was is None or (verdict.truth is False and was.truth is not False):
-                return False
-        return True
-
-    def for_knob(self, knob: t.Knob) -> list[Assignment]:
-        """Return the cheapest value of a knob that mends the rule: on all targets, else on this one."""
-        old = self.one.values[knob.name]
-        origin = self.origins.of(knob.name)
-        if isinstance(old, (Interval, Open, Unknown)) or origin.binding is None:
-            return []
-        evaluator = self.run.finder.evaluator
-        kind = evaluator.type_of(knob.name)
-        spelled = self.one.subject.view.get(origin.paths[0]) if origin.paths else None
-        broken = Broken(
-            knob, old, kind, self.rule.requirement, evaluator, lambda v: self.with_values({knob.name: v})
+    def admits(self, track: Track) -> bool:
+        """Whether a track may be used."""
+        option = track.option(0)
+        return (
+            option is not None
+            and track.knob.name not in self.without
+            and (self.unsafe or not option.unsafe)
+            and (self.display or option.writable)
         )
-        elsewhere = [j for j in self.judgements if j is not self.one and self._broken_on(j)]
-        own_only: Assignment | None = None
-        possible: list[tuple[float, Candidate]] = []
-        judged = 0
-        for candidate in broken.candidates():
-            new = {knob.name: candidate.value}
-            truth = self.settled(broken.with_value(candidate.value))
-            if truth is not True:
-                if truth is not False and not needs_of(truth):
-                    possible.append((self._overshoot(broken.with_value(candidate.value)), candidate))
-                continue
-            written = invert(origin.binding.source, candidate.value, kind, spelled, candidate.spelling)
-            judged += 1
-            if written is None or judged > _MOST_JUDGED:
+
+
+@dataclass(slots=True)
+class Solver:
+    """Repairs of one document. ``exhausted`` has the rules whose search ended at its limit of work.
+
+    ``helpful`` has, by rule, the knobs with which the rule could be mended.
+    """
+
+    trials: Trials
+    exhausted: set[str] = field(default_factory=set)
+    helpful: dict[str, set[str]] = field(default_factory=dict)
+    _goals: dict[tuple[int, str], Goal] = field(default_factory=dict)
+    _repairs: dict[tuple[object, ...], Repair | None] = field(default_factory=dict)
+    _writers: dict[int, Writer] = field(default_factory=dict)
+    _tracks: dict[tuple[object, ...], list[Track]] = field(default_factory=dict)
+
+    def goals(self, code: str, ones: Sequence[Judged]) -> list[Goal]:
+        """Return what is to hold: a rule's requirement, on each target where it is broken or possible."""
+        return [
+            self._goal(one, v) for one in ones for v in one.verdicts if v.rule.code == code and to_mend(v)
+        ]
+
+    def _goal(self, one: Judged, verdict: Verdict) -> Goal:
+        key = id(one), verdict.rule.code
+        if key not in self._goals:
+            self._goals[key] = Goal.of(one, verdict.rule, self.trials.run.finder.symbols.rules[key[1]])
+        return self._goals[key]
+
+    def writer(self, one: Judged) -> Writer:
+        """Return what writes facts of the document, as it stands on a target."""
+        writer = self._writers.get(id(one))
+        if writer is None:
+            finder = self.trials.run.finder
+            writer = self._writers[id(one)] = Writer(finder.symbols, one.subject, finder.origins(one))
+        return writer
+
+    def tracks(self, goals: Sequence[Goal]) -> list[Track]:
+        """Return the tracks of all knobs that the goals' requirements depend on."""
+        one = goals[0].one
+        needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
+        key = (id(one), *(id(node) for node in needed))
+        if key not in self._tracks:
+            options = Options(self.trials, one, self.writer(one))
+            whole = needed[0] if len(needed) == 1 else t.Junction("and", needed)
+            self._tracks[key] = list(options.tracks(whole))
+        return self._tracks[key]
+
+    # ── one search ─────────────────────────────────────────────────────────────────────────────────────
+    def cheapest(
+        self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed, known: Found | None = None
+    ) -> Repair | None:
+        """Return the cheapest proven repair that reaches all goals and harms nothing on ``watched``."""
+        key = (tuple(map(id, goals)), tuple(map(id, watched)), allowed)
+        if key not in self._repairs:
+            self._repairs[key] = self._cheapest(goals, watched, allowed, known)
+        return self._repairs[key]
+
+    def _cheapest(
+        self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed, known: Found | None
+    ) -> Repair | None:
+        search = Search(self.trials, list(goals), watched, allowed.limit)
+        for _ in range(_TRIES):
+            found = self._extended(search, goals, allowed, known)
+            if found is None:
+                return None
+            repair = self.written(found, goals, watched)
+            if repair is not None:
+                return repair
+            facts = combined(found.options)
+            assert facts is not None
+            search.refused.add(key_of(facts))
+            known = None
+        return None
+
+    def _extended(
+        self, search: Search, goals: Sequence[Goal], allowed: Allowed, known: Found | None
+    ) -> Found | None:
+        """Search, and again with the rules that stood in the way as goals, while that may be cheaper."""
+        wanted = list(goals)
+        found: Found | None = None
+        for _ in range(_ROUNDS):
+            search.goals = wanted
+            search.forget()
+            tracks = [track for track in self.tracks(wanted) if allowed.admits(track)]
+            found = search.cheapest(tracks, found or known)
+            if search.exhausted and not allowed.without:
+                self.exhausted.update(goal.compiled.code for goal in goals)
+            for goal in goals:
+                self.helpful.setdefault(goal.compiled.code, set()).update(search.helpful)
+            codes = {goal.compiled.code for goal in wanted}
+            new = [code for code in search.blockers(found) if code not in codes]
+            moved = {track.knob.name for track in tracks}
+            held = [goal for code in new for goal in self._held(code, search.watched)]
+            if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
-            if not self.harmless(new):
-                continue
-            assignment = _assignment(knob, candidate, written)
-            if all(self.mends(new, j) for j in elsewhere):
-                return [assignment]
-            own_only = own_only or assignment
-        if own_only is not None:
-            return [own_only]
-        if self.verdict.truth is not False:
-            return []  # it is possible as it stands; another "may" is no gain
-        for _, candidate in sorted(possible, key=lambda p: p[0])[:_MOST_JUDGED]:
-            written = invert(origin.binding.source, candidate.value, kind, spelled, candidate.spelling)
-            if written is not None and self.harmless({knob.name: candidate.value}):
-                return [_assignment(knob, candidate, written, sure=False)]
-        return []
+            wanted += held
+        return found
 
-    def _broken_on(self, one: Judged) -> bool:
-        return any(v.rule is self.verdict.rule and (v.truth is False or not v.needs) for v in one.verdicts)
+    def _held(self, code: str, watched: Sequence[Judged]) -> Iterator[Goal]:
+        rule = self.trials.run.finder.symbols.rules[code]
+        for one in watched:
+            compiled = next(
+                (r for r in self.trials.run.rules(one.subject, one.values) if r.code == code), None
+            )
+            if compiled is not None and all(v.rule.code != code for v in one.verdicts):
+                yield Goal.of(one, compiled, rule, held=True)
 
-    def _overshoot(self, values: Values) -> float:
-        """Return by how much a broken bound is missed at worst, in base units; 0 where it is no bound."""
-        worst = 0.0
-        for node in walk(self.rule.requirement):
-            if isinstance(node, t.Compare) and len(node.operands) == 2 and node.operators[0] in _BOUNDS:
-                small, large = node.operands if node.operators[0][0] == "<" else reversed(node.operands)
-                gap, _ = self.run.finder.evaluator(t.Sum((("+", small), ("-", large))), values)
-                if isinstance(gap, (int, float, Interval)):
-                    worst = max(worst, parts(gap)[1])
-        return worst
+    def nearest(self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed) -> Repair | None:
+        """Return the single move that comes nearest, where none reaches the goals for certain."""
+        search = Search(self.trials, list(goals), watched)
+        for _ in range(_TRIES):
+            found = search.nearest(track for track in self.tracks(goals) if allowed.admits(track))
+            repair = None if found is None else self.written(found, goals, watched)
+            if found is None or repair is not None:
+                return repair
+            search.refused.add(key_of(combined(found.options) or {}))
+        return None
+
+    def written(self, found: Found, goals: Sequence[Goal], watched: Sequence[Judged]) -> Repair | None:
+        """Return moves as a repair: written into the text and proven; None where the proof fails."""
+        only = watched[0] if len(watched) < len(self.trials.judgements) else None
+        if not found.writable:
+            return Repair(found, tuple(goals), None, only)
+        values = [written for option in found.options for written in option.written]
+        patch = self.writer(goals[0].one).patch(values)
+        if patch is None:
+            return Repair(found, tuple(goals), None, only)
+        mended = {(id(goal.one), goal.compiled.code) for goal in goals if not goal.held}
+        if not proven(self.trials, mended, watched, tuple(patch.edits), sure=found.sure):
+            return None
+        return Repair(found, tuple(goals), patch, only)
+
+    # ── the best of several searches ───────────────────────────────────────────────────────────────────
+    def best(self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed) -> Repair | None:
+        """Return the cheapest repair that is safe, else the cheapest that is allowed at all."""
+        safe = self.cheapest(goals, watched, replace(allowed, unsafe=False))
+        if safe is not None or not allowed.unsafe:
+            return safe
+        return self.cheapest(goals, watched, allowed)
+
+    def together(self, moves: Sequence[Option], goals: Sequence[Goal], watched: Sequence[Judged]) -> bool:
+        """Whether moves that were found apart reach all goals together, and harm nothing."""
+        search = Search(self.trials, list(goals), watched)
+        return combined(moves) is not None and search.reading(moves).holds and not search.harms(moves)
 
 
-def _assignment(knob: t.Knob, candidate: Candidate, written: Written, *, sure: bool = True) -> Assignment:
-    return Assignment(
-        ((knob.name, candidate.value),), (written,), candidate.cost, candidate.unsafe, candidate.effect, sure
-    )
+def to_mend(verdict: Verdict) -> bool:
+    """Whether there is something to mend: a rule that is broken, or possible; not one that is undecided."""
+    return verdict.truth is False or not verdict.needs

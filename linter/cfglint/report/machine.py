@@ -72,6 +72,7 @@ def _finding(lines: Lines, finding: Finding) -> dict[str, Any]:
             for r in finding.related
         ],
         "fix": None if finding.fix is None else _fix(lines, place.path, finding.fix),
+        "unfixed": finding.unfixed,
         "alternatives": [_fix(lines, place.path, fix) for fix in finding.alternatives],
     }
 
@@ -83,11 +84,22 @@ def _fix(lines: Lines, path: str, fix: Fix) -> dict[str, Any]:
         "certainty": fix.certainty,
         "title": fix.title,
         "effect": fix.effect,
+        "cost": round(fix.cost, 6),
+        "target": fix.target,
+        "memory": [
+            {"part": change.part, "before_gib": _gib(change.before), "after_gib": _gib(change.after)}
+            for change in fix.memory
+        ],
+        "next": list(fix.next),
         "edits": [
             {"path": path, **_span(lines, path, edit.start, edit.end), "text": edit.new}
             for edit in sorted(fix.edits, key=lambda e: (e.start, e.end))
         ],
     }
+
+
+def _gib(bounds: tuple[float, float]) -> list[float]:
+    return [round(bound, 2) for bound in bounds]
 
 
 def _span(lines: Lines, path: str, start: int, end: int) -> dict[str, Any]:

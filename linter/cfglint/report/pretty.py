@@ -7,15 +7,16 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
+from cfglint.report.memory import memory_told
 from cfglint.report.order import Lines, fix_key, grouped, shown
 from cfglint.report.snippet import changes, difference, window, wrap
 from cfglint.report.summary import counts, undecided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from cfglint.findings import Fix, Report
+    from cfglint.findings import Finding, Fix, Report
     from cfglint.report.order import Group
     from cfglint.report.snippet import Change
 
@@ -104,6 +105,9 @@ class _Page:
         for (fix, targets), lines in zip(fixes, changed, strict=True):
             if fix:
                 self.fix(group, fix, targets, lines)
+        for unfixed, names in group.variants(lambda f: f.unfixed, lambda text: text):
+            if unfixed:
+                self.tell(f"no fix [{names}]: " if names else "no fix: ", shown(unfixed), "yellow")
         self.alternatives(group, has_fix=any(fix for fix, _ in fixes))
         self.related(group)
         self.add()
@@ -161,6 +165,11 @@ class _Page:
             self.add((f"{number:>{self.gutter}} ", _GUTTER), (f"{sign} {cut}".rstrip(), style))
         if rows[many:]:
             self.tell("", f"… {len(rows) - many} more changed lines")
+        for told, names in group.variants(_memory_of(fix), lambda text: text):
+            if told:
+                self.tell(f"memory [{names}]: " if names else "memory: ", told, "green")
+        if fix.next:
+            self.tell("if it still runs out: ", shown(", then ".join(fix.next)), "green")
 
     def alternatives(self, group: Group, *, has_fix: bool) -> None:
         """Add other ways out: the first, or with --verbose all."""
@@ -169,11 +178,15 @@ class _Page:
             for fix in member.alternatives:
                 found.setdefault(fix_key(fix), fix)
         others = list(found.values())
+        elsewhere = [
+            fix for fix in others if not fix.edits and fix.target
+        ]  # other hardware, said in any case
+        others = [fix for fix in others if fix not in elsewhere]
         many = len(others) if self.verbose else 1
         word = "or" if has_fix else "try"
-        for fix in others[:many]:
+        for fix in others[:many] + elsewhere:
             kind = "" if fix.applicability == "display" and fix.certainty == "sure" else f" ({_kind(fix)})"
-            rest = f" (+{len(others) - many} more)" if len(others) > many else ""
+            rest = f" (+{len(others) - many} more)" if len(others) > many and fix in others else ""
             self.tell(f"{word}{kind}: ", _title(fix) + rest, "green")
 
     def related(self, group: Group) -> None:
@@ -193,7 +206,19 @@ def _kind(fix: Fix) -> str:
 
 
 def _title(fix: Fix) -> str:
-    return f"{shown(fix.title)} — {shown(fix.effect)}" if fix.effect else shown(fix.title)
+    effect = f" — {shown(fix.effect)}" if fix.effect else ""
+    only = f" (right for {shown(fix.target)} alone)" if fix.target and fix.edits else ""
+    return f"{shown(fix.title)}{effect}{only}"
+
+
+def _memory_of(fix: Fix) -> Callable[[Finding], str]:
+    """Return what reads, of a finding with this fix, what the fix does to the memory of its target."""
+
+    def read(finding: Finding) -> str:
+        own = finding.fix
+        return memory_told(own.memory) if own is not None and fix_key(own) == fix_key(fix) else ""
+
+    return read
 
 
 def _diff_rows(change: Change) -> list[tuple[int, str, str, int, int]]:

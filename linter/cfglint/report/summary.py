@@ -96,4 +96,6 @@ def _flags(fix: Fix, level: str) -> tuple[str, ...]:
         flags.append("--unsafe")
     if fix.certainty == "may":
         flags.append("--accept-may")
+    if fix.target is not None:  # no repair is right for all targets
+        flags.append("--gpu NAME for one target at a time")
     return tuple(flags)

@@ -1,0 +1,163 @@
+"""Repairs of several rules, over several knobs, for several targets; what moves along, and its cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfglint.document.document import read_text
+from cfglint.dsl.pack import load
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from cfglint.repair import search
+from cfglint.repair.apply import attach, repair
+
+TOY = """
+fact toy.rate: fraction "a share"
+fact toy.micro: count 1 .. "sequences of a micro-batch"
+fact toy.steps: count 1 .. "accumulation steps"
+fact toy.length: count 1 .. "tokens"
+fact toy.other_length: count 1 .. "tokens of another model"
+fact toy.offload: bool "states wait on the host"
+fact toy.host: memory "host memory"
+let toy.effective = toy.micro * toy.steps
+let toy.used = toy.rate * 40 GiB + toy.micro * 1 GiB + (if toy.offload then 0 GiB else 8 GiB)
+let toy.host_used = if toy.offload then 8 GiB else 0 GiB
+knob toy.rate 0.1 .. 0.9 step 0.1  costs 1 per step throughput "less of it"
+knob toy.micro halving to 1 keeping toy.effective with toy.steps  costs 2 per step time 5 .. 10 % "more steps"
+knob toy.length halving to 16  costs 3 quality unsafe "shorter"
+knob toy.other_length halving to 16  costs 4 quality unsafe "shorter there"
+knob toy.offload [true]  costs 1 time "slower"
+framework toy {
+  dialect omegaconf
+  detect has($.toy)
+  toy.rate <- $.toy.rate default 0.8
+  toy.micro <- $.toy.micro default 1
+  toy.steps <- $.toy.steps default 1
+  toy.length <- $.toy.length
+  toy.other_length <- $.other.length
+  toy.offload <- $.toy.offload default false
+  toy.host <- $.toy.host_gb * 1 GB
+  tied toy.length with $.twin.length "train.py:3: both models see the same sequences"
+}
+rule PRF901 used error for toy { toy.used <= 30 GiB }
+rule PRF902 long error for toy { toy.length <= 128 }
+rule PRF903 host error for toy { known(toy.host) -> toy.host_used <= toy.host }
+rule PRF904 low warning for toy { toy.rate >= 0.4 }
+rule PRF905 small error for toy { gpu.vram < 30 -> toy.rate <= 0.3 }
+rule PRF906 large error for toy { gpu.vram >= 30 -> toy.rate >= 0.5 }
+rule PRF907 both error for toy { toy.micro + toy.length <= 130 }
+"""
+
+
+@pytest.fixture(scope="module")
+def pack():
+    return load({"toy.rules": TOY})
+
+
+def _run(pack, *codes: str, gpus: tuple[str, ...] = ()) -> Run:
+    return Run(pack, [parse_target(gpu) for gpu in gpus], selected=lambda code: code in codes)
+
+
+def _fixed(pack, text: str, *codes: str, unsafe: bool = True, gpus: tuple[str, ...] = ()) -> str:
+    run = _run(pack, *codes, gpus=gpus)
+    return repair(run, read_text(text, "c.yaml"), unsafe=unsafe, least="warning", notes=False).text
+
+
+def _findings(pack, text: str, *codes: str, gpus: tuple[str, ...] = ()):
+    run = _run(pack, *codes, gpus=gpus)
+    judgements = run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])
+    found = list(run.findings(judgements))
+    attach(run, judgements, found)
+    return [finding for *_, finding in found]
+
+
+def test_several_knobs_where_one_is_not_enough(pack) -> None:
+    text = "toy:\n  rate: 0.9  # high\n  micro: 16\n  steps: 2\n"
+    # 60 GiB of 30: 8 go to the host, 8 with the micro-batch, 16 with the rate.
+    fixed = _fixed(pack, text, "PRF901", "PRF904")
+    assert fixed == "toy:\n  rate: 0.5  # high\n  micro: 8\n  steps: 4\n  offload: true\n"
+
+
+def test_what_is_kept_is_kept_by_the_partner(pack) -> None:
+    text = "toy:\n  rate: 0.1\n  micro: 32\n  steps: 4\n"
+    assert _fixed(pack, text, "PRF901") == text.replace("32", "16").replace("steps: 4", "steps: 8")
+    absent = "toy:\n  rate: 0.1\n  micro: 32\n"
+    assert _fixed(pack, absent, "PRF901") == "toy:\n  rate: 0.1\n  micro: 16\n  steps: 2\n"
+
+
+def test_a_rule_in_the_way_is_taken_in(pack) -> None:
+    # Offloading is cheap, and the host has no room for it.
+    text = "toy: {rate: 0.6, micro: 4, host_gb: 64}\n"
+    assert "offload: true" in _fixed(pack, text, "PRF901", "PRF903")
+    small = "toy: {rate: 0.6, micro: 4, host_gb: 4}\n"
+    assert _fixed(pack, small, "PRF901", "PRF903") == small.replace("0.6", "0.4")
+
+
+def test_tied_keys_move_along(pack) -> None:
+    text = "toy:\n  length: 512\ntwin:\n  length: 512  # the same\n"
+    assert _fixed(pack, text, "PRF902") == text.replace("512", "128")
+    apart = "toy:\n  length: 512\ntwin:\n  length: 64\n"
+    assert _fixed(pack, apart, "PRF902") == apart.replace("512", "128")
+
+
+def test_readers_of_a_definition_move_and_cost_too(pack) -> None:
+    text = "n: &n 512\ntoy:\n  length: *n\nother:\n  length: *n\n"
+    (finding,) = _findings(pack, text, "PRF902")
+    assert finding.fix is not None
+    assert finding.fix.cost == 3 + 4
+    assert "other.length" in finding.fix.title
+    assert "shorter there" in finding.fix.effect
+
+
+def test_one_move_for_two_rules_is_one_fix(pack) -> None:
+    text = "toy: {length: 256, micro: 2}\n"
+    first, second = _findings(pack, text, "PRF902", "PRF907")
+    assert first.fix is not None
+    assert second.fix is not None
+    assert first.fix.number == second.fix.number
+    assert [edit.new for edit in first.fix.edits] == ["128"]
+
+
+def test_rules_without_a_common_knob_have_a_fix_each(pack) -> None:
+    text = "toy: {rate: 0.9, length: 512}\n"
+    first, second = _findings(pack, text, "PRF901", "PRF902")
+    assert first.fix is not None
+    assert second.fix is not None
+    assert first.fix.number != second.fix.number
+    assert (first.fix.applicability, second.fix.applicability) == ("safe", "unsafe")
+
+
+def test_one_patch_for_all_targets_if_there_is_one(pack) -> None:
+    text = "toy: {rate: 0.8}\n"
+    assert _fixed(pack, text, "PRF905", gpus=("rtx-4090", "a10g")) == "toy: {rate: 0.3}\n"
+
+
+def test_else_one_for_each_target_and_none_is_applied(pack) -> None:
+    text = "toy: {rate: 0.4}\n"
+    codes = ("PRF905", "PRF906")
+    found = _findings(pack, text, *codes, gpus=("rtx-4090", "a40"))
+    fixes = {finding.target: finding.fix for finding in found}
+    assert {target: [edit.new for edit in fix.edits] for target, fix in fixes.items() if fix} == {
+        "rtx-4090": ["0.3"],
+        "a40": ["0.5"],
+    }
+    assert all(fix is not None and fix.target == target for target, fix in fixes.items())
+    assert _fixed(pack, text, *codes, gpus=("rtx-4090", "a40")) == text
+    assert _fixed(pack, text, *codes, gpus=("a40",)) == "toy: {rate: 0.5}\n"
+
+
+def test_the_work_is_limited_and_that_is_said(pack, monkeypatch) -> None:
+    monkeypatch.setattr(search, "LIMIT", 1)
+    monkeypatch.setattr(search.Search, "spent", lambda self: setattr(self, "exhausted", True) or True)
+    (finding,) = _findings(pack, "toy: {rate: 0.9}\n", "PRF901")
+    assert finding.fix is None
+    assert "none found within" in finding.unfixed
+
+
+def test_why_there_is_no_fix(pack) -> None:
+    # 4 + 63 + 8 GiB: an odd micro-batch cannot be halved with the effective batch kept, the host has no room.
+    text = "toy: {rate: 0.1, micro: 63, host_gb: 4}\n"
+    (finding,) = _findings(pack, text, "PRF901", "PRF903")
+    assert finding.fix is None
+    assert "toy.offload" in finding.unfixed
+    assert "37.0 GiB are missing" in finding.unfixed
