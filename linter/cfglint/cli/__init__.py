@@ -18,6 +18,7 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
   cfglint check [PATH…]    lint; PATH a file, a folder or - (default: .)
   cfglint fix [PATH…]      apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]
   cfglint fit PATH         per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]
+  cfglint plan PATH        what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]
   cfglint explain CODE     a rule, its reason and its source; with PATH, how it comes out on that file
   cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
   cfglint gpus [NAME]      the GPUs that cfglint knows
@@ -29,7 +30,19 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
 Each takes --help. Exit status: 0 nothing at or above --fail-on (default: error), 1 findings, 2 the command,
 the settings, a rule file or an unreadable PATH is wrong.
 """
-COMMANDS = ("check", "fix", "fit", "explain", "hardware", "gpus", "rules", "frameworks", "test", "init")
+COMMANDS = (
+    "check",
+    "fix",
+    "fit",
+    "plan",
+    "explain",
+    "hardware",
+    "gpus",
+    "rules",
+    "frameworks",
+    "test",
+    "init",
+)
 
 
 def _command(name: str) -> Callable[[list[str]], int]:
@@ -45,6 +58,10 @@ def _command(name: str) -> Callable[[list[str]], int]:
         from cfglint.cli import fit
 
         return fit.main
+    if name == "plan":
+        from cfglint.cli import plan
+
+        return plan.main
     if name == "explain":
         from cfglint.cli import explain
 

@@ -160,13 +160,13 @@ def fit_rows(
     if not targets:
         return
     first = watched(pack, subject, given_by(targets[0]), tables)
-    yield _row(first, targets[0], varied)
+    yield row_of(first, targets[0], varied)
     alike = first.without(first.resting_on(_differing([given_by(target) for target in targets])))
     told = settled(subject, first)
     for target in targets[1:]:
         values = values_for(pack, told, given_by(target), tables)
         values.update(alike)
-        yield _row(values, target, varied)
+        yield row_of(values, target, varied)
 
 
 def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
@@ -176,7 +176,8 @@ def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
             yield name
 
 
-def _row(values: Values, target: Target, varied: tuple[tuple[str, str], ...]) -> FitRow:
+def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
+    """Return what the facts of a document come to on the target that they were computed with."""
     total, vram = values[TOTAL], values["gpu.vram"]
     need, capacity = span_of(total), span_of(vram)
     needs = needs_of(total) | needs_of(vram)

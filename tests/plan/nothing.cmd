@@ -1,0 +1,1 @@
+--gpu rtx-4090 --effective-batch 32 --width 80

@@ -1,0 +1,1 @@
+--gpu a40 --effective-batch 4 --width 80
