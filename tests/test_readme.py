@@ -1,4 +1,4 @@
-"""Every console block of the README, run as it stands; … matches any text."""
+"""Every console block of the README and of docs/plan.md, run as it stands; … matches any text."""
 
 import os
 import re
@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+PAGES = README + (ROOT / "docs" / "plan.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGES, re.DOTALL | re.MULTILINE)
 SH = re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
