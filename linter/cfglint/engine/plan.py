@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cfglint.dsl.values import INF, Interval, needs_of, parts
-from cfglint.engine.fit import Span, given_by, row_of, watched
+from cfglint.engine.fit import Span, given_by, row_of
 from cfglint.engine.judge import Subject, values_for
+from cfglint.engine.watch import watched
 from cfglint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -400,11 +401,10 @@ class Planner:
     ) -> dict[str, object]:
         values = watched(self.pack, self.subject, given, self.tables)
         values.update(known)
-        values.moved.update(moved)
         row_of(values, self.target)
         for name in ("step.time", "epoch.time", "colocated"):
             values[name]
-        return {name: value for name, value in values.items() if name not in values.moved}
+        return values.without(values.resting_on(moved))
 
     def batch(self, ask: Ask, size: int, counts: Sequence[int]) -> Batch:
         """Return all rows of an effective batch, by GPUs, stage, checkpointing and micro-batch."""

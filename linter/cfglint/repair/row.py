@@ -16,7 +16,7 @@ from cfglint.engine.fit import row_of
 from cfglint.engine.judge import values_for
 from cfglint.engine.origin import Origins
 from cfglint.repair.inverse import invert
-from cfglint.repair.prove import _edit, _shown
+from cfglint.repair.write import Writer, shown
 from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
@@ -115,7 +115,10 @@ class _Writer:
         yield name, value
 
     def origin(self, name: str, values: Values) -> Origin:
-        return Origins(self.run.finder.symbols, values, {}, self.subject.framework).of(name)
+        return self.origins(values).of(name)
+
+    def origins(self, values: Values) -> Origins:
+        return Origins(self.run.finder.symbols, values, {}, self.subject.framework)
 
     def inverted(self, name: str, value: object) -> Written | None:
         values = self.values()
@@ -131,10 +134,11 @@ class _Writer:
 
     def write(self, written: Written) -> bool:
         """Put a value into the text; False where that is not possible."""
-        made = _edit(self.subject, written)
-        if made is None:
+        writer = Writer(self.run.finder.symbols, self.subject, self.origins(self.values()))
+        patch = writer.patch([written])
+        if patch is None:
             return False
-        edit, old, _ = made
+        (edit,), (old,) = patch.edits, patch.old
         document = self.subject.document
         again = read_text(apply_edits(document.file.text, [edit]), document.file.path, bom=document.file.bom)
         if (
@@ -144,7 +148,7 @@ class _Writer:
             return False
         self.subject = self.run.subject(again.documents[document.index], self.subject.framework)
         first = self.done.get(written.path, (old, ""))[0]
-        self.done[written.path] = first, _shown(written.value)
+        self.done[written.path] = first, shown(written.value)
         return True
 
     def broken(self) -> Iterator[str]:
