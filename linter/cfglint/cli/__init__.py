@@ -18,6 +18,7 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
   cfglint check [PATH…]    lint; PATH a file, a folder or - (default: .)
   cfglint fix [PATH…]      apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]
   cfglint fit PATH         per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]
+  cfglint compare A B      what differs, in words and with both keys; memory of each, what the change does
   cfglint plan PATH        what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]
   cfglint explain CODE     a rule, its reason and its source; with PATH, how it comes out on that file
   cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
@@ -34,6 +35,7 @@ COMMANDS = (
     "check",
     "fix",
     "fit",
+    "compare",
     "plan",
     "explain",
     "hardware",
@@ -58,6 +60,10 @@ def _command(name: str) -> Callable[[list[str]], int]:
         from cfglint.cli import fit
 
         return fit.main
+    if name == "compare":
+        from cfglint.cli import compare
+
+        return compare.main
     if name == "plan":
         from cfglint.cli import plan
 

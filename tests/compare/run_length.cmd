@@ -1,0 +1,1 @@
+short.yaml long.yaml --width 80 --rules ../fit/need.rules

@@ -1,0 +1,1 @@
+short.yaml short.yaml --gpu a40 --rules ../fit/need.rules
