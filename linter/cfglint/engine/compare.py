@@ -34,7 +34,7 @@ _NOT_OURS = ("gpu", "framework", "document", "host")  # facts of the machine and
 _OWN = "own settings of"  # the group of what no section of the vocabulary holds
 _TOPOLOGY = "topology"  # how many GPUs there are is worth saying twice
 _FURTHER = "further names"
-SETTING = ("file", "default", "fixed", "target")
+_SETTING = ("file", "default", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Reading:
             )
             return Side(shown, kind_of, origin.source, key)
         if origin.kind == "derived" and not origin.uses and not written:
-            return Side(shown, "fixed", f"fixed by {self.subject.framework or 'the rules'}")
+            return Side(shown, "fixed", f"set by {self.subject.framework or 'the rules'}")
         return Side(shown, origin.kind, origin.source)
 
     def _line(self, path: Steps | None) -> int | None:
@@ -217,7 +217,9 @@ def differences(
     """
     evaluator = Evaluator(a.symbols)
     found = [d for name in _names(a, b) if (d := _difference(a, b, name, evaluator, sections)) is not None]
-    said = [d for d in found if d.a.kind in SETTING or d.b.kind in SETTING]
+    # What one framework fixes differs within it only because something else does.
+    kinds = _SETTING if a.subject.framework == b.subject.framework else (*_SETTING, "fixed")
+    said = [d for d in found if d.a.kind in kinds or d.b.kind in kinds]
     # What both files refer to by the same words is told where it is defined.
     follows = {d.name for d in said if (text := a.reference(d.name)) and text == b.reference(d.name)}
     settings = [d for d in said if d.name not in follows]

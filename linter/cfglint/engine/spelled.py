@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.document.places import BudgetError
+from cfglint.document.places import BudgetError, Record
 from cfglint.document.scalars import Missing
 from cfglint.document.tree import Mapping as MappingNode
 from cfglint.document.tree import Scalar
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST = 20_000  # keys of a file that are looked at; real configs have some hundreds
 _DEEPEST = 60
+_DEEPEST_VALUE = 5  # of a mapping that a reference leads to; its own keys are compared where they stand
 # Whoever compares two files in public does not mean to publish what is under such a key.
 _SECRET = re.compile(r"(?i)(^|[_-])(api_?key|secret|password|passwd|token)$")
 _HIDDEN = "(hidden)"
@@ -113,7 +114,18 @@ def _same(one: tuple[str, object], other: tuple[str, object]) -> bool:
     (_, a), (_, b) = one, other
     if isinstance(a, Missing) or isinstance(b, Missing):
         return isinstance(a, Missing) and isinstance(b, Missing) and one[0] == other[0]
-    return type(a) is type(b) and a == b
+    return type(a) is type(b) and _plain(a, 0) == _plain(b, 0)
+
+
+def _plain(value: object, depth: int) -> object:
+    """Return a value without the view that it is seen through."""
+    if depth >= _DEEPEST_VALUE:
+        return None
+    if isinstance(value, Record):
+        return {name: _plain(value.get(name), depth + 1) for name in value.keys()}  # noqa: SIM118
+    if isinstance(value, list):
+        return [_plain(item, depth + 1) for item in value]
+    return (value.why if isinstance(value, Missing) else value), type(value)
 
 
 def _top(view: View, path: Steps) -> Steps:
@@ -133,7 +145,7 @@ def _shown(path: Steps, leaf: tuple[str, object] | None) -> str | None:
         return _HIDDEN
     if isinstance(value, Missing) or value is ABSENT:
         return text or "???"
-    return show_value(value, ANY)
+    return text if text and isinstance(value, Record) else show_value(value, ANY)
 
 
 def covered(path: Steps, told: Collection[Steps]) -> bool:

@@ -19,7 +19,8 @@ def as_markdown(comparison: Comparison, *, verbose: bool = False) -> str:
     """Return what matters, the settings as a table, and memory and keys to unfold."""
     lines = [f"**A** {escaped(words.who(comparison.a))}", f"**B** {escaped(words.who(comparison.b))}", ""]
     lines[0] += "<br>"
-    said = [words.differing(comparison), *words.fitting(comparison), *words.arithmetic(comparison.ratios)]
+    said = [words.differing(comparison), *words.fitting(comparison), *words.costs(comparison)]
+    said += words.arithmetic(comparison.ratios)
     lines += [f"- {escaped(line)}" for line in said]
     lines += _settings(words.told(comparison))
     lines += _derived([d for d in comparison.derived if verbose or not d.own])

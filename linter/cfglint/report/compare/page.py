@@ -84,7 +84,7 @@ class _Page:
         self.tell(words.differing(comparison), "bold")
         for line in words.fitting(comparison, dash=self.dash):
             self.tell(line)
-        for line in words.arithmetic(comparison.ratios):
+        for line in (*words.costs(comparison), *words.arithmetic(comparison.ratios)):
             self.tell(line)
 
     # ── settings ───────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NOT_SET = "-"
 _FEW = 6  # names told one by one in a sentence
 _FEW_KEYS = 12
+_FEW_COSTS = 4
+_SPEED = ("time", "throughput")  # kinds of what a change costs that belong into the first lines
 _TOGETHER = 3  # keys of a section that only one file has, from which on the section is told instead
 _FULL = 4  # significant digits of a ratio
 
@@ -141,6 +143,23 @@ def arithmetic(ratios: Iterable[Ratio]) -> list[str]:
         more, less, times = ("B", "A", value) if value > 1 else ("A", "B", 1 / value)
         parts.append(f"{more} has {factor(times)} times {less}'s {what}")
     return [f"on the same data {'; '.join(parts)}"] if parts else []
+
+
+def costs(comparison: Comparison) -> list[str]:
+    """Say what is known in numbers, or as a matter of speed, of the change, with the setting."""
+    by_way: dict[str, list[str]] = {"b": [], "a": []}
+    for one in told(comparison):
+        ways = [to for to in ("b", "a") if any(e.to == to for e in one.effects)][:1]
+        for e in one.effects:
+            measured = e.low is not None or e.kind in _SPEED or "%" in e.text
+            if e.to in ways and measured:
+                by_way[e.to].append(f"{effect(e)} ({shown(one.name)})")
+    lines = []
+    for to, way in (("b", "A to B"), ("a", "B to A")):
+        some = by_way[to]
+        more = f"; and {len(some) - _FEW_COSTS} more" if len(some) > _FEW_COSTS else ""
+        lines += [f"{way}: {'; '.join(some[:_FEW_COSTS])}{more}"] if some else []
+    return lines
 
 
 def factor(value: float) -> str:
