@@ -7,11 +7,12 @@ import pytest
 from cfglint.document.document import read
 from cfglint.document.scalars import OMEGACONF, PYYAML
 from cfglint.document.view import View
+from cfglint.dsl import tree as t
 from cfglint.dsl.pack import load, shipped_rules
 from cfglint.dsl.types import Type
 from cfglint.dsl.values import Interval, Unknown
 from cfglint.engine.compare import alike, sections
-from cfglint.engine.knobs import effects
+from cfglint.engine.knobs import alters_results, effects
 from cfglint.engine.spelled import covered, keys, leaves
 
 
@@ -96,7 +97,7 @@ def test_alike(one, other, same):
 
 
 def move(direction="any", effect="dearer", *, unsafe=False, **more):
-    return SimpleNamespace(direction=direction, effect=effect, unsafe=unsafe, **more)
+    return t.Move(direction, 1, unsafe=unsafe, effect=effect, **more)
 
 
 def told(knob, one, other, kind=None):
@@ -124,11 +125,25 @@ def test_a_knob_that_lists_values_speaks_of_those_alone():
 
 
 def test_figures_of_a_knob_are_passed_on():
-    knob = SimpleNamespace(
-        domain="any", values=(), moves=(move(kind="time", low=20, high=30, see="https://example.org"),)
-    )
+    moves = (move(kind="time", low=0.2, high=0.3, see="https://example.org"),)
+    knob = SimpleNamespace(domain="any", values=(), moves=moves)
     (first, _) = effects(knob, 1, 2, Type("number"))
     assert (first.kind, first.low, first.high, first.see) == ("time", 20, 30, "https://example.org")
+    assert first.notable
+    (checkpointing,) = load().symbols().knobs["gradient_checkpointing"].moves
+    assert checkpointing.low is not None
+    assert checkpointing.see
+
+
+def test_results_change_only_with_what_is_marked():
+    knobs = load().symbols().knobs
+    kind = Type("enum", members=("adamw", "adamw_fused", "adamw_8bit"))
+    assert alters_results(knobs["optimizer"], "adamw", "adamw_8bit", kind)
+    assert alters_results(knobs["optimizer"], "adamw_8bit", "adamw", kind)
+    assert not alters_results(knobs["optimizer"], "adamw", "adamw_fused", kind)
+    number = Type("number")
+    assert alters_results(knobs["max_new_tokens"], 256, 512, number)
+    assert not alters_results(knobs["mem_fraction"], 0.5, 0.8, number)
 
 
 def test_every_fact_of_the_vocabulary_stands_in_a_section():

@@ -18,7 +18,6 @@ NOT_SET = "-"
 _FEW = 6  # names told one by one in a sentence
 _FEW_KEYS = 12
 _FEW_COSTS = 4
-_SPEED = ("time", "throughput")  # kinds of what a change costs that belong into the first lines
 _TOGETHER = 3  # keys of a section that only one file has, from which on the section is told instead
 _FULL = 4  # significant digits of a ratio
 
@@ -146,13 +145,12 @@ def arithmetic(ratios: Iterable[Ratio]) -> list[str]:
 
 
 def costs(comparison: Comparison) -> list[str]:
-    """Say what is known in numbers, or as a matter of speed, of the change, with the setting."""
+    """Say what the change costs in speed, with the settings that cost it."""
     by_way: dict[str, list[str]] = {"b": [], "a": []}
     for one in told(comparison):
         ways = [to for to in ("b", "a") if any(e.to == to for e in one.effects)][:1]
         for e in one.effects:
-            measured = e.low is not None or e.kind in _SPEED or "%" in e.text
-            if e.to in ways and measured:
+            if e.to in ways and e.notable:
                 by_way[e.to].append(f"{effect(e)} ({shown(one.name)})")
     lines = []
     for to, way in (("b", "A to B"), ("a", "B to A")):
@@ -221,8 +219,9 @@ def effect(one: Effect) -> str:
 
 
 def sources(one: Difference) -> list[str]:
-    """Return where what is said of effects comes from."""
-    return list(dict.fromkeys(e.see for e in one.effects if e.see))
+    """Return where what is said of the effects comes from."""
+    way = next((to for to in ("b", "a") if any(e.to == to for e in one.effects)), "")
+    return list(dict.fromkeys(e.see for e in one.effects if e.see and e.to == way))
 
 
 def groups(found: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
