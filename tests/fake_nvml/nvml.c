@@ -1,7 +1,9 @@
 /* A stand-in for libnvidia-ml.so.1, with the calls that cfglint makes. The environment says what it plays:
 
    FAKE_NVML       ok nov2 nomemory none notloaded nopermission mismatch lost mig migempty mixed unknown
+                   noprocesses
    FAKE_NVML_GPUS  how many GPUs (1 where unset)
+   FAKE_NVML_PROCESSES  what runs on the first GPU: PID:MIB pairs with commas; MIB is - where it is not told
    FAKE_NVML_LOG   a file that gets a line for each init and each shutdown
 
    Memory figures are an A40's, an A100-SXM4-40GB's and those of an RTX 3090 and 4090, as NVML prints them. */
@@ -16,6 +18,7 @@
 #define NO_PERMISSION 4
 #define NOT_FOUND 6
 #define DRIVER_NOT_LOADED 9
+#define INSUFFICIENT_SIZE 7
 #define FUNCTION_NOT_FOUND 13
 #define GPU_IS_LOST 15
 #define VERSION_MISMATCH 18
@@ -153,5 +156,36 @@ int nvmlDeviceGetUtilizationRates(device_t device, utilization_t *rates) {
     if (is_mig()) return NOT_SUPPORTED;
     rates->gpu = 37;
     rates->memory = 12;
+    return OK;
+}
+
+typedef struct { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; } process_t;
+
+/* As NVML: without room it says how much it would take. */
+int nvmlDeviceGetComputeRunningProcesses_v3(device_t device, unsigned *count, process_t *found) {
+    const char *told = getenv("FAKE_NVML_PROCESSES");
+    unsigned wanted = 0, room = *count;
+    if (plays("noprocesses")) return NOT_SUPPORTED;
+    for (const char *at = told; at && *at && number(device) == 1; wanted++) {
+        char *end;
+        unsigned long pid = strtoul(at, &end, 10);
+        int unknown = end[1] == '-';
+        unsigned long long mib = unknown ? 0 : strtoull(end + 1, &end, 10);
+        if (unknown) end += 2;
+        if (found && wanted < room) {
+            found[wanted].pid = (unsigned)pid;
+            found[wanted].used = unknown ? ~0ULL : mib * MIB;
+            found[wanted].gpu_instance = found[wanted].compute_instance = is_mig() ? 1 : ~0u;
+        }
+        at = *end == ',' ? end + 1 : end;
+    }
+    *count = wanted;
+    return wanted == 0 ? OK : found && wanted <= room ? OK : INSUFFICIENT_SIZE;
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(device_t device, unsigned *count, process_t *found) {
+    (void)device;
+    (void)found;
+    *count = 0;
     return OK;
 }

@@ -21,6 +21,8 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
   cfglint compare A B      what differs, in words and with both keys; memory of each, what the change does
   cfglint plan PATH        what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]
   cfglint explain CODE     a rule, its reason and its source; with PATH, how it comes out on that file
+  cfglint diagnose LOG…    why memory ran out, by the log of a job   [--config PATH]: and the fix
+  cfglint verify [PATH]    what the processes on this machine's GPUs hold, beside what was predicted
   cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
   cfglint gpus [NAME]      the GPUs that cfglint knows
   cfglint rules            the rules
@@ -38,6 +40,8 @@ COMMANDS = (
     "compare",
     "plan",
     "explain",
+    "diagnose",
+    "verify",
     "hardware",
     "gpus",
     "rules",
@@ -72,6 +76,14 @@ def _command(name: str) -> Callable[[list[str]], int]:
         from cfglint.cli import explain
 
         return explain.main
+    if name == "diagnose":
+        from cfglint.cli import diagnose
+
+        return diagnose.main
+    if name == "verify":
+        from cfglint.cli import verify
+
+        return verify.main
     if name == "init":
         from cfglint.cli import init
 

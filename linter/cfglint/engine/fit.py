@@ -172,8 +172,13 @@ def fit_rows(
 def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield the names that are not worth the same in all of ``given``."""
     for name in {name for one in given for name in one}:
-        if any(name not in one or one[name] != given[0].get(name) for one in given):
+        if any(name not in one or not _same(one[name], given[0].get(name)) for one in given):
             yield name
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two given values are the same; ranges where they are one object, as comparing is open."""
+    return a is b or (not isinstance(a, Interval) and not isinstance(b, Interval) and a == b)
 
 
 def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:

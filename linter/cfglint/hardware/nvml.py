@@ -214,3 +214,83 @@ def _problem(error: Exception) -> str:
     if known is None:
         return f"NVML does not answer: {' '.join(str(error).split()) or type(error).__name__}"
     return known
+
+
+class Holding:
+    """A process on a GPU: bytes that it holds, None where it is not told. ``mig`` is its instance."""
+
+    __slots__ = ("held", "index", "kind", "mig", "pid")
+
+    def __init__(self, index: int, pid: int, held: int | None, kind: str, mig: int | None = None) -> None:
+        self.index = index
+        self.pid = pid
+        self.held = held
+        self.kind = kind
+        self.mig = mig
+
+
+class Holdings:
+    """The GPUs of this machine with their processes, or ``problem`` in one line."""
+
+    __slots__ = ("host", "problem", "processes", "used")
+
+    def __init__(
+        self,
+        host: Host | None = None,
+        processes: list[Holding] | None = None,
+        used: dict[int, int] | None = None,
+        problem: str | None = None,
+    ) -> None:
+        self.host = host
+        self.processes = processes or []
+        self.used = used or {}  # bytes in use by GPU, whoever uses them
+        self.problem = problem
+
+
+def holdings() -> Holdings:
+    """Return the processes on this machine's GPUs and what each holds. Never raises."""
+    try:
+        import pynvml
+    except Exception:  # noqa: BLE001 (as in detect)
+        return Holdings(problem="NVML cannot be asked: the Python package nvidia-ml-py is missing or broken")
+    try:
+        pynvml.nvmlInit()
+    except Exception as error:  # noqa: BLE001
+        return Holdings(problem=_problem(error))
+    try:
+        return _holdings(pynvml)
+    except Exception as error:  # noqa: BLE001
+        return Holdings(problem=_problem(error))
+    finally:
+        with suppress(Exception):
+            pynvml.nvmlShutdown()
+
+
+def _holdings(nvml: Any) -> Holdings:
+    host = _host(nvml)
+    if not host.devices:
+        return Holdings(problem="the NVIDIA driver finds no GPU on this machine")
+    found: dict[tuple[int, int, int | None], Holding] = {}
+    used = {}
+    for device in host.devices:
+        handle = nvml.nvmlDeviceGetHandleByIndex(device.index)
+        if device.total_mib is not None and device.free_mib is not None:
+            used[device.index] = (device.total_mib - device.free_mib - (device.reserved_mib or 0)) * _MIB
+        for kind, call in (
+            ("compute", nvml.nvmlDeviceGetComputeRunningProcesses),
+            ("graphics", nvml.nvmlDeviceGetGraphicsRunningProcesses),
+        ):
+            for process in _ask(call, handle) or ():
+                one = _holding(device, process, kind)
+                # One that computes and draws is in both lists.
+                found.setdefault((device.index, one.pid, one.mig), one)
+    return Holdings(host, sorted(found.values(), key=lambda p: (p.index, -(p.held or 0), p.pid)), used)
+
+
+def _holding(device: Device, process: Any, kind: str) -> Holding:
+    held = getattr(process, "usedGpuMemory", None)
+    if held is not None and (held >= 1 << 62 or (device.total_mib and held > device.total_mib * _MIB)):
+        held = None  # NVML's mark of what it does not know
+    instance = getattr(process, "gpuInstanceId", None)
+    mig = instance if device.mig_mode and instance is not None and instance < 1 << 31 else None
+    return Holding(device.index, int(process.pid), None if held is None else int(held), kind, mig)

@@ -1,0 +1,1 @@
+--config ../../examples/grpo_one_gpu.yaml --format markdown

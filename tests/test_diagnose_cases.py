@@ -1,0 +1,124 @@
+"""Logs and what ``cfglint diagnose`` says of them.
+
+``tests/logs/<name>.log`` with the flags of ``<name>.cmd`` gives ``<name>.out``: the page, and in its last
+line the exit status. ``--width N`` and ``--ascii`` in the flags stand for the terminal.
+``CFGLINT_UPDATE=1 pytest tests/test_diagnose_cases.py`` writes the pages, then read by a person.
+"""
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cfglint.cli import diagnose
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "logs").glob("*.log"))
+SCHEMA = json.loads((HERE.parent / "schemas" / "diagnosis.schema.json").read_text(encoding="utf-8"))
+UPDATE = "CFGLINT_UPDATE" in os.environ
+
+
+def run(case, flags, monkeypatch, capsys):
+    monkeypatch.chdir(case.parent)
+    width = 0
+    if "--width" in flags:
+        at = flags.index("--width")
+        width = int(flags[at + 1])
+        del flags[at : at + 2]
+    plain = "--ascii" in flags
+    flags = [flag for flag in flags if flag != "--ascii"]
+    monkeypatch.setattr(diagnose, "_terminal", lambda **_: (False, width))
+    monkeypatch.setattr(diagnose, "_plain", lambda: plain)
+    status = diagnose.main([case.name, *flags])
+    page = capsys.readouterr().out
+    if width:
+        assert max(map(len, page.splitlines())) <= width
+    return f"{page}exit {status}\n", page
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
+def test_page(case, monkeypatch, capsys):
+    flags = shlex.split(case.with_suffix(".cmd").read_text(encoding="utf-8"))
+    page, _ = run(case, flags, monkeypatch, capsys)
+    out = case.with_suffix(".out")
+    if UPDATE:
+        out.write_text(page, encoding="utf-8")
+    assert page == out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
+def test_json_is_as_the_schema_says(case, monkeypatch, capsys):
+    if case.stem == "nothing":
+        pytest.skip("no failure, no report")
+    flags = shlex.split(case.with_suffix(".cmd").read_text(encoding="utf-8"))
+    if "--format" in flags:
+        at = flags.index("--format")
+        del flags[at : at + 2]
+    if "--width" in flags:
+        flags = []
+    _, text = run(case, [*flags, "--format", "json"], monkeypatch, capsys)
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
+    assert text.isascii()
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
+def test_forms_at_any_width(case, form, monkeypatch, capsys):
+    config = ["--config", "../../examples/grpo_one_gpu.yaml", "--gpu", "a40"]
+    run(case, [*config, "--format", form], monkeypatch, capsys)
+    page, _ = run(case, ["--format", form, "--ascii"], monkeypatch, capsys)
+    assert page.isascii()
+
+
+def test_the_repair_fits_the_measured_numbers(monkeypatch, capsys):
+    """What the A40 run measured, with the proposed share: engine and trainer fit the GPU."""
+    case = HERE / "logs" / "one_gpu.log"
+    flags = shlex.split(case.with_suffix(".cmd").read_text(encoding="utf-8"))
+    _, text = run(case, [*flags, "--format", "json"], monkeypatch, capsys)
+    found = json.loads(text)
+    held = {p["role"]: p["held_gib"] for p in found["failures"][0]["processes"]}
+    assert held == {"engine": 36.34, "trainer": 8.05}
+    config = found["config"]
+    assert config["corrections"][0]["source"] == "measured in one_gpu.log:7"
+    best = config["repairs"][0]
+    (edit,) = best["edits"]
+    share, old = float(edit["text"]), 0.8
+    assert best["verdict"]["after"] == "fits"
+    engine = held["engine"] - (old - share) * 44.42  # a share less is memory less
+    low, high = next(part["after_gib"] for part in best["parts"] if part["role"] == "engine")
+    assert low - 0.5 <= engine <= high + 0.5
+    trainer = next(part["after_gib"] for part in best["parts"] if part["role"] == "trainer")
+    assert share * 44.42 + trainer[1] <= 44.42
+    assert high + trainer[1] <= 44.42
+    assert trainer[0] >= 8.05 + 48 / 1024
+
+
+def test_a_death_above_the_estimate_lifts_it(tmp_path, monkeypatch, capsys):
+    log = tmp_path / "t.log"
+    text = (HERE / "logs" / "one_gpu.log").read_text(encoding="utf-8")
+    log.write_text(
+        text.replace("36.34", "22.30")
+        .replace("has 8.05 GiB", "has 21.90 GiB")
+        .replace("48.00 MiB", "1.10 GiB"),
+        encoding="utf-8",
+    )
+    config = HERE.parent / "examples" / "grpo_one_gpu.yaml"
+    flags = [
+        "--config",
+        str(config),
+        "--gpu",
+        "a40",
+        "--set",
+        "sglang.mem_fraction_static=0.5",
+        "--format",
+        "json",
+    ]
+    _, page = run(log, flags, monkeypatch, capsys)
+    found = json.loads(page)["config"]
+    trainer = next(c for c in found["corrections"] if c["name"] == "trainer.correction")
+    assert trainer["gib"][0] > 0
+    assert found["need_gib"][0] == pytest.approx(22.30 + 21.90 + 1.10, abs=0.02)
+    assert found["verdict"] == "oom"
