@@ -82,8 +82,8 @@ def test_a_killed_process_counts_only_where_nothing_else_tells():
 
 
 LENGTH = (
-    "To serve at least one request with the model's max seq len (131072), 1.45 GiB KV cache is needed, which is "
-    "larger than the available KV cache memory (0.2 GiB)."
+    "To serve at least one request with the model's max seq len (131072), 1.45 GiB KV cache is needed, which "
+    "is larger than the available KV cache memory (0.2 GiB)."
 )
 OLD_LENGTH = (
     "The model's max seq len (32768) is larger than the maximum number of tokens that can be stored in KV "

@@ -29,7 +29,8 @@ _SHARED = {flag.name: flag for flag in options.SHARED}
 _CHUNK = 1 << 20
 FLAGS = (
     Flag("config", "the config of the job: what it asked for, and the fix", kind=TEXT, metavar="PATH"),
-    *(_SHARED[name] for name in ("gpu", "framework", "set", "model-config", "online", "rules")),
+    Flag("gpu", "the GPU of the log, where its memory fits several", kind=TEXT, metavar="NAME[:N[xNODES]]"),
+    *(_SHARED[name] for name in ("framework", "set", "model-config", "online", "rules")),
     Flag(
         "format", f"one of {', '.join(FORMATS)} (default: text)", kind=TEXT, metavar="FORM", choices=FORMATS,
         group="output",
@@ -69,8 +70,6 @@ def main(arguments: list[str]) -> int:
     args = options.merged(args)
     args.format, args.gpu, args.hardware = form, gpu, None  # the log tells which GPU, not the settings
     args.select = args.ignore = None
-    if args.gpu and len(args.gpu) > 1:
-        raise UsageError("cfglint diagnose takes one --gpu: that of the log")
     log = _read(args.logs)
     if not log.incidents:
         from cfglint.logs.incident import KINDS
@@ -159,7 +158,7 @@ def _config(args: Args, failure: Failure, products: tuple[str, ...]) -> tuple[Ru
 
     capacity = failure.first.capacity
     if args.gpu:
-        target = parse_target(args.gpu[0])
+        target = parse_target(args.gpu)
         chosen = f"judged for {target.name}, as --gpu says"
         if (
             capacity is not None
@@ -244,9 +243,11 @@ def _repairs(run: Run, subject: Subject, found: list[Finding]) -> Iterator[Repai
                 continue
             seen.add(fix.edits)
             repair = _repair(run, subject, finding, fix)
-            if repair is not None and VERDICTS.index(repair.after.verdict) < VERDICTS.index(
-                repair.before.verdict
-            ):
+            if repair is None:
+                continue
+            before, after = (VERDICTS.index(row.verdict) for row in (repair.before, repair.after))
+            # An engine that does not start for want of memory breaks a rule though all of it would fit.
+            if after < before or (after == before == 0 and finding.level == "error"):
                 made.append(repair)
     made.sort(
         key=lambda r: (r.after.verdict != "fits", r.fix.certainty != "sure", r.fix.applicability != "safe")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _AGAIN = 5  # later failures that are told
 _LEAST = 40
+_FINDINGS = 3  # of those that no fix mends
+_LEVELS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 class _Page:
@@ -108,9 +110,12 @@ def _judged(page: _Page, judgement: Judgement) -> None:
         names = " and ".join(sorted({name.partition(".")[0] for name in judgement.corrections}))
         page.add(f"the measured numbers take the place of the estimates of {names}", "dim", "  ")
     if not judgement.repairs:
-        if judgement.row.verdict == "fits":
-            page.add("by the rules this config fits, the measured numbers put in: was it the one that ran?")
-        else:
+        for finding in judgement.findings[:_FINDINGS]:
+            page.add(shown(finding.message), _LEVELS[finding.level], "  ", f"{finding.level} {finding.code}:")
+        if judgement.row.verdict == "fits" and not judgement.findings:
+            numbers = "the measured numbers" if judgement.corrections else "the estimates"
+            page.add(f"by {numbers} this config fits: was it the one that ran?")
+        elif judgement.row.verdict != "fits":
             page.add(
                 "no single change of the config was proven to mend it; cfglint check says what stands "
                 "in the way"

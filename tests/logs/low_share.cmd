@@ -1,0 +1,1 @@
+--config low_share.yaml --gpu a40
