@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from cfglint.logs.incident import Incident
 
 
+# A fix as the report of check tells it; what it does to the memory stands in `parts`.
+_OF_FIX = ("id", "applicability", "certainty", "title", "effect", "edits")
+
+
 def as_json(found: Diagnosis) -> str:
     """Return a diagnosis as JSON."""
     data = {
@@ -93,7 +97,7 @@ def _repair(lines: Lines, path: str, repair: Repair) -> dict[str, Any]:
     fix = repair.fix
     return {
         "code": repair.finding.code,
-        **_fix(lines, path, fix),
+        **{key: value for key, value in _fix(lines, path, fix).items() if key in _OF_FIX},
         "parts": [
             {"role": name, "before_gib": _bounds(old), "after_gib": _bounds(new)}
             for name, old, new in repair.parts
