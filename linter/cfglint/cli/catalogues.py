@@ -57,10 +57,10 @@ def frameworks(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    """Run the rules' own examples; exit 1 if one does not come out as it says."""
+    """Run the rules' own examples, and rules against rules; exit 1 if something is wrong."""
     parser = Parser(
         "test",
-        "Run the examples that rules carry.",
+        "Run the examples that rules carry, and look for rules that are at odds with each other.",
         (),
         positional=("rules", "RULES", "rule files or folders (default: the shipped rules)"),
         many=True,
@@ -74,8 +74,18 @@ def test(arguments: list[str]) -> int:
     wrong = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in wrong:
         print(f"{outcome.place}: {outcome.message}")
-    print(f"{len(outcomes)} examples, {len(wrong)} wrong")
-    return int(bool(wrong))
+    from cfglint.repair.clashes import clashes
+
+    mine = None
+    if own is not None:
+        symbols = pack.symbols()
+        mine = {c for c in symbols.rules if symbols.where[f"rule {c}"].rpartition(":")[0] in own}
+    at_odds = clashes(pack, mine)
+    for clash in at_odds:
+        print(clash)
+    odds = f", {len(at_odds)} clash{'es' * (len(at_odds) != 1)}" if at_odds else ""
+    print(f"{len(outcomes)} examples, {len(wrong)} wrong{odds}")
+    return int(bool(wrong or at_odds))
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

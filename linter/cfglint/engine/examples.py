@@ -134,8 +134,8 @@ class _Examples:
         exec(emitter.finish("F", kind=kind.kind), namespace)  # noqa: S102 (checked when the rules were loaded)
         return namespace["F"](Values(self.pack))
 
-    def outcome(self, rule: t.Rule, example: t.Example, place: str) -> Outcome:
-        """Run one example."""
+    def given(self, example: t.Example) -> tuple[dict[str, object], list[tuple[Steps, object]]]:
+        """Return the facts and the keys that an example gives."""
         given: dict[str, object] = {}
         keys: list[tuple[Steps, object]] = []
         for key, node in example.given:
@@ -143,6 +143,11 @@ class _Examples:
                 given[key.name] = self.value(node, self.names.type_of(key.name))
             else:
                 keys.append((key.steps, self.value(node, None)))
+        return given, keys
+
+    def outcome(self, rule: t.Rule, example: t.Example, place: str) -> Outcome:
+        """Run one example."""
+        given, keys = self.given(example)
         compiled = self.compiled[rule.code]
         framework, version = _subject(rule, compiled, given)
         values = Values(self.pack, GivenView(keys), framework, version, given)  # type: ignore[arg-type]
@@ -184,6 +189,11 @@ def run_examples(pack: Pack) -> list[Outcome]:
     """Run the examples of every rule of a pack; those that are not ``ok`` contradict their rule."""
     examples = _Examples(pack)
     return [outcome for rule in examples.rules() for outcome in examples.outcomes(rule)]
+
+
+def given_by(pack: Pack, example: t.Example) -> dict[str, object]:
+    """Return the facts that an example gives, in base units."""
+    return _Examples(pack).given(example)[0]
 
 
 def lacking(pack: Pack) -> list[Lack]:

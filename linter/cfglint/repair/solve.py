@@ -185,7 +185,7 @@ class Solver:
 
     def written(self, found: Found, goals: Sequence[Goal], watched: Sequence[Judged]) -> Repair | None:
         """Return moves as a repair: written into the text and proven; None where the proof fails."""
-        only = watched[0] if len(watched) < len(self.trials.judgements) else None
+        only = watched[0] if 0 < len(watched) < len(self.trials.judgements) else None
         if not found.writable:
             return Repair(found, tuple(goals), None, only)
         values = [written for option in found.options for written in option.written]
