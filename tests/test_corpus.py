@@ -15,7 +15,9 @@ from cfglint.document.document import read
 from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
-from cfglint.repair.apply import repair
+from cfglint.repair.apply import attach, repair
+from cfglint.repair.candidates import move_of, priced
+from cfglint.text import apply_edits
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
@@ -116,3 +118,64 @@ def test_only_areal_files_are_taken_for_areal(pack) -> None:
             file = read(path.read_bytes(), path.name)
             taken += [_name(path) for s in run.subjects(file, judge_broken=False) if s.framework == "areal"]
     assert taken == []
+
+
+@pytest.mark.parametrize("path", AREAL, ids=_name)
+def test_repairs_of_errors(pack, path: Path) -> None:
+    """A sure repair leaves none of its errors, brings none, and names every knob that it moves."""
+    file = read(path.read_bytes(), path.name)
+    for target in ("a40", "rtx-4090", "h100-sxm:8"):
+        run = Run(pack, [parse_target(target)], selected=lambda code: not code.startswith("CLI"))
+        for subject in run.subjects(file, judge_broken=False):
+            judgements = run.judged(subject)
+            found = list(run.findings(judgements))
+            errors = [finding for *_, finding in found if finding.level == "error"]
+            if not errors:
+                continue
+            attach(run, judgements, found)
+            for finding in errors:
+                fix = finding.fix
+                if fix is None or not fix.edits or fix.certainty != "sure":
+                    continue
+                text = apply_edits(file.text, fix.edits)
+                after = _errors(run, read(file.encode(text), path.name))
+                assert finding.code not in after
+                assert after <= {other.code for other in errors}
+
+
+def _errors(run: Run, file) -> set[str]:
+    found = set()
+    for subject in run.subjects(file, judge_broken=False):
+        found |= {f.code for *_, f in run.findings(run.judged(subject)) if f.level == "error"}
+    return found
+
+
+def test_the_a40_repair_costs_less_than_the_hand_made_copy(pack) -> None:
+    """The user changed eight values and added three, two of which change results; two keys are enough."""
+    before = CORPUS / HISTORY / "gsm8k_grpo_3hour.yaml"
+    by_hand = CORPUS / HISTORY / "gsm8k_grpo_3hour_a40.yaml"
+    run = Run(pack, [parse_target("a40")], selected=lambda code: not code.startswith("CLI"))
+    judged = {}
+    for path in (before, by_hand):
+        (subject,) = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
+        judged[path] = run.judged(subject)
+    found = [entry for entry in run.findings(judged[before]) if entry[2].level == "error"]
+    attach(run, judged[before], found)
+    ((*_, finding),) = found
+    assert finding.code == "MEM101"
+    assert finding.fix is not None
+    assert finding.fix.applicability == "safe"
+    assert {change.part: change.after[0] > 0 for change in finding.fix.memory}["headroom"]
+    values, theirs = judged[before][0].values, judged[by_hand][0].values
+    cost, unsafe = 0.0, False
+    for name, knob in run.finder.symbols.knobs.items():
+        old, new = values[name], theirs[name]
+        if (
+            isinstance(old, (bool, int, float, str))
+            and isinstance(new, (bool, int, float, str))
+            and old != new
+        ):
+            cost += priced(knob, run.finder.symbols.types[name], old, new)
+            unsafe = unsafe or move_of(knob, old, new).unsafe
+    assert unsafe
+    assert finding.fix.cost < cost / 3

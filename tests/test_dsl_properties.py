@@ -261,6 +261,8 @@ rules = st.builds(
     st.lists(texts, max_size=2).map(tuple),
     st.none() | name_nodes | paths,
     st.lists(examples, max_size=2).map(tuple),
+    st.just(t.NO_SPAN),
+    st.lists(texts, max_size=2).map(tuple),
 )
 bare = st.builds(lambda condition, needed: t.Rule("", "", "error", (), condition, needed), maybe, expressions)
 statements = st.one_of(

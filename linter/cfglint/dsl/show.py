@@ -249,6 +249,7 @@ def show_statement(node: t.Statement) -> str:
                 f"{key} {quote(value)}" for key, value in (("say", node.say), ("why", node.why)) if value
             ]
             lines += [f"see {quote(s)}" for s in node.see]
+            lines += [f"next {quote(s)}" for s in node.next]
             if node.at is not None:
                 lines.append(f"at {show(node.at)}")
             for example in node.examples:

@@ -311,6 +311,7 @@ class Transformer:
         scope: tuple[Any, ...] = ()
         once: dict[str, Any] = {}
         see: list[str] = []
+        after: list[str] = []
         examples: list[t.Example] = []
         said_at = t.NO_SPAN
         for part in rest:
@@ -319,6 +320,8 @@ class Transformer:
                 scope = self.all(part.children)
             elif kind == "see":
                 see.append(_unquote(part.children[0]))
+            elif kind == "next":
+                after.append(_unquote(part.children[0]))
             elif kind == "example":
                 examples.append(self.build(part))
             elif kind in once:
@@ -339,7 +342,7 @@ class Transformer:
         return t.Rule(
             str(code), str(name), str(level), scope, condition, requirement,
             once.get("say", ""), once.get("why", ""), tuple(see), once.get("at"), tuple(examples), said_at,
-            span=span,
+            tuple(after), span=span,
         )  # fmt: skip
 
 

@@ -379,7 +379,10 @@ class Example(_Spanned):
 
 @dataclass(frozen=True, slots=True)
 class Rule(_Spanned):
-    """A rule; ``condition`` is None where it always applies, ``said_at`` is the span of its message."""
+    """A rule; ``condition`` is None where it always applies, ``said_at`` is the span of its message.
+
+    ``next`` is what to try outside the file if the job still fails after a repair.
+    """
 
     code: str
     name: str
@@ -393,6 +396,7 @@ class Rule(_Spanned):
     at: Name | Path | None = None
     examples: tuple[Example, ...] = ()
     said_at: Span = field(default=NO_SPAN, compare=False, repr=False)
+    next: tuple[str, ...] = ()
 
 
 Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule

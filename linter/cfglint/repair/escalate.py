@@ -1,5 +1,6 @@
 """What to try next where a job still runs out of memory after a repair: further moves, the cheapest first.
 
+What a rule itself names (`next`, such as a setting of the environment) costs nothing and goes first.
 A repair is computed with the model's own bounds; a run may still need more (fragmentation, a longer answer
 than ever before). Each further step takes at least `_WORTH` off the need, on top of the repair.
 """
@@ -38,7 +39,8 @@ def escalation(solver: Solver, repair: Repair) -> tuple[str, ...]:
             if track.knob.name not in steps or price < steps[track.knob.name][0]:
                 steps[track.knob.name] = price, option
     ordered = sorted(steps.values(), key=lambda step: step[0])
-    return tuple(titled(option.written) for _, option in ordered[:_MOST])
+    outside = dict.fromkeys(text for goal in goals for text in goal.rule.next)
+    return *outside, *(titled(option.written) for _, option in ordered[:_MOST])
 
 
 def _further(search: Search, found: Found, track: Track, now: float) -> Iterator[tuple[float, Option]]:

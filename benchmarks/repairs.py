@@ -1,0 +1,119 @@
+"""Over a folder of configs: which errors have a repair, of what kind, at what cost, and how long that takes.
+
+    python benchmarks/repairs.py FOLDER... [--gpu NAME]... [--show]
+
+Every repair is held against what must be true of it: linting the repaired text finds the error gone and no
+new one, bytes outside the edits are the same, repairing twice is repairing once, `git apply` takes the diff.
+``fix`` is the time to judge, repair and prove a file; ``report`` that of `check`'s fixes, alternatives and
+hardware.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
+
+from cfglint.cli import files
+from cfglint.document.document import File, read_text
+from cfglint.dsl.pack import load
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from cfglint.repair.apply import attach, repair
+from cfglint.report.diff import unified
+
+GPUS = ("a40", "rtx-4090", "a100-80gb", "h100-sxm:8")
+
+
+def errors_of(run: Run, file: File) -> set[str]:
+    """Return the codes of a file's errors."""
+    found = set()
+    for subject in run.subjects(file, judge_broken=False):
+        found |= {f.code for *_, f in run.findings(run.judged(subject)) if f.level == "error"}
+    return found
+
+
+def proven(run: Run, file: File, text: str) -> list[str]:
+    """Return what is wrong with a repaired text."""
+    wrong = []
+    again = read_text(text, file.path, bom=file.bom)
+    if errors_of(run, again) - errors_of(run, file):
+        wrong.append("a new error")
+    if repair(run, again, unsafe=True, least="warning", notes=False).text != text:
+        wrong.append("not idempotent")
+    if text == file.text:
+        return wrong
+    with tempfile.TemporaryDirectory() as folder:
+        data = file.encode(file.text)
+        (Path(folder) / "c.yaml").write_bytes(data)
+        diff = unified("c.yaml", data.decode(), file.encode(text).decode())
+        done = subprocess.run(["git", "apply", "-"], input=diff.encode(), cwd=folder, check=False)
+        if done.returncode or (Path(folder) / "c.yaml").read_bytes() != file.encode(text):
+            wrong.append("git apply")
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="+")
+    parser.add_argument("--gpu", action="append", default=[])
+    parser.add_argument("--show", action="store_true", help="print every error with its fix")
+    args = parser.parse_args()
+    pack = load()
+    kinds: Counter[str] = Counter()
+    without: Counter[str] = Counter()
+    knobs: Counter[int] = Counter()
+    reports, fixes, wrong = [], [], []
+    for gpu in args.gpu or GPUS:
+        run = Run(pack, [parse_target(gpu)])
+        assert run.finder.symbols  # the trees are loaded once a run, not once a file
+        for path, _ in files.find(args.folder, print):
+            loaded = files.load(path, named=False)
+            for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
+                judgements = run.judged(subject)
+                found = list(run.findings(judgements))
+                errors = [finding for *_, finding in found if finding.level == "error"]
+                if not errors:
+                    continue
+                start = time.perf_counter()
+                attach(run, judgements, found)
+                reports.append(time.perf_counter() - start)
+                for finding in errors:
+                    fix = finding.fix
+                    sure = fix is not None and bool(fix.edits) and fix.certainty == "sure"
+                    kind = fix.applicability if sure else "may" if fix is not None and fix.edits else "none"
+                    kinds[kind] += 1
+                    if sure:
+                        knobs[len(fix.edits)] += 1
+                    else:
+                        without[finding.code] += 1
+                    if args.show:
+                        told = fix.title if fix is not None else finding.unfixed or "nothing to move"
+                        print(f"{gpu} {path}: {finding.code} {kind}: {told}")
+                start = time.perf_counter()
+                fixed = repair(run, loaded[0], unsafe=True, least="warning", notes=False)
+                fixes.append((time.perf_counter() - start, gpu, path))
+                wrong += [f"{gpu} {path}: {what}" for what in proven(run, loaded[0], fixed.text)]
+    total = sum(kinds.values())
+    print(f"{total} errors: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common()))
+    print("edits of a sure fix: " + ", ".join(f"{n}: {number}" for n, number in sorted(knobs.items())))
+    print("without a sure fix: " + ", ".join(f"{code} {n}" for code, n in without.most_common()))
+    for name, times in (("fix", [t for t, *_ in fixes]), ("report", reports)):
+        if times:
+            print(f"{name}: median {statistics.median(times) * 1e3:.0f} ms, worst {max(times) * 1e3:.0f} ms")
+    print(f"worst fix: {max(fixes)[1:]}" if fixes else "no errors")
+    print("\n".join(wrong) or "every repair proven, idempotent, taken by git apply")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
