@@ -155,7 +155,7 @@ def _paid(pack, start: dict[str, object], after: dict[str, object]) -> tuple[flo
 
 
 @pytest.mark.parametrize("small", [search.SMALL, 0], ids=["enumerated", "by sets"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_nothing_is_cheaper(small: int, problem) -> None:
     rules, start = problem
