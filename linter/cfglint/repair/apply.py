@@ -80,7 +80,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged,
             finding.fix, finding.alternatives = fixes[0], tuple(fixes[1:])
         else:  # only another machine would do
             finding.alternatives = tuple(fixes)
-        if finding.fix is None or not finding.fix.edits:
+        if finding.fix is None:
             finding.unfixed = unfixed(solver, groups[finding.code])
 
 

@@ -47,16 +47,21 @@ class Patch:
     edits: list[Edit] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
     old: list[str | None] = field(default_factory=list)
-    readers: list[str] = field(default_factory=list)
+    readers: list[tuple[str, ...]] = field(default_factory=list)
 
     @property
     def title(self) -> str:
         """What the patch does, with the other keys that read what it changes."""
-        title = _joined(self.titles)
-        if not self.readers:
-            return title
-        named = ", ".join(self.readers[:3]) + (" and others" if len(self.readers) > 3 else "")
-        return f"{title}, which {named} read{'s' * (len(self.readers) == 1)} too"
+        if len(self.titles) == 1:
+            return f"set {self.titles[0]}" + (
+                f", which {_reading(self.readers[0])} too" if self.readers[0] else ""
+            )
+        return _joined(
+            [
+                title + (f" ({_reading(readers)} it too)" if readers else "")
+                for title, readers in zip(self.titles, self.readers, strict=True)
+            ]
+        )
 
 
 class Writer:
@@ -126,6 +131,7 @@ class Writer:
         view, document = self.subject.view, self.subject.document
         trace = view.trace(written.path)
         old: str | None = None
+        readers: tuple[str, ...] = ()
         if trace.present:
             if not trace.editable or not isinstance(trace.node, Scalar):
                 return False
@@ -135,7 +141,7 @@ class Writer:
                 value = spell(value, None, view.dialect)
             edit = replace_value(document, trace.node, value, view.dialect)
             old = document.file.text[trace.node.start : trace.node.end]
-            patch.readers += [path for path in trace.shared if path not in patch.readers]
+            readers = tuple(trace.shared)
         else:
             edit = insert_key(document, written.path, written.value, view.dialect)
         if edit is None:
@@ -144,13 +150,19 @@ class Writer:
             return True
         patch.edits.append(edit)
         patch.old.append(old)
-        patch.titles.append(f"set {dotted(written.path)} to {shown(written.value)}")
+        patch.readers.append(readers)
+        patch.titles.append(f"{dotted(written.path)} to {shown(written.value)}")
         return True
+
+
+def _reading(readers: tuple[str, ...]) -> str:
+    named = ", ".join(readers[:3]) + (" and others" if len(readers) > 3 else "")
+    return f"{named} read{'s' * (len(readers) == 1)}"
 
 
 def titled(values: Iterable[Written]) -> str:
     """Say what would be set, where no edit can do it."""
-    return _joined([f"set {dotted(written.path)} to {shown(written.value)}" for written in values])
+    return _joined([f"{dotted(written.path)} to {shown(written.value)}" for written in values])
 
 
 def comments(subject: Subject, edits: Iterable[Edit], notes: Iterable[str]) -> Iterator[Edit]:
@@ -163,8 +175,8 @@ def comments(subject: Subject, edits: Iterable[Edit], notes: Iterable[str]) -> I
 
 def _joined(titles: list[str]) -> str:
     if len(titles) < 3:
-        return " and ".join(titles)
-    return ", ".join(titles[:-1]) + " and " + titles[-1]
+        return "set " + " and ".join(titles)
+    return "set " + ", ".join(titles[:-1]) + " and " + titles[-1]
 
 
 def shown(value: object) -> str:
