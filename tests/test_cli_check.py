@@ -31,7 +31,10 @@ def test_version_and_help(cfglint):
         (["check", "--select", "MEN"], "no rule has the code 'MEN'; did you mean 'MEM'"),
         (["check", "--ignore", "XYZ999"], "no rule has the code 'XYZ999'"),
         (["check", "--set", "novalue"], "--set novalue: no value; write novalue=VALUE"),
-        (["check", "--format", "sarf"], "--format takes text, concise, json, github, not 'sarf'"),
+        (
+            ["check", "--format", "sarf"],
+            "--format takes text, concise, json, sarif, github, gitlab, junit, markdown, not 'sarf'",
+        ),
         (["check", "--fail-on", "fatal"], "--fail-on takes error, warning, info, never, not 'fatal'"),
         (["check", "--rules", "no.rules"], "no.rules: no such rule file"),
         (["check", "--hardware", "no.json"], "no.json: no hardware sheet can be read here: no such file"),
@@ -155,7 +158,9 @@ def test_folders(cfglint, many, small):
     )
 
 
-@pytest.mark.parametrize("form", ["text", "json", "concise", "github"])
+@pytest.mark.parametrize(
+    "form", ["text", "json", "concise", "github", "sarif", "gitlab", "junit", "markdown"]
+)
 def test_jobs_change_nothing(cfglint, many, small, form):
     (many / "broken.yaml").write_text("allocation_mode: [\n")
     paths = [".", "missing.yaml", "broken.yaml"]

@@ -25,7 +25,7 @@ GOOD = {
     "select": [["CFG"], "CFG"],
     "ignore": [["CFG"]],
     "skip-unknown": [True],
-    "format": ["text", "concise", "json", "github"],
+    "format": ["text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown"],
     "fail-on": ["error", "warning", "info", "never"],
     "fix-level": ["error", "warning", "info"],
     "annotate": [False],
@@ -100,7 +100,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
         (
             "cfglint.toml",
             'format = "jsn"',
-            "format is one of text, concise, json, github, not 'jsn'; did you",
+            "format is one of text, concise, json, sarif, github, gitlab, junit, markdown, not 'jsn'; did",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Turns a Report into text: for people, for editors and scripts, for programs, for GitHub."""
+"""Turns a Report into text: for people, for editors and scripts, for programs, for CI systems."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.findings import Report
 
-FORMATS = ("text", "concise", "json", "github")
+FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 
 
 def render(report: Report, form: str, *, color: bool = False, width: int = 80, verbose: bool = False) -> str:
@@ -24,6 +24,22 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
         from cfglint.report.github import as_github
 
         return as_github(report)
+    if form == "sarif":
+        from cfglint.report.sarif import as_sarif
+
+        return as_sarif(report)
+    if form == "gitlab":
+        from cfglint.report.gitlab import as_gitlab
+
+        return as_gitlab(report)
+    if form == "junit":
+        from cfglint.report.junit import as_junit
+
+        return as_junit(report)
+    if form == "markdown":
+        from cfglint.report.markdown import as_markdown
+
+        return as_markdown(report)
     if form == "concise":
         from cfglint.report.concise import as_concise
 

@@ -34,16 +34,17 @@ def _command(lines: Lines, group: Group) -> str:
         end_line, end_column = lines.position(place.path, place.end - 1)
     properties: dict[str, str | int] = {}
     if place.path not in {"-", "<stdin>"}:
-        properties = {"file": _in_repository(place.path), "line": line, "endLine": end_line}
+        properties = {"file": in_repository(place.path), "line": line, "endLine": end_line}
         if line == end_line:  # GitHub rejects columns on an annotation of several lines
             properties |= {"col": column, "endColumn": end_column}
     may = " (may)" if finding.possible else ""
     properties["title"] = f"{finding.code} {finding.name}{may}"
     told = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
-    return f"::{_COMMANDS[finding.level]} {told}::{_data(_body(group))}"
+    return f"::{_COMMANDS[finding.level]} {told}::{_data(body(group))}"
 
 
-def _body(group: Group) -> str:
+def body(group: Group) -> str:
+    """Return the message with the arithmetic and the fixes, a line each."""
     parts = [f"{group.first.message} {group.label}".rstrip()]
     for arithmetic, targets in group.variants(lambda f: f.arithmetic, lambda text: text):
         if arithmetic:
@@ -57,7 +58,7 @@ def _body(group: Group) -> str:
     return "\n".join(parts)
 
 
-def _in_repository(path: str) -> str:
+def in_repository(path: str) -> str:
     """Return ``path`` from the repository's root, which is where GitHub looks for it."""
     root = os.environ.get("GITHUB_WORKSPACE") or os.getcwd()
     full = os.path.abspath(path)
