@@ -27,7 +27,7 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
   cfglint gpus [NAME]      the GPUs that cfglint knows
   cfglint rules            the rules
   cfglint frameworks       the frameworks that it recognises
-  cfglint test [RULES…]    run the rules' own examples
+  cfglint test [RULES…]    run the rules' own examples, and find rules that are at odds
   cfglint init             write settings, the pre-commit entry and the CI workflow
 
 Each takes --help. Exit status: 0 nothing at or above --fail-on (default: error), 1 findings, 2 the command,
