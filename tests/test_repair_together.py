@@ -161,3 +161,13 @@ def test_why_there_is_no_fix(pack) -> None:
     assert finding.fix is None
     assert "toy.offload" in finding.unfixed
     assert "37.0 GiB are missing" in finding.unfixed
+
+
+def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:
+    text = "toy: {rate: 0.6, micro: 4, host_gb: 4}\n"
+    run = Run(pack, selected=lambda code: code == "PRF901", guarded=lambda code: code == "PRF903")
+    fixed = repair(run, read_text(text, "c.yaml"), unsafe=True, least="warning", notes=False).text
+    assert "offload" not in fixed  # PRF903: the host has no room
+    careless = Run(pack, selected=lambda code: code == "PRF901")
+    fixed = repair(careless, read_text(text, "c.yaml"), unsafe=True, least="warning", notes=False).text
+    assert "offload: true" in fixed

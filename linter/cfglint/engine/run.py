@@ -59,7 +59,8 @@ class Judged:
 class Run:
     """What stays the same over all files of a run.
 
-    ``selected`` says which codes count; ``given`` are facts of every file, each with its source.
+    ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
+    ``given`` are facts of every file, each with its source.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Run:
         version: tuple[float, ...] | None = None,
         overrides: Sequence[str] = (),
         selected: Callable[[str], bool] = lambda _: True,
+        guarded: Callable[[str], bool] | None = None,
         environ: Mapping[str, str] | None = None,
         tables: Tables = TABLES,
         given: Mapping[str, tuple[object, str]] | None = None,
@@ -81,6 +83,7 @@ class Run:
         self.version = version
         self.overrides = tuple(overrides)
         self.selected = selected
+        self.guarded = guarded
         self.environ = environ
         self.tables = tables  # of the file at hand: a path in it is seen from its folder
         self.given = dict(given or {})
@@ -90,6 +93,7 @@ class Run:
         for target in self.targets:
             self.report.targets.append(TargetInfo(target.name, target.gpu, target.count, target.vram_gib))
         self._rules: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
+        self._aside: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
         self._finder: Finder | None = None
         self._given = [
             ({name: fact[0] for name, fact in facts.items()}, {n: f[1] for n, f in facts.items()})
@@ -142,6 +146,17 @@ class Run:
         if key not in self._rules:
             self._rules[key] = rules_for(self.pack, *key, self.selected)
         return self._rules[key]
+
+    def aside(self, subject: Subject, values: Values) -> list[CompiledRule]:
+        """Return the rules that are not reported, and that a repair may not break all the same."""
+        guarded = self.guarded
+        if guarded is None or subject.document.error is not None:
+            return []
+        key = (subject.framework, values.version)
+        if key not in self._aside:
+            selected = self.selected
+            self._aside[key] = rules_for(self.pack, *key, lambda code: guarded(code) and not selected(code))
+        return self._aside[key]
 
     def without_target(self, rule: CompiledRule, one: Judged) -> bool:
         """Whether a rule's verdict rests on nothing that the target gave."""

@@ -82,5 +82,5 @@ def _runs(trials: Trials, goal: Goal, facts: dict[str, object]) -> bool:
     values = trials.values(goal.one, facts)
     if goal.compiled.test(values) not in (True, None):  # engine and trainer may no longer share a GPU
         return False
-    found = judge(trials.run.rules(goal.one.subject, values), values)
+    found = judge(trials.rules(goal.one), values)
     return not any(verdict.rule.level == "error" and to_mend(verdict) for verdict in found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.document.document import read_text
+from cfglint.engine.judge import judge
 from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ def proven(
     for old, new in zip(trials.judgements, after, strict=True):
         if not any(old is one for one in watched):
             continue
-        before = {v.rule.code: v.truth is False for v in old.verdicts}
-        for found in new.verdicts:
+        before = trials.before(old)
+        aside = judge(trials.run.aside(new.subject, new.values), new.values)
+        for found in (*new.verdicts, *aside):
             code = found.rule.code
-            if code not in before or (found.truth is False and not before[code]):
+            if code not in before or (found.truth is False and before[code].truth is not False):
                 return False
             if (id(old), code) in mended and (sure or found.truth is False or found.needs):
                 return False

@@ -166,10 +166,8 @@ class Solver:
     def _held(self, code: str, watched: Sequence[Judged]) -> Iterator[Goal]:
         rule = self.trials.run.finder.symbols.rules[code]
         for one in watched:
-            compiled = next(
-                (r for r in self.trials.run.rules(one.subject, one.values) if r.code == code), None
-            )
-            if compiled is not None and all(v.rule.code != code for v in one.verdicts):
+            compiled = next((r for r in self.trials.rules(one) if r.code == code), None)
+            if compiled is not None and code not in self.trials.before(one):
                 yield Goal.of(one, compiled, rule, held=True)
 
     def nearest(self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed) -> Repair | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from cfglint.dsl.values import Interval, Open, Unknown
-from cfglint.engine.judge import values_for
+from cfglint.engine.judge import judge, values_for
 from cfglint.engine.watch import settled, watched
 
 if TYPE_CHECKING:
@@ -53,11 +53,13 @@ class _Base:
     def __init__(self, run: Run, one: Judged) -> None:
         self.watched = watched(run.pack, one.subject, one.values.given, run.tables)
         self.given = one.values.given
-        self.rules = run.rules(one.subject, self.watched)
+        aside = run.aside(one.subject, self.watched)
+        self.rules = [*run.rules(one.subject, self.watched), *aside]
         for rule in self.rules:
             self.watched.noting(rule.code, rule.test)
         self.subject = settled(one.subject, self.watched)
-        self.before: dict[str, Verdict] = {verdict.rule.code: verdict for verdict in one.verdicts}
+        verdicts = [*one.verdicts, *judge(aside, self.watched)]
+        self.before: dict[str, Verdict] = {verdict.rule.code: verdict for verdict in verdicts}
         self.moved: dict[frozenset[str], _Moved] = {}
         self.trials: dict[_Key, Values] = {}
 
@@ -92,6 +94,14 @@ class Trials:
         if moved is None:
             moved = base.moved[key] = _Moved(base, key)
         return moved
+
+    def before(self, one: Judged) -> Mapping[str, Verdict]:
+        """Return what does not simply hold on a target now, by code."""
+        return self._base(one).before
+
+    def rules(self, one: Judged) -> list[CompiledRule]:
+        """Return the rules that no repair may break."""
+        return self._base(one).rules
 
     def touches(self, one: Judged, rule: CompiledRule, facts: Facts) -> bool:
         """Whether a rule rests on some facts, as things stand."""
