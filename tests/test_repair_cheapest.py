@@ -20,6 +20,7 @@ from cfglint.engine.judge import judge, values_for
 from cfglint.engine.run import Run
 from cfglint.repair import search
 from cfglint.repair.apply import repair
+from cfglint.repair.goals import switches_of
 
 KNOBS = {
     "a": ("knob toy.a 0 .. 6 step 1  down costs {down} per step  up costs {up} per step", range(7)),
@@ -110,10 +111,16 @@ class _Truth:
         values = self.values(new)
         return {v.rule.code for v in judge(self.run.rules(self.subject, values), values)}
 
-    def reached(self, codes: set[str], new: dict[str, object]) -> bool:
-        """Whether the requirements of rules hold, whatever their conditions say."""
+    def reached(self, codes: set[str], new: dict[str, object], moved: set[str]) -> bool:
+        """Whether the requirements of rules hold, or what moved is what their conditions ask for."""
         values, symbols = self.values(new), self.run.finder.symbols
-        return all(self.run.finder.evaluator(symbols.rules[c].requirement, values)[0] is True for c in codes)
+        tests = {rule.code: rule.test for rule in self.run.rules(self.subject, values)}
+        for code in codes:
+            rule = symbols.rules[code]
+            off = tests[code](values) is None and moved & set(switches_of(rule.condition))
+            if not off and self.run.finder.evaluator(rule.requirement, values)[0] is not True:
+                return False
+        return True
 
 
 def _text(start: dict[str, object]) -> str:
@@ -136,7 +143,8 @@ def _cheapest(pack, run: Run, start: dict[str, object]) -> tuple[float, float] |
         prices = [_price(pack, name, here[name], new[name]) for name in KNOBS if new[name] != here[name]]
         ways.append((*_total(prices), new))
     for unsafe, cost, new in sorted(ways, key=lambda way: way[:2]):
-        if not truth.broken(new) and truth.reached(before, new):
+        moved = {f"toy.{name}" for name in KNOBS if new[name] != here[name]}
+        if not truth.broken(new) and truth.reached(before, new, moved):
             return unsafe, cost
     return None
 

@@ -256,7 +256,15 @@ class _Examples:
         alone = solver.best(goals, (), Allowed())  # with nobody watching
         if alone is not None:
             facts = combined(alone.found.options) or {}
-            harmed = [r.code for one in solver.trials.judgements for r in solver.trials.harmed(one, facts)]
+            trials = solver.trials
+            harmed = [
+                r.code
+                for one in trials.judgements
+                for r in trials.harmed(one, facts)
+                if r.test(trials.values(one, facts)) is False  # not merely undecided: an example tells little
+            ]
+            if not harmed:
+                return
             codes = tuple(dict.fromkeys(harmed))
             what = f"every fix of this example breaks another rule; the cheapest breaks {', '.join(codes)}"
             yield Clash(place, (rule.code, *codes), f"{rule.code}: {what}")

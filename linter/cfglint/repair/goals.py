@@ -9,7 +9,7 @@ from cfglint.dsl import tree as t
 from cfglint.dsl.build import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from cfglint.dsl.pack import CompiledRule
     from cfglint.engine.run import Judged
@@ -33,23 +33,28 @@ class Goal:
     gaps: tuple[t.Expr, ...]
     bounds: bool
     held: bool
+    switches: frozenset[str]
 
     @classmethod
     def of(cls, one: Judged, compiled: CompiledRule, rule: t.Rule, *, held: bool = False) -> Goal:
         """Return the goal that a rule holds on a target; ``held`` says that it does so now."""
         bounds = _only_bounds(rule.requirement)
-        return cls(one, compiled, rule, tuple(_gaps(rule.requirement)), bounds, held)
+        switches = frozenset(switches_of(rule.condition))
+        return cls(one, compiled, rule, tuple(_gaps(rule.requirement)), bounds, held, switches)
 
-    def truth(self, trials: Trials, values: Values) -> object:
+    def truth(self, trials: Trials, values: Values, moved: Collection[str] = ()) -> object:
         """Return the truth of the rule; one that is merely switched off counts by its requirement.
 
-        A repair makes the requirement hold. Changing a value so that the condition no longer does (logits
-        are no longer half of the need, because something else grew) mends nothing.
+        A repair makes the requirement hold, or moves a name that the condition itself asks for (an engine
+        that sleeps starves nobody). Changing a value so that the condition happens not to hold (logits are
+        no longer half of the need, because something else grew) mends nothing.
         """
         truth = self.compiled.test(values)
         if truth is not None:
             return truth
-        return True if self.held else trials.run.finder.evaluator(self.rule.requirement, values)[0]
+        if self.held or not self.switches.isdisjoint(moved):
+            return True
+        return trials.run.finder.evaluator(self.rule.requirement, values)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,20 @@ class Found:
             self.weight, edits, sum(option.unsafe for option in self.options),
             sum(option.steps for option in self.options), sum(not option.asked for option in self.options),
         )  # fmt: skip
+
+
+def switches_of(condition: t.Expr | None) -> Iterator[str]:
+    """Yield the names that a condition asks for: ``a``, ``not a`` or ``a == b`` among what must all hold."""
+    match condition:
+        case t.Junction("and", operands):
+            for operand in operands:
+                yield from switches_of(operand)
+        case t.Name(name) | t.Not(t.Name(name)):
+            yield name
+        case t.Compare():
+            yield from (side.name for side in condition.operands if isinstance(side, t.Name))
+        case t.Member(item=t.Name(name)):
+            yield name
 
 
 def _gaps(requirement: t.Expr) -> Iterator[t.Expr]:

@@ -92,13 +92,16 @@ class Options:
         self.symbols = trials.run.finder.symbols
         self.evaluator = trials.run.finder.evaluator
 
-    def tracks(self, requirement: t.Expr) -> Iterator[Track]:
-        """Yield the tracks of all knobs that a requirement depends on, through lets and bindings."""
+    def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
+        """Yield the tracks of all knobs that a requirement depends on, through lets and bindings.
+
+        Then those that its rule's condition itself asks for.
+        """
         origins = self.writer.origins
         named = origins.names_in(requirement)
         names = (leaf for name in named for leaf in (name, *origins.leaves(name)))
         number = 0
-        for name in dict.fromkeys(names):
+        for name in dict.fromkeys((*names, *switches)):
             knob = self.symbols.knobs.get(name)
             if knob is None:
                 continue

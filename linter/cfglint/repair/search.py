@@ -85,7 +85,7 @@ class Search:
 
     def _read(self, facts: Mapping[str, object]) -> Reading:
         values = [self.trials.values(goal.one, facts) for goal in self.goals]
-        truths = [goal.truth(self.trials, one) for goal, one in zip(self.goals, values, strict=True)]
+        truths = [goal.truth(self.trials, one, facts) for goal, one in zip(self.goals, values, strict=True)]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
         return Reading(_together(truths), lambda: tuple(self._missed(values)), bounded=bounded)
 
@@ -198,6 +198,9 @@ class Search:
         for number, goal in enumerate(self.goals):
             own = slice(start, start + len(goal.gaps))
             start += len(goal.gaps)
+            if track.knob.name in goal.switches:
+                reaches.add(number)
+                loose = True
             if not goal.bounds:
                 if self.trials.touches(goal.one, goal.compiled, dict(first.facts)):
                     reaches.add(number)

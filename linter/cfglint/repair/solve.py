@@ -105,11 +105,12 @@ class Solver:
         """Return the tracks of all knobs that the goals' requirements depend on."""
         one = goals[0].one
         needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
-        key = (id(one), *(id(node) for node in needed))
+        key = (id(one), *(id(goal) for goal in goals))
         if key not in self._tracks:
             options = Options(self.trials, one, self.writer(one))
             whole = needed[0] if len(needed) == 1 else t.Junction("and", needed)
-            self._tracks[key] = list(options.tracks(whole))
+            switches = sorted(name for goal in goals if not goal.held for name in goal.switches)
+            self._tracks[key] = list(options.tracks(whole, switches))
         return self._tracks[key]
 
     # ── one search ─────────────────────────────────────────────────────────────────────────────────────
