@@ -1,0 +1,1 @@
+--framework trl==1.9.0
