@@ -240,7 +240,7 @@ def test_without_a_target_the_gpus_are_unknown(pack: Pack) -> None:
 
 
 OTHERS = [
-    "model_name_or_path: a/b\ndataset: alpaca\nstage: sft\nfinetuning_type: lora\ncutoff_len: 2048\n",  # LLaMA-Factory
+    "model_name_or_path: a/b\ndataset_name: x\nstage: sft\nfinetuning_type: lora\n",  # LLaMA-Factory
     "model_name_or_path: a/b\ndataset_name: wikitext\nblock_size: 1024\n",  # transformers' run_clm.py
     "rlhf_type: grpo\nmodel: a/b\nnum_generations: 8\nmax_completion_length: 512\n",  # ms-swift
     "base_model: a/b\nmodel_name_or_path: a/b\ndatasets: [{path: x}]\n",  # Axolotl
