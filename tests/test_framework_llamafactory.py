@@ -1,0 +1,122 @@
+"""LLaMA-Factory's YAML files: which are recognised, and what each fact comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cfglint.document.document import read, read_text
+from cfglint.dsl.pack import load
+from cfglint.dsl.values import needs_of
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+
+if TYPE_CHECKING:
+    from cfglint.dsl.pack import Pack
+    from cfglint.facts import Values
+
+SHARED = os.environ.get("CFGLINT_SHARED")
+CORPUS = Path(SHARED or ".") / "corpus"
+
+SFT = "model_name_or_path: Qwen/Qwen2.5-1.5B\nstage: sft\ndo_train: true\ncutoff_len: 1024\nfinetuning_type: "
+LORA = SFT + "lora\n"
+FULL = SFT + "full\n"
+Z3 = "deepspeed: examples/deepspeed/ds_z3_config.json\n"
+
+
+@pytest.fixture(scope="module")
+def pack() -> Pack:
+    return load()
+
+
+def _values(pack: Pack, text: str, target: str) -> Values:
+    run = Run(pack, [parse_target(target)])
+    return run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])[-1].values
+
+
+TOLD = [
+    (LORA, "task", "sft"),
+    (LORA.replace("sft", "pt"), "task", "pretrain"),
+    (LORA.replace("sft", "pt"), "packing", True),
+    (LORA, "packing", False),
+    (LORA + "neat_packing: true\n", "packing", True),
+    (LORA, "seq_len", 1024),
+    (LORA, "micro_batch_size", 8),
+    (LORA + "per_device_train_batch_size: 2\n", "micro_batch_size", 2),
+    (LORA + "gradient_accumulation_steps: 4\n", "effective_batch_size", 8 * 4 * 8),
+    (LORA + "ray_num_workers: 4\n", "train_gpus", 4),
+    (LORA, "train_gpus", 8),
+    (LORA, "lora_rank", 8),
+    (LORA + "lora_rank: 64\n", "lora_rank", 64),
+    (FULL + "lora_rank: 64\n", "lora_rank", 0),
+    (LORA, "lora.down", True),
+    (LORA + "lora_target: q_proj,v_proj\n", "lora.v", True),
+    (LORA + "lora_target: q_proj,v_proj\n", "lora.k", False),
+    (LORA + "quantization_bit: 4\n", "quantization", "4"),
+    (LORA + "quantization_bit: null\n", "quantization", "none"),
+    (LORA, "gradient_checkpointing", "full"),
+    (LORA + "disable_gradient_checkpointing: true\n", "gradient_checkpointing", "none"),
+    (LORA + "bf16: true\n", "dtype", "bf16"),
+    (FULL, "dtype", "fp32"),
+    (FULL + "bf16: true\n" + Z3, "param_dtype", "bf16"),
+    (FULL + "pure_bf16: true\n", "param_dtype", "bf16"),
+    (FULL + Z3, "zero_stage", 3),
+    (FULL + Z3, "offload_params", False),
+    (FULL + Z3.replace("z3", "z3_offload"), "offload_params", True),
+    (FULL + Z3.replace("z3", "z2_offload"), "offload_optimizer", True),
+    (FULL + Z3.replace("z3", "z2_offload"), "offload_params", False),
+    (FULL, "optimizer", "adamw_fused"),
+    (FULL + "optim: paged_adamw_8bit\n", "optimizer", "paged_adamw_8bit"),
+    (FULL + "flash_attn: fa2\n", "attn_impl", "flash_attention_2"),
+    (FULL, "attn_impl", "sdpa"),
+    (FULL + "enable_liger_kernel: true\n", "fused_loss", "liger"),
+    (FULL.replace("sft", "dpo") + "enable_liger_kernel: true\n", "fused_loss", "none"),
+    (FULL.replace("sft", "dpo"), "reference.present", True),
+    (LORA.replace("sft", "dpo"), "reference.present", False),
+    (FULL.replace("sft", "dpo") + "pref_loss: simpo\n", "reference.present", False),
+    (FULL.replace("sft", "dpo") + "pref_loss: orpo\n", "task", "orpo"),
+    (FULL.replace("sft", "dpo"), "micro.cap", 2 * 8 * 1024),
+]
+
+# Where only the launch tells, or what the memory model does not know: never guessed.
+UNTOLD = [
+    (FULL, "zero_stage"),
+    (FULL + "deepspeed: my.json\n", "zero_stage"),
+    (FULL + "use_galore: true\n", "optimizer"),
+    (LORA, "dtype"),
+    (LORA + "use_kt: true\n", "model_path"),
+    (SFT + "freeze\n", "lora_rank"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "value"), TOLD)
+def test_what_the_file_tells(pack: Pack, text: str, name: str, value: object) -> None:
+    assert _values(pack, text, "h100-sxm:8")[name] == value
+
+
+def test_one_gpu_shares_nothing(pack: Pack) -> None:
+    values = _values(pack, FULL + "bf16: true\n", "h100-sxm:1")
+    assert values["zero_stage"] == 0
+    assert values["param_dtype"] == "fp32"
+
+
+@pytest.mark.parametrize(("text", "name"), UNTOLD)
+def test_what_the_file_does_not_tell(pack: Pack, text: str, name: str) -> None:
+    assert needs_of(_values(pack, text, "h100-sxm:8")[name])
+
+
+@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
+def test_recognised_in_the_corpus(pack: Pack) -> None:
+    run = Run(pack, [])
+    for path in sorted(CORPUS.rglob("*.y*ml")):
+        data = path.read_bytes()
+        if b"model_name_or_path" not in data:
+            continue
+        names = [
+            s.framework.name for s in run.subjects(read(data, path.name), judge_broken=False) if s.framework
+        ]
+        trains = "llamafactory" in path.parts and b"do_train" in data
+        assert ("llamafactory" in names) == trains, path
