@@ -115,8 +115,7 @@ def test_recognised_in_the_corpus(pack: Pack) -> None:
         data = path.read_bytes()
         if b"model_name_or_path" not in data:
             continue
-        names = [
-            s.framework.name for s in run.subjects(read(data, path.name), judge_broken=False) if s.framework
-        ]
+        subjects = run.subjects(read(data, path.name), judge_broken=False)
+        names = [s.framework for s in subjects]
         trains = "llamafactory" in path.parts and b"do_train" in data
         assert ("llamafactory" in names) == trains, path
