@@ -205,8 +205,14 @@ moves = st.builds(
     *([st.floats(0, 0.5)] * 2),
     texts,
     st.booleans(),
+    st.just(()) | st.lists(patterns, min_size=1, max_size=3).map(tuple),
 ).map(
-    lambda move: replace(move, high=move.low + move.high, per_halving=move.per_halving and not move.per_step)
+    lambda move: replace(
+        move,
+        direction="any" if move.to else move.direction,
+        high=move.low + move.high,
+        per_halving=move.per_halving and not move.per_step,
+    )
 ) | st.builds(t.Move, st.just("any"), st.integers(0, 9))
 
 
@@ -239,6 +245,7 @@ entries = st.one_of(
     st.builds(t.Detect, expressions),
     st.builds(t.Since, versions, maybe),
     st.builds(t.Tie, names, paths, texts),
+    st.builds(t.NamesAreKeys),
 )
 scopes = st.builds(
     t.Scope, words, st.lists(st.tuples(st.sampled_from(["<", ">=", "=="]), versions), max_size=2).map(tuple)

@@ -14,6 +14,7 @@ from cfglint.dsl.circles import MAX_CHAIN, Graph
 from cfglint.dsl.compile import CompileError, Function, Names
 from cfglint.dsl.message import MessageError, offset_in, placed, template
 from cfglint.dsl.rearrange import literal
+from cfglint.dsl.show import show
 from cfglint.dsl.symbols import Source, Symbols
 from cfglint.dsl.tree import paths_in, walk
 from cfglint.dsl.types import ANY, BOOL, Type
@@ -395,6 +396,10 @@ class Builder:
                 self.complain(
                     knob.span, f"what moves with a knob is a fact, and none is named {partner!r}{near}"
                 )
+        for word in (word for move in knob.moves for word in move.to):
+            if word not in knob.values:
+                listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists no values"
+                self.complain(word.span, f"{show(word)} is no value of knob {knob.name}; {listed}")
         for value in (knob.low, knob.high, knob.step, *knob.values):
             if value is not None and not (isinstance(value, t.Name) and kind.kind in ("text", "any")):
                 try:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 MAX_TEXT = 2**20  # characters of one rule file
 _STATEMENT = re.compile(r"(?:fact|knob|let|role|registry|framework|rule)\b")
 _GOES_BACK = re.compile(
-    r"(?:[#)\]}]|->|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b)"
+    r"(?:[#)\]}]|->|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b|to[ \t][^\n]*[ \t]costs\b)"
 )
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[\[({]|[\])}]')
 _AFTER_NUMBER = re.compile(r"[0-9][0-9_.]*(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
+_LOSSES = ("time", "throughput", "quality", "memory", "host")
 _OPENS = frozenset({"LPAR", "LSQB"})
 _CLOSES = frozenset({"RPAR", "RSQB"})
 _GOES_ON = frozenset(
@@ -180,7 +181,7 @@ def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTe
             hint = "; this text has no closing quote on its line"
         elif char == "=":
             hint = "; equality is written =="
-        unit = _unit(text, at) if "UNIT" in (error.allowed or ()) else None
+        unit = _unit(text, at, set(error.allowed or ()))
         return unit or RuleTextError(at, f"{char!r} cannot stand here{hint}")
     token = error.token
     if error.expected == {"fewer brackets"}:
@@ -193,7 +194,7 @@ def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTe
             at - len(opener[0]), f"inside an expression, {opener[1]} … stands in brackets: ({opener[1]} …)"
         )
     what = {"_NEWLINE": "the line ends", "$END": "the text ends"}.get(token.type)
-    if what is None and (unit := _unit(text, at) if "UNIT" in expected else None) is not None:
+    if what is None and (unit := _unit(text, at, expected)) is not None:
         return unit
     head = f"{what} too early" if what else f"{str(token)!r} cannot stand here"
     if token.type == "EQUAL" and "COMPARE" in expected:
@@ -203,14 +204,17 @@ def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTe
     return RuleTextError(at, head + _listed(expected))
 
 
-def _unit(text: str, at: int) -> RuleTextError | None:
-    """Return the complaint about a word behind a number that is no unit, if there is one."""
+def _unit(text: str, at: int, expected: set[str]) -> RuleTextError | None:
+    """Return the complaint about a word behind a number that is no unit (behind a cost, no loss), if any."""
+    if "UNIT" not in expected:
+        return None
     word = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)?").match(text, at)
     before = text[max(0, at - 40) : at]
     if word is None or word[0] in _CONTINUES or not (_AFTER_NUMBER.search(before) or before.endswith(" in ")):
         return None
-    near = did_you_mean(word[0], UNITS) or f"; known are {', '.join(UNITS)}"
-    return RuleTextError(at, f"no unit is named {word[0]!r}{near}")
+    what, known = ("kind of loss", _LOSSES) if "LOSS" in expected else ("unit", tuple(UNITS))
+    near = did_you_mean(word[0], known) or f"; known are {', '.join(known)}"
+    return RuleTextError(at, f"no {what} is named {word[0]!r}{near}")
 
 
 def _parse(text: str, start: str) -> Any:

@@ -174,7 +174,10 @@ def _type(node: t.TypeOf) -> str:
 
 
 def _move(move: t.Move) -> str:
-    text = f"{'' if move.direction == 'any' else move.direction + ' '}costs {number(move.cost)}"
+    where = "" if move.direction == "any" else f"{move.direction} "
+    if move.to:
+        where = f"to {' or '.join(map(show, move.to))} "
+    text = f"{where}costs {number(move.cost)}"
     text += " per step" * move.per_step + " per halving" * move.per_halving
     if move.kind:
         text += f" {move.kind}"

@@ -206,12 +206,15 @@ class Transformer:
     def move(self, node: Any, span: t.Span) -> t.Move:
         direction, cost, per_step, unsafe, effect = "any", 0.0, False, False, ""
         kind, see, per_halving = "", "", False
+        to: tuple[Any, ...] = ()
         bounds: tuple[float | None, float | None] = (None, None)
         for part in node.children:
             if isinstance(part, Token):
                 effect = _unquote(part)
             elif part.data == "direction":
                 direction = str(part.children[0])
+            elif part.data == "value":
+                to = self.all(part.children)
             elif part.data == "number":
                 cost = self.build(part).value
             elif part.data == "loss":
@@ -223,7 +226,7 @@ class Transformer:
                 per_step = per_step or part.data == "per_step"
                 per_halving = per_halving or part.data == "per_halving"
                 unsafe = unsafe or part.data == "unsafe"
-        return t.Move(direction, cost, per_step, unsafe, effect, kind, *bounds, see, per_halving, span=span)
+        return t.Move(direction, cost, per_step, unsafe, effect, kind, *bounds, see, per_halving, to, span=span)
 
     def _share(self, node: Any) -> tuple[float, float]:
         """Return how much is lost: two numbers in percent, or as shares of one."""

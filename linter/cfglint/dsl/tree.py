@@ -237,7 +237,8 @@ class Move(_Spanned):
 
     ``kind`` is what is lost (time, throughput, quality, memory, host memory), ``low`` and ``high`` how much
     of it, as a share of one, where the source ``see`` tells. ``cost`` is for the whole move, for each step of
-    the domain, or ``per_halving`` (or doubling) of the value.
+    the domain, or ``per_halving`` (or doubling) of the value. ``to full or selective costs 3`` is what it costs
+    to come to one of these values of the domain.
     """
 
     direction: str
@@ -250,6 +251,7 @@ class Move(_Spanned):
     high: float | None = None
     see: str = ""
     per_halving: bool = False
+    to: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Effect:
 def effects(knob: t.Knob, one: object, other: object, kind: Type) -> Iterator[Effect]:
     """Yield what the knob says of the way from ``one`` to ``other``, and of the way back."""
     for old, new, to in ((one, other, "b"), (other, one, "a")):
-        if knob.domain == "values" and "none" in kind.members and old != "none":
+        if "none" in kind.members and old in [_literal(node, kind) for node in knob.values]:
             continue  # what full checkpointing costs is said against none, and not against selective
         for move in _moves(knob, old, new, kind):
             if move.effect or move.kind:
@@ -75,7 +75,7 @@ def _moves(knob: t.Knob, old: object, new: object, kind: Type) -> Iterator[t.Mov
     if {"halving": "up", "doubling": "down"}.get(knob.domain) == direction:
         return
     for move in knob.moves:
-        if move.direction in (direction, "any"):
+        if any(_literal(node, kind) == new for node in move.to) if move.to else move.direction in (direction, "any"):
             yield move
 
 

@@ -74,7 +74,7 @@ class Broken:
         asked: frozenset[object] = frozenset(),
         spelling: object = None,
     ) -> Line:
-        move = move_of(self.knob, self.old, values[0]) if len(values) else t.Move("any", 1)
+        move = move_of(self.knob, self.kind, self.old, values[0]) if len(values) else t.Move("any", 1)
         return Line(values, steps, move, sample, asked, spelling, self.old)
 
     def _steps(self, old: float) -> Iterator[Line]:
@@ -189,17 +189,22 @@ class Broken:
             yield from (int(root // 1), int(-(-root // 1))) if isinstance(old, int) else (tidy(root),)
 
 
-def move_of(knob: t.Knob, old: object, new: object) -> t.Move:
-    """Return what moving a knob in this direction costs, as the knob says."""
+def move_of(knob: t.Knob, kind: Type, old: object, new: object) -> t.Move:
+    """Return what moving a knob to this value, or in this direction, costs, as the knob says."""
     direction = "any"
     if isinstance(old, (int, float)) and isinstance(new, (int, float)):
         direction = "down" if new < old else "up"
-    return next((m for m in knob.moves if m.direction in (direction, "any")), t.Move("any", 1))
+    fitting = (
+        m
+        for m in knob.moves
+        if (any(_literal(v, kind) == new for v in m.to) if m.to else m.direction in (direction, "any"))
+    )
+    return next(fitting, t.Move("any", 1))
 
 
 def priced(knob: t.Knob, kind: Type, old: object, new: object) -> float:
     """Return the cost of a move, its steps counted as the knob's domain has them."""
-    move = move_of(knob, old, new)
+    move = move_of(knob, kind, old, new)
     if move.per_halving:
         return move.cost * halvings(old, new)
     if not move.per_step or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):

@@ -217,8 +217,9 @@ class Options:
                     made.cost += READER
                     continue
                 new = made.facts.get(name, old)
-                move = move_of(other, old, new)
-                made.cost += priced(other, self.evaluator.type_of(name), old, new)
+                kind = self.evaluator.type_of(name)
+                move = move_of(other, kind, old, new)
+                made.cost += priced(other, kind, old, new)
                 made.unsafe = made.unsafe or move.unsafe
                 made.effects.append(move.effect)
 
