@@ -122,6 +122,9 @@ def test_a_knob_that_lists_values_speaks_of_those_alone():
     assert {to for to, _ in told(knob, "none", "full", kind)} == {"b"}
     assert {to for to, _ in told(knob, "full", "none", kind)} == {"a"}
     assert told(knob, "selective", "full", kind) == []
+    assert told(knob, "none", "selective", kind) != told(knob, "none", "full", kind)
+    optimizers = Type("enum", members=("adamw", "adamw_8bit", "none"))  # none is one, and no starting point
+    assert {to for to, _ in told(knobs["optimizer"], "adamw", "adamw_8bit", optimizers)} == {"b"}
 
 
 def test_figures_of_a_knob_are_passed_on():
@@ -130,9 +133,10 @@ def test_figures_of_a_knob_are_passed_on():
     (first, _) = effects(knob, 1, 2, Type("number"))
     assert (first.kind, first.low, first.high, first.see) == ("time", 20, 30, "https://example.org")
     assert first.notable
-    (checkpointing,) = load().symbols().knobs["gradient_checkpointing"].moves
-    assert checkpointing.low is not None
-    assert checkpointing.see
+    checkpointing = load().symbols().knobs["gradient_checkpointing"]
+    full = next(m for m in checkpointing.moves if m.to == (t.Name("full"),))
+    assert full.low is not None
+    assert full.see
 
 
 def test_results_change_only_with_what_is_marked():

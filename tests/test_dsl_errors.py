@@ -107,7 +107,7 @@ CASES = {
     "knob that loses no share": ("knob n any costs 2 time 2 .. 3 GiB", "1:20: what is lost is a share, from a lower to a higher one, such as 20 .. 30 %"),
     "knob that loses what nobody counts": ("knob n any costs 2 tiem", "1:20: no kind of loss is named 'tiem'; did you mean 'time'?"),
     "knob to a value that it lacks": ("knob dtype [fp16]\n  to bf16 costs 2", "2:6: bf16 is no value of knob dtype; its values are [fp16]"),
-    "knob to a value of none": ("knob n halving to 1 to 3 costs 2", "1:24: 3 is no value of knob n; it lists no values"),
+    "knob to a value of none": ("knob n halving to 1 to 3 costs 2", "1:24: 3 is no value of knob n; it lists none"),
     "tie of nothing": ("framework f {\n  tied nn with $.ref.n\n}", "2:3: no fact is named 'nn'; did you mean 'n'?"),
     "tie without a key": ("framework f {\n  tied n with m\n}", "2:15: 'm' cannot stand here; expected a key like $.a.b"),
     "unknown framework": ("rule MEM101 too-much error for arael { n > 1 }\nframework areal {\n}",

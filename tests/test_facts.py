@@ -257,7 +257,7 @@ def test_where_a_fact_comes_from(pack: Pack) -> None:
         ("MEM901", "gradient_checkpointing: none", "gradient_checkpointing: full"),
         ("MEM901", "gradient_checkpointing: selective", "gradient_checkpointing: full"),
         ("MEM901", "gradient_checkpointing: 'off'", "gradient_checkpointing: 'on'"),
-        ("MEM901", "seq_len: 8", "seq_len: 8\ngradient_checkpointing: true"),
+        ("MEM901", "seq_len: 8", "seq_len: 8\ngradient_checkpointing: full"),
         ("MEM902", "micro_batch_size: 4\ngrad_accum: 1", None),
         ("MEM903", "quantization: 8", "quantization: 4"),
         ("MEM903", "seq_len: 8", "seq_len: 8\nquantization: 4"),

@@ -19,6 +19,7 @@ fact toy.length: count 1 .. "tokens"
 fact toy.other_length: count 1 .. "tokens of another model"
 fact toy.offload: bool "states wait on the host"
 fact toy.host: memory "host memory"
+fact toy.kernel: one of none, plain or simple, fused, other "a kernel"
 let toy.effective = toy.micro * toy.steps
 let toy.used = toy.rate * 40 GiB + toy.micro * 1 GiB + (if toy.offload then 0 GiB else 8 GiB)
 let toy.host_used = if toy.offload then 8 GiB else 0 GiB
@@ -27,6 +28,9 @@ knob toy.micro halving to 1 keeping toy.effective with toy.steps  costs 2 per st
 knob toy.length halving to 16  costs 3 quality unsafe "shorter"
 knob toy.other_length halving to 16  costs 4 quality unsafe "shorter there"
 knob toy.offload [true]  costs 1 time "slower"
+knob toy.kernel [plain, fused, other]
+  to plain or other costs 3 time "slower"
+  to fused costs 2 "another one"
 framework toy {
   dialect omegaconf
   detect has($.toy)
@@ -37,6 +41,7 @@ framework toy {
   toy.other_length <- $.other.length
   toy.offload <- $.toy.offload default false
   toy.host <- $.toy.host_gb * 1 GB
+  toy.kernel <- $.toy.kernel
   tied toy.length with $.twin.length "train.py:3: both models see the same sequences"
 }
 rule PRF901 used error for toy { toy.used <= 30 GiB }
@@ -45,6 +50,8 @@ rule PRF903 host error for toy { known(toy.host) -> toy.host_used <= toy.host }
 rule PRF904 low warning for toy { toy.rate >= 0.4 }
 rule PRF905 small error for toy { gpu.vram < 30 -> toy.rate <= 0.3 }
 rule PRF906 large error for toy { gpu.vram >= 30 -> toy.rate >= 0.5 }
+rule PRF908 kernel error for toy { toy.kernel != none }
+rule PRF909 plain error for toy { toy.kernel in [none, plain, other] }
 rule PRF907 both error for toy { toy.micro + toy.length <= 130 }
 """
 
@@ -98,6 +105,68 @@ def test_tied_keys_move_along(pack) -> None:
     assert _fixed(pack, text, "PRF902") == text.replace("512", "128")
     apart = "toy:\n  length: 512\ntwin:\n  length: 64\n"
     assert _fixed(pack, apart, "PRF902") == apart.replace("512", "128")
+
+
+def test_a_value_has_its_own_price(pack) -> None:
+    text = "toy: {kernel: none}\n"
+    (free,) = _findings(pack, text, "PRF908")
+    assert (free.fix.title, free.fix.cost, free.fix.effect) == ("set toy.kernel to fused", 2, "another one")
+    (bound,) = _findings(pack, text, "PRF908", "PRF909")
+    assert (bound.fix.title, bound.fix.cost, bound.fix.effect) == ("set toy.kernel to plain", 3, "slower")
+
+
+AREAL = """
+cluster: {n_nodes: 1, n_gpus_per_node: 1}
+scheduler: {type: local}
+actor: {backend: "BACKEND", path: Qwen/Qwen2.5-0.5B, gradient_checkpointing: false}
+critic: {gradient_checkpointing: false}
+train_dataset: {path: a, type: sft, batch_size: 8, max_length: 1024}
+valid_dataset: {path: a, type: sft, batch_size: 8, max_length: 1024}
+"""
+SERVING = """
+cluster: {n_nodes: 1, n_gpus_per_node: 2}
+rollout: {backend: "sglang:d1"}
+gconfig: {n_samples: 4, max_new_tokens: 512, max_tokens: 8192}
+eval_gconfig: {max_new_tokens: 512, max_tokens: 4096}
+actor: {backend: "fsdp:d1", path: Qwen/Qwen2.5-0.5B}
+sglang: {context_length: 8192}
+train_dataset: {path: a, type: rl, batch_size: 8, max_length: 1024}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "old", "new"),
+    [
+        ("seq_len <= 512", AREAL, "max_length: 1024", "max_length: 512"),
+        ("gradient_checkpointing == full", AREAL, "checkpointing: false", "checkpointing: true"),
+        ("context_length <= 4096", SERVING, "8192", "4096"),
+    ],
+)
+def test_what_moves_together_in_areal(rule: str, text: str, old: str, new: str) -> None:
+    text = text.replace("BACKEND", "fsdp:d1")
+    pack = load({"mine.rules": f"rule PRF901 mine error {{ {rule} }}"})
+    assert _fixed(pack, text, "PRF901") == text.replace(old, new)
+
+
+@pytest.mark.parametrize(("backend", "method"), [("fsdp:d1", "full"), ("archon:d1", "selective")])
+def test_areals_switch_means_what_its_backend_makes_of_it(backend: str, method: str) -> None:
+    pack = load({"mine.rules": "rule PRF901 mine error { gradient_checkpointing != none }"})
+    text = AREAL.replace("BACKEND", backend)
+    fixed = text.replace("checkpointing: false", "checkpointing: true")
+    assert _fixed(pack, text, "PRF901") == fixed
+    run = _run(pack, "PRF901")
+    (one,) = run.judged(run.subjects(read_text(fixed, "c.yaml"), judge_broken=True)[0])
+    assert one.values["gradient_checkpointing"] == method
+
+
+def test_a_switch_takes_no_third_word() -> None:
+    pack = load({"mine.rules": "rule PRF901 mine error { gradient_checkpointing == selective }"})
+    text = AREAL.replace("BACKEND", "fsdp:d1")
+    assert _fixed(pack, text, "PRF901") == text
+    absent = text.replace(", gradient_checkpointing: false}", "}", 1)
+    assert _fixed(pack, absent, "PRF901") == absent
+    pack = load({"mine.rules": "rule PRF901 mine error { gradient_checkpointing == full }"})
+    assert "gradient_checkpointing: true" in _fixed(pack, absent, "PRF901")
 
 
 def test_readers_of_a_definition_move_and_cost_too(pack) -> None:

@@ -398,7 +398,7 @@ class Builder:
                 )
         for word in (word for move in knob.moves for word in move.to):
             if word not in knob.values:
-                listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists no values"
+                listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists none"
                 self.complain(word.span, f"{show(word)} is no value of knob {knob.name}; {listed}")
         for value in (knob.low, knob.high, knob.step, *knob.values):
             if value is not None and not (isinstance(value, t.Name) and kind.kind in ("text", "any")):

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 MAX_TEXT = 2**20  # characters of one rule file
 _STATEMENT = re.compile(r"(?:fact|knob|let|role|registry|framework|rule)\b")
 _GOES_BACK = re.compile(
-    r"(?:[#)\]}]|->|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b|to[ \t][^\n]*[ \t]costs\b)"
+    r"(?:[#)\]}]|->|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b"
+    r"|to[ \t][^\n]*[ \t]costs\b)"
 )
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[\[({]|[\])}]')
 _AFTER_NUMBER = re.compile(r"[0-9][0-9_.]*(?:[eE][+-]?[0-9]+)?[ \t]*\Z")

@@ -226,7 +226,8 @@ class Transformer:
                 per_step = per_step or part.data == "per_step"
                 per_halving = per_halving or part.data == "per_halving"
                 unsafe = unsafe or part.data == "unsafe"
-        return t.Move(direction, cost, per_step, unsafe, effect, kind, *bounds, see, per_halving, to, span=span)
+        more = (kind, *bounds, see, per_halving, to)
+        return t.Move(direction, cost, per_step, unsafe, effect, *more, span=span)
 
     def _share(self, node: Any) -> tuple[float, float]:
         """Return how much is lost: two numbers in percent, or as shares of one."""

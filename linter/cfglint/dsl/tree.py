@@ -237,8 +237,8 @@ class Move(_Spanned):
 
     ``kind`` is what is lost (time, throughput, quality, memory, host memory), ``low`` and ``high`` how much
     of it, as a share of one, where the source ``see`` tells. ``cost`` is for the whole move, for each step of
-    the domain, or ``per_halving`` (or doubling) of the value. ``to full or selective costs 3`` is what it costs
-    to come to one of these values of the domain.
+    the domain, or ``per_halving`` (or doubling) of the value. ``to sdpa or eager costs 3`` is what coming to
+    one of these values costs.
     """
 
     direction: str

@@ -75,7 +75,8 @@ def _moves(knob: t.Knob, old: object, new: object, kind: Type) -> Iterator[t.Mov
     if {"halving": "up", "doubling": "down"}.get(knob.domain) == direction:
         return
     for move in knob.moves:
-        if any(_literal(node, kind) == new for node in move.to) if move.to else move.direction in (direction, "any"):
+        listed = [_literal(node, kind) for node in move.to]
+        if new in listed if listed else move.direction in (direction, "any"):
             yield move
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from cfglint.text import Edit
 
 
+_SWITCH = ("true", "false", "on", "off")
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """Where the value at ``path`` is written; ``key`` tells definitions apart, ``shared`` also read it.
@@ -80,8 +83,17 @@ class Writer:
         origin = self.origins.of(name)
         if origin.binding is None:
             return None
+        kind = self.symbols.types[name]
         spelled = self.subject.view.get(origin.paths[0]) if origin.paths else None
-        return invert(origin.binding.source, value, self.symbols.types[name], spelled, spelling)
+        # Where a default is true or false, the key is a switch, and takes no third word.
+        defaults = (binding.default for binding in self.origins.bindings.get(name, ()))
+        switch = next((d.value for d in defaults if isinstance(d, t.Truth)), None) if kind.members else None
+        if switch is not None and not isinstance(spelled, (str, int)):
+            spelled = switch
+        found = invert(origin.binding.source, value, kind, spelled, spelling)
+        if switch is not None and found is not None and str(found.value).lower() not in _SWITCH:
+            return None
+        return found
 
     def definition(self, path: Steps) -> Definition:
         """Return where the value at a path is written."""
