@@ -107,6 +107,8 @@ CASES = {
     "knob that loses no share": ("knob n any costs 2 time 2 .. 3 GiB", "1:20: what is lost is a share, from a lower to a higher one, such as 20 .. 30 %"),
     "knob that loses what nobody counts": ("knob n any costs 2 tiem", "1:20: no kind of loss is named 'tiem'; did you mean 'time'?"),
     "knob to a value that it lacks": ("knob dtype [fp16]\n  to bf16 costs 2", "2:6: bf16 is no value of knob dtype; its values are [fp16]"),
+    "knob under no condition": ("knob n halving to 1\n  down when n costs 2", "2:13: n is a plain number, and a truth is wanted here"),
+    "knob under a condition on nothing": ("knob n halving to 1\n  when nn > 1 costs 2", "2:8: nothing is named 'nn'; did you mean 'n'?"),
     "knob to a value of none": ("knob n halving to 1 to 3 costs 2", "1:24: 3 is no value of knob n; it lists none"),
     "tie of nothing": ("framework f {\n  tied nn with $.ref.n\n}", "2:3: no fact is named 'nn'; did you mean 'n'?"),
     "tie without a key": ("framework f {\n  tied n with m\n}", "2:15: 'm' cannot stand here; expected a key like $.a.b"),

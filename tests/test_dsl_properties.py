@@ -206,6 +206,7 @@ moves = st.builds(
     texts,
     st.booleans(),
     st.just(()) | st.lists(patterns, min_size=1, max_size=3).map(tuple),
+    maybe,
 ).map(
     lambda move: replace(
         move,

@@ -400,6 +400,11 @@ class Builder:
             if word not in knob.values:
                 listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists none"
                 self.complain(word.span, f"{show(word)} is no value of knob {knob.name}; {listed}")
+        for when in (move.when for move in knob.moves if move.when is not None):
+            try:
+                Function(self.names).typed(when, BOOL)
+            except CompileError as error:
+                self.complain(error.span, str(error))
         for value in (knob.low, knob.high, knob.step, *knob.values):
             if value is not None and not (isinstance(value, t.Name) and kind.kind in ("text", "any")):
                 try:

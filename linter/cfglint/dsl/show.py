@@ -177,6 +177,7 @@ def _move(move: t.Move) -> str:
     where = "" if move.direction == "any" else f"{move.direction} "
     if move.to:
         where = f"to {' or '.join(map(show, move.to))} "
+    where += f"when {show(move.when)} " if move.when is not None else ""
     text = f"{where}costs {number(move.cost)}"
     text += " per step" * move.per_step + " per halving" * move.per_halving
     if move.kind:

@@ -207,6 +207,7 @@ class Transformer:
         direction, cost, per_step, unsafe, effect = "any", 0.0, False, False, ""
         kind, see, per_halving = "", "", False
         to: tuple[Any, ...] = ()
+        when = None
         bounds: tuple[float | None, float | None] = (None, None)
         for part in node.children:
             if isinstance(part, Token):
@@ -215,6 +216,8 @@ class Transformer:
                 direction = str(part.children[0])
             elif part.data == "value":
                 to = self.all(part.children)
+            elif part.data == "condition":
+                when = self.build(part.children[0])
             elif part.data == "number":
                 cost = self.build(part).value
             elif part.data == "loss":
@@ -226,7 +229,7 @@ class Transformer:
                 per_step = per_step or part.data == "per_step"
                 per_halving = per_halving or part.data == "per_halving"
                 unsafe = unsafe or part.data == "unsafe"
-        more = (kind, *bounds, see, per_halving, to)
+        more = (kind, *bounds, see, per_halving, to, when)
         return t.Move(direction, cost, per_step, unsafe, effect, *more, span=span)
 
     def _share(self, node: Any) -> tuple[float, float]:

@@ -238,7 +238,7 @@ class Move(_Spanned):
     ``kind`` is what is lost (time, throughput, quality, memory, host memory), ``low`` and ``high`` how much
     of it, as a share of one, where the source ``see`` tells. ``cost`` is for the whole move, for each step of
     the domain, or ``per_halving`` (or doubling) of the value. ``to sdpa or eager costs 3`` is what coming to
-    one of these values costs.
+    one of these values costs. Of several that fit, the first one counts whose condition ``when`` holds.
     """
 
     direction: str
@@ -252,6 +252,7 @@ class Move(_Spanned):
     see: str = ""
     per_halving: bool = False
     to: tuple[Expr, ...] = ()
+    when: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

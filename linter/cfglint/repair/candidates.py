@@ -16,6 +16,7 @@ from cfglint.dsl import tree as t
 from cfglint.dsl.build import walk
 from cfglint.dsl.compile import CompileError
 from cfglint.dsl.units import UNITS
+from cfglint.engine.knobs import move_of, never
 from cfglint.repair.inverse import tidy
 from cfglint.repair.lines import Grid, Line, halvings
 
@@ -24,18 +25,23 @@ if TYPE_CHECKING:
 
     from cfglint.dsl.types import Type
     from cfglint.engine.describe import Evaluator
+    from cfglint.engine.knobs import Holds
     from cfglint.facts import Values
 
 NEIGHBOURS = 1024  # whole numbers tried on either side
 _NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply
 _FAR = 1e18
 _HALVINGS = 40
+UNPRICED = t.Move("any", 1)  # a move of which a knob says nothing
 UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A requirement that does not hold while ``knob`` is worth ``old``; ``with_value`` tries another."""
+    """A requirement that does not hold while ``knob`` is worth ``old``; ``with_value`` tries another.
+
+    ``holds`` tells whether a condition holds now.
+    """
 
     knob: t.Knob
     old: object
@@ -43,6 +49,7 @@ class Broken:
     requirement: t.Expr
     evaluator: Evaluator
     with_value: Callable[[object], Values]
+    holds: Holds = never
 
     def lines(self) -> list[Line]:
         """Return the lines of values."""
@@ -74,7 +81,8 @@ class Broken:
         asked: frozenset[object] = frozenset(),
         spelling: object = None,
     ) -> Line:
-        move = move_of(self.knob, self.kind, self.old, values[0]) if len(values) else t.Move("any", 1)
+        move = move_of(self.knob, self.old, values[0], self.kind, self.holds) if len(values) else None
+        move = move or UNPRICED
         return Line(values, steps, move, sample, asked, spelling, self.old)
 
     def _steps(self, old: float) -> Iterator[Line]:
@@ -189,22 +197,8 @@ class Broken:
             yield from (int(root // 1), int(-(-root // 1))) if isinstance(old, int) else (tidy(root),)
 
 
-def move_of(knob: t.Knob, kind: Type, old: object, new: object) -> t.Move:
-    """Return what moving a knob to this value, or in this direction, costs, as the knob says."""
-    direction = "any"
-    if isinstance(old, (int, float)) and isinstance(new, (int, float)):
-        direction = "down" if new < old else "up"
-    fitting = (
-        m
-        for m in knob.moves
-        if (any(_literal(v, kind) == new for v in m.to) if m.to else m.direction in (direction, "any"))
-    )
-    return next(fitting, t.Move("any", 1))
-
-
-def priced(knob: t.Knob, kind: Type, old: object, new: object) -> float:
-    """Return the cost of a move, its steps counted as the knob's domain has them."""
-    move = move_of(knob, kind, old, new)
+def priced(knob: t.Knob, move: t.Move, kind: Type, old: object, new: object) -> float:
+    """Return the cost of a move of ``knob``, its steps counted as the knob's domain has them."""
     if move.per_halving:
         return move.cost * halvings(old, new)
     if not move.per_step or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):

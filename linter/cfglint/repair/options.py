@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.view import dotted
 from cfglint.dsl.values import Interval, Open, Unknown, needs_of
+from cfglint.engine.knobs import move_of
 from cfglint.facts import convert
-from cfglint.repair.candidates import Broken, move_of, priced
+from cfglint.repair.candidates import UNPRICED, Broken, priced
 from cfglint.repair.inverse import Written
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ class Options:
         self.symbols = trials.run.finder.symbols
         self.evaluator = trials.run.finder.evaluator
 
+    def holds(self, condition: t.Expr) -> bool:
+        """Whether a condition holds as things stand."""
+        return self.evaluator(condition, self.one.values)[0] is True
+
     def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
         """Yield the tracks of all knobs that a requirement depends on, through lets and bindings.
 
@@ -117,7 +122,7 @@ class Options:
         here = self.one
         broken = Broken(
             knob, old, kind, requirement, self.evaluator,
-            lambda value: self.trials.values(here, {knob.name: value}),
+            lambda value: self.trials.values(here, {knob.name: value}), self.holds,
         )  # fmt: skip
         return broken.lines()
 
@@ -218,8 +223,8 @@ class Options:
                     continue
                 new = made.facts.get(name, old)
                 kind = self.evaluator.type_of(name)
-                move = move_of(other, kind, old, new)
-                made.cost += priced(other, kind, old, new)
+                move = move_of(other, old, new, kind, self.holds) or UNPRICED
+                made.cost += priced(other, move, kind, old, new)
                 made.unsafe = made.unsafe or move.unsafe
                 made.effects.append(move.effect)
 
