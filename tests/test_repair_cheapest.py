@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cfglint.document.document import read_text
@@ -162,8 +162,20 @@ def _paid(pack, start: dict[str, object], after: dict[str, object]) -> tuple[flo
     return _total(prices)
 
 
+def _only(requirement: str, **start: int):
+    knobs = [knob.format(down=1, up=1, unsafe="") for knob, _ in KNOBS.values()]
+    rule = f"rule PRF900 r0-r error for toy {{ {requirement} }}"
+    return "\n".join([FACTS, *knobs, rule]), start
+
+
 @pytest.mark.parametrize("small", [search.SMALL, 0], ids=["enumerated", "by sets"])
 @settings(max_examples=60, deadline=None)
+@example(_only("toy.a < toy.a * toy.b", a=0, b=1, c=1, d=0))  # neither helps without the other
+@example(_only("toy.a * toy.b > toy.c + 9", a=0, b=1, c=9, d=0))
+@example(
+    _only("toy.a > 0 -> toy.c + toy.d <= 0", a=1, b=1, c=1, d=0)
+)  # what the condition asks for is enough
+@example(_only("toy.a == 1 -> toy.c + toy.d <= 0", a=1, b=1, c=1, d=0))
 @given(problems())
 def test_nothing_is_cheaper(small: int, problem) -> None:
     rules, start = problem

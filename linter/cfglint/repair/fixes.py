@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _ALTERNATIVES = 3
+_UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
 _LESS = 200  # trials of a search for an alternative
 SAFE, ANY = Allowed(unsafe=False), Allowed()
 _SHOWN = Allowed(display=True)
@@ -130,13 +131,19 @@ def fixes_of(solver: Solver, group: Group, one: Judged, first: Repair | None) ->
 
 def unfixed(solver: Solver, group: Group) -> str:
     """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
-    tracks = [track for track in solver.tracks(group.goals) if ANY.admits(track)]
+    trials = solver.trials
+    tracks = [
+        track
+        for track in solver.tracks(group.goals)
+        if ANY.admits(track)
+        and any(trials.touches(goal.one, goal.compiled, (track.knob.name,)) for goal in group.goals)
+    ]
     knobs = list(dict.fromkeys(track.knob.name for track in tracks))
     if not knobs:
         return ""
     if group.code in solver.exhausted:
         return f"none found within {LIMIT:,} trials of {', '.join(knobs)}"
-    lack = Search(solver.trials, list(group.goals), ()).lack(tracks)
+    lack = Search(trials, list(group.goals), ()).lack(tracks)
     left = f"; {lack / GIB:.1f} GiB are missing then" if lack is not None and lack > 0 else ""
     return f"no values of {', '.join(knobs)} mend it without breaking another rule{left}"
 
@@ -151,6 +158,13 @@ def _others(
     def look(without: frozenset[str], allowed: Allowed) -> bool:
         other = solver.best(goals, watched, replace(allowed, without=without, limit=_LESS))
         if other is None or other.found.knobs in (first, *found):
+            return False
+        if (
+            other.found.unsafe
+            and len(other.found.knobs) > _UNSAFE_KNOBS
+            and ways
+            and not ways[0].found.unsafe
+        ):
             return False
         found[other.found.knobs] = other
         return True

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from cfglint.repair.options import Option, Track
     from cfglint.repair.trials import Trials
 
-LIMIT = 2000  # trials of one search
+LIMIT = 3000  # trials of one search
 SMALL = 300  # combinations that are enumerated
+FEW = 10  # tracks, among which those that help only beside another are always looked for
+COMPANY = 400  # trials that look for them
 _NOISE = 1e-9
 
 
@@ -144,9 +146,31 @@ class Search:
         taken = {lead.track.knob.name for lead in leads}
         aside = [track for track in usable if there and track.knob.name not in taken]
         leads += [lead for track in aside if (lead := self._lead(track, there)).reaches]
+        if len(usable) <= FEW or not self._within_reach(leads):
+            leads += list(self._in_company(usable, leads))
+        return self._led(leads, known)
+
+    def _led(self, leads: list[_Lead], known: Found | None) -> Found | None:
+        """Return the cheapest moves along tracks that lead somewhere."""
         self.helpful = {lead.track.knob.name for lead in leads}
         leads.sort(key=lambda lead: (lead.track.weight(0), lead.track.number))
         return self._by_sets(leads, known) if self._within_reach(leads) else known
+
+    def _in_company(self, tracks: Sequence[Track], leads: Sequence[_Lead]) -> Iterator[_Lead]:
+        """Yield the tracks that do nothing by themselves, but beside one other, where that one ends."""
+        taken = {lead.track.number for lead in leads}
+        start = self.trials.count
+        for track in tracks:
+            if track.number in taken:
+                continue
+            for other in tracks:
+                end = other.option(len(other) - 1)
+                if other.knob.name == track.knob.name or end is None or self.trials.count - start > COMPANY:
+                    continue
+                lead = self._lead(track, (end,))
+                if lead.reaches:
+                    yield lead
+                    break
 
     def _within_reach(self, leads: Sequence[_Lead]) -> bool:
         """Whether the bounds hold where each track leads farthest; not asked where one leads to and fro."""
@@ -159,12 +183,14 @@ class Search:
         ends: dict[str, Option] = {}
         for lead in leads:
             end, name = lead.farthest, lead.track.knob.name
-            if end is not None and (name not in ends or self._worst(end) < self._worst(ends[name])):
+            if end is not None and (name not in ends or self._left(end) < self._left(ends[name])):
                 ends[name] = end
         return tuple(ends.values())
 
-    def _worst(self, option: Option) -> float:
-        return max(self.reading((option,)).gaps, default=0)
+    def _left(self, option: Option) -> tuple[bool, float]:
+        """Return what a move leaves to be done: whether bounds are still missed, and by how much."""
+        reading = self.reading((option,))
+        return not reading.bounded, max(reading.gaps, default=0)
 
     def _enumerated(self, tracks: Sequence[Track], known: Found | None) -> Found | None:
         """Try all combinations in the order of their price."""
@@ -202,16 +228,18 @@ class Search:
                 reaches.add(number)
                 loose = True
             if not goal.bounds:
-                if self.trials.touches(goal.one, goal.compiled, dict(first.facts)):
+                if self.trials.touches(goal.one, goal.compiled, [name for name, _ in first.facts]):
                     reaches.add(number)
                     loose = True
                 continue
             for one, other in pairwise(reading.gaps[own] for reading in readings):
                 for a, b in zip(one, other, strict=True):
                     straight = straight and isfinite(a) and isfinite(b) and not _less(a, b)
-                    if _less(b, a) or not isfinite(a):
+                    if _less(b, a) or (not isfinite(a) and (isfinite(b) or not others)):
                         reaches.add(number)
-        farthest = track.option(count - 1) if straight else self._farthest(track)
+        farthest = track.option(count - 1) if straight or count == 1 else self._farthest(track)
+        if count > 1 and any(track.knob.name in goal.switches for goal in self.goals):
+            farthest = None  # what switches a rule off may stand anywhere along it
         return _Lead(track, straight, straight and not loose, frozenset(reaches), farthest)
 
     def _farthest(self, track: Track) -> Option | None:

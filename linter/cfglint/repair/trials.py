@@ -103,9 +103,9 @@ class Trials:
         """Return the rules that no repair may break."""
         return self._base(one).rules
 
-    def touches(self, one: Judged, rule: CompiledRule, facts: Facts) -> bool:
+    def touches(self, one: Judged, rule: CompiledRule, names: Iterable[str]) -> bool:
         """Whether a rule rests on some facts, as things stand."""
-        return rule in self._moved(self._base(one), facts).rules
+        return rule in self._moved(self._base(one), names).rules
 
     def values(self, one: Judged, facts: Facts) -> Values:
         """Return the facts on a target with some of them replaced."""
