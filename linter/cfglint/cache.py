@@ -78,7 +78,7 @@ def _builder(build: Callable[[], object]) -> int:
     return newest
 
 
-def cached(name: str, sources: Mapping[str, str], build: Callable[[], object]) -> object:
+def cached(name: str, sources: Mapping[str, str | bytes], build: Callable[[], object]) -> object:
     """Return ``build()``, or what it gave when it last ran on the same ``sources`` (a text by its path).
 
     The value must be of the types that marshal knows: numbers, texts, tuples, lists, dicts, code. ``build``

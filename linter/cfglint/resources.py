@@ -29,21 +29,26 @@ def read(path: str) -> str:
     return data.decode("utf-8")
 
 
-def texts(name: str, suffix: str) -> dict[str, str]:
-    """Return the texts of all files below a folder that end in ``suffix``, by their path in it, sorted."""
+def contents(name: str, suffix: str) -> dict[str, bytes]:
+    """Return the bytes of all files below a folder that end in ``suffix``, by their path in it, sorted."""
     base = folder(name)
     if not os.path.isdir(base):
         return _zipped(name, suffix)
     found = {}
-    for at, _, names in os.walk(base):
-        for file in names:
-            if file.endswith(suffix):
-                path = os.path.join(at, file)
-                found[os.path.relpath(path, base).replace(os.sep, "/")] = read(path)
+    waiting = [("", base)]
+    while waiting:
+        prefix, at = waiting.pop()
+        with os.scandir(at) as entries:
+            for entry in entries:
+                if entry.name.endswith(suffix):
+                    with open(entry.path, "rb", buffering=0) as stream:
+                        found[prefix + entry.name] = stream.read()
+                elif entry.is_dir():
+                    waiting.append((f"{prefix}{entry.name}/", entry.path))
     return dict(sorted(found.items()))
 
 
-def _zipped(name: str, suffix: str) -> dict[str, str]:
+def _zipped(name: str, suffix: str) -> dict[str, bytes]:
     from importlib.resources import files  # slow to import, and needed nowhere else
 
     found = {}
@@ -54,5 +59,5 @@ def _zipped(name: str, suffix: str) -> dict[str, str]:
             if entry.is_dir():
                 waiting.append((f"{prefix}{entry.name}/", entry))
             elif entry.name.endswith(suffix):
-                found[f"{prefix}{entry.name}"] = entry.read_text(encoding="utf-8")
+                found[f"{prefix}{entry.name}"] = entry.read_bytes()
     return dict(sorted(found.items()))

@@ -244,8 +244,11 @@ class Builder:
         ]
         return f"({', '.join(parts)}, {paths_in(node.source)!r}, {raw})"
 
-    def framework(self, name: str) -> str:
-        """Compile all blocks of a framework, of every layer: what stands first goes first."""
+    def framework(self, name: str) -> tuple[str, str]:
+        """Compile all blocks of a framework, of every layer: what stands first goes first.
+
+        Returns what every run needs, and what only a file of the framework does.
+        """
         nodes = self.symbols.frameworks[name]
         detect, versions = [], []
         bindings: dict[str, list[str]] = {}
@@ -285,11 +288,15 @@ class Builder:
         self.names = outer
         bound_text = ", ".join(f"{key!r}: ({', '.join(each)},)" for key, each in bindings.items())
         lets_text = ", ".join(f"{key!r}: {value}" for key, value in lets.items())
-        return (
+        head = (
             f"{{'dialect': {dialect or 'pyyaml'!r}, 'detect': ({''.join(d + ', ' for d in detect)}), "
-            f"'versions': ({''.join(v + ', ' for v in versions)}), "
-            f"'bind': {{{bound_text}}}, 'lets': {{{lets_text}}}, 'keys': {_keys(nodes)!r}}}"
+            f"'keys': {_keys(nodes)!r}}}"
         )
+        block = (
+            f"{{'versions': ({''.join(v + ', ' for v in versions)}), "
+            f"'bind': {{{bound_text}}}, 'lets': {{{lets_text}}}}}"
+        )
+        return head, block
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def build(self, sources: Sequence[Source]) -> tuple[str, str]:
@@ -341,9 +348,11 @@ class Builder:
                     case t.Registry():
                         for key in node.keys:
                             self._is_named(key, node.span)
-        frameworks = []
+        frameworks, blocks = [], []
         for name, self.source in touched.items():
-            frameworks.append(f"{name!r}: {self.framework(name)}")
+            head, block = self.framework(name)
+            frameworks.append(f"{name!r}: {head}")
+            blocks.append(f"\nBLOCK {name} = {block}")  # where pack.py divides them
         self.complaints += [c for name, c in self.doubtful.items() if name not in self.names.called]
         if self.complaints:
             raise RulesError(self.complaints)
@@ -358,6 +367,7 @@ class Builder:
             f"REGISTRIES = {registries!r}",
             f"FRAMEWORKS = {{{', '.join(frameworks)}}}",
             f"RULES = ({''.join(rule + ', ' for rule in rules)})",
+            *blocks,
         )
         functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
         return "\n".join(functions) + "\n", "\n".join(tables) + "\n"
