@@ -13,10 +13,11 @@ import pytest
 from cfglint.api import check_file
 from cfglint.document.document import read
 from cfglint.dsl.pack import load
+from cfglint.engine.knobs import move_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.repair.apply import attach, repair
-from cfglint.repair.candidates import move_of, priced
+from cfglint.repair.candidates import priced
 from cfglint.text import apply_edits
 
 SHARED = os.environ.get("CFGLINT_SHARED")
@@ -175,7 +176,10 @@ def test_the_a40_repair_costs_less_than_the_hand_made_copy(pack) -> None:
             and isinstance(new, (bool, int, float, str))
             and old != new
         ):
-            cost += priced(knob, run.finder.symbols.types[name], old, new)
-            unsafe = unsafe or move_of(knob, old, new).unsafe
+            kind = run.finder.symbols.types[name]
+            move = move_of(knob, old, new, kind)
+            if move is not None:
+                cost += priced(knob, move, kind, old, new)
+                unsafe = unsafe or move.unsafe
     assert unsafe
     assert finding.fix.cost < cost / 3

@@ -142,9 +142,9 @@ def test_json_says_what_was_varied_and_where_the_fix_goes(fit):
     assert low["verdict"] == "fits"
     assert high["verdict"] == "oom"
     (row,) = json.loads(fit("--gpu", "rtx-4090", "--format", "json").stdout)["rows"]
-    (edit,) = row["fix"]["edits"]
-    text = CONFIG.read_text()
-    fixed = text[: edit["start"]["offset"]] + edit["text"] + text[edit["end"]["offset"] :]
+    fixed = CONFIG.read_text()
+    for edit in sorted(row["fix"]["edits"], key=lambda edit: -edit["start"]["offset"]):
+        fixed = fixed[: edit["start"]["offset"]] + edit["text"] + fixed[edit["end"]["offset"] :]
     done = fit("--gpu", "rtx-4090", "--format", "json", path="-", stdin=fixed.encode())
     (after,) = json.loads(done.stdout)["rows"]
     assert after["verdict"] == row["fix"]["then"]["verdict"] == "fits"

@@ -143,7 +143,7 @@ class _Names(dict[str, "Any"]):
 
 
 class _Framework(dict[str, "Any"]):
-    """A framework's dialect, signs and keys; its versions, bindings and lets once one of them is asked for."""
+    """A framework's dialect, signs and keys; its versions, bindings and lets once one is asked for."""
 
     def __init__(self, head: Mapping[str, Any], block: bytes, names: _Names) -> None:
         super().__init__(head)

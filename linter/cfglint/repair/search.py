@@ -216,7 +216,7 @@ class Search:
         count = len(track)
         options = [track.option(i) for i in sorted({0, count // 2, count - 1})]
         moved = [(*others, option) for option in options if option is not None]
-        readings = [self.reading(some) for some in (others, *moved)]
+        readings = [read for some in (others, *moved) if (read := self.reading(some)) is not _IMPOSSIBLE]
         first = next(option for option in options if option is not None)
         straight = True
         reaches, loose = set(), False
