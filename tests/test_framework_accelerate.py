@@ -153,7 +153,9 @@ def test_untold(pack: Pack, text: str, name: str, need: str) -> None:
 
 def test_the_processes_of_the_file_go_before_the_target(pack: Pack) -> None:
     assert _values(pack, _launch("MULTI_GPU").replace("8", "4"), "h100-sxm:8")["train_gpus"] == 4
-    assert _values(pack, "distributed_type: MULTI_GPU\nmixed_precision: bf16\n", "h100-sxm:8")["train_gpus"] == 8
+    assert (
+        _values(pack, "distributed_type: MULTI_GPU\nmixed_precision: bf16\n", "h100-sxm:8")["train_gpus"] == 8
+    )
 
 
 OTHERS = [
