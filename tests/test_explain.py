@@ -143,7 +143,7 @@ def test_a_terminal_gets_its_width_and_colours(folder):
         (["USR101", "nowhere.yaml"], "nowhere.yaml: no such file or folder"),
         (
             ["USR101", "plain.yaml"],
-            "plain.yaml: no framework recognises this file; name one with --framework (areal",
+            "plain.yaml: no framework recognises this file; name one with --framework (accelerate, areal",
         ),
         (["USR101", "broken.yaml"], "broken.yaml:2:"),
         (["USR101", "."], ".: a folder; cfglint explain takes one file"),
