@@ -375,28 +375,25 @@ def test_its_own_configs_have_no_error(pack: Pack) -> None:
 
 # Runs that verl publishes as the least hardware that works (docs/perf/device_tuning.rst): target, overrides.
 OFF = "fsdp_config: {param_offload: true, optimizer_offload: true}"
-RAN = [
-    (
-        "h800:2",
-        "data: {train_batch_size: 1024, max_prompt_length: 1024, max_response_length: 1024}\n"
-        "actor_rollout_ref:\n"
-        "  model: {path: Qwen/Qwen2-7B-Instruct, use_remove_padding: true}\n"
-        f"  actor: {{ppo_mini_batch_size: 256, ppo_micro_batch_size_per_gpu: 16, use_kl_loss: true, {OFF}}}\n"
-        "  rollout: {name: vllm, gpu_memory_utilization: 0.6, n: 5, log_prob_micro_batch_size_per_gpu: 16}\n"
-        "  ref: {log_prob_micro_batch_size_per_gpu: 16}\n",
-    ),
-    (
-        "h100-sxm:2",
-        "data: {train_batch_size: 116, max_prompt_length: 512, max_response_length: 1024}\n"
-        "actor_rollout_ref:\n"
-        "  model: {path: Qwen/Qwen2.5-14B-Instruct, lora_rank: 32, use_remove_padding: true}\n"
-        "  actor: {ppo_mini_batch_size: 116, ppo_micro_batch_size: 116, use_kl_loss: true, "
-        f"ulysses_sequence_parallel_size: 2, entropy_coeff: 0.001, {OFF}}}\n"
-        "  rollout: {name: vllm, gpu_memory_utilization: 0.25, n: 5, max_num_batched_tokens: 1536, "
-        "max_model_len: 1536, enable_chunked_prefill: false, log_prob_micro_batch_size: 116}\n"
-        "  ref: {log_prob_micro_batch_size: 116}\n",
-    ),
-]
+SEVEN_B = (
+    "data: {train_batch_size: 1024, max_prompt_length: 1024, max_response_length: 1024}\n"
+    "actor_rollout_ref:\n"
+    "  model: {path: Qwen/Qwen2-7B-Instruct, use_remove_padding: true}\n"
+    f"  actor: {{ppo_mini_batch_size: 256, ppo_micro_batch_size_per_gpu: 16, use_kl_loss: true, {OFF}}}\n"
+    "  rollout: {name: vllm, gpu_memory_utilization: 0.6, n: 5, log_prob_micro_batch_size_per_gpu: 16}\n"
+    "  ref: {log_prob_micro_batch_size_per_gpu: 16}\n"
+)
+FOURTEEN_B_LORA = (
+    "data: {train_batch_size: 116, max_prompt_length: 512, max_response_length: 1024}\n"
+    "actor_rollout_ref:\n"
+    "  model: {path: Qwen/Qwen2.5-14B-Instruct, lora_rank: 32, use_remove_padding: true}\n"
+    "  actor: {ppo_mini_batch_size: 116, ppo_micro_batch_size: 116, use_kl_loss: true, "
+    f"ulysses_sequence_parallel_size: 2, entropy_coeff: 0.001, {OFF}}}\n"
+    "  rollout: {name: vllm, gpu_memory_utilization: 0.25, n: 5, max_num_batched_tokens: 1536, "
+    "max_model_len: 1536, enable_chunked_prefill: false, log_prob_micro_batch_size: 116}\n"
+    "  ref: {log_prob_micro_batch_size: 116}\n"
+)
+RAN = [("h800:2", SEVEN_B), ("h100-sxm:2", FOURTEEN_B_LORA)]
 
 
 @pytest.mark.parametrize(("target", "text"), RAN, ids=[row[0] for row in RAN])
