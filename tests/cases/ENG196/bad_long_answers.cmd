@@ -1,0 +1,1 @@
+--framework verl==0.6.1
