@@ -1,7 +1,7 @@
 """TOML text to the same nodes: Python's own reader says what is valid, a scanner of ours where it stands.
 
 tomllib is what trainers call, and it keeps no places; tomlkit keeps the spelling, without places either. What
-tomllib took can be cut by a few patterns, so the scanner below judges nothing: it goes on where tomllib would.
+tomllib took can be cut by a few patterns, so the scanner judges nothing: it goes on where tomllib would.
 """
 
 from __future__ import annotations
