@@ -63,7 +63,10 @@ def recognise(pack: Pack, document: Document, overrides: Sequence[str] = ()) -> 
     """
     best: tuple[int, str] | None = None
     views: dict[Dialect, Values] = {}
+    yaml = document.file.format == "yaml"
     for name, framework in pack.frameworks.items():
+        if yaml and framework["dialect"] == "toml":
+            continue  # its loader reads TOML, and perhaps JSON
         dialect = dialect_of(pack, name, document)
         values = views.get(dialect)
         if values is None:
