@@ -53,6 +53,14 @@ def test_binary(check, folder):
     assert check(".")[:2] == (0, "no findings in 0 files (1 skipped)\n")
 
 
+def test_other_toml_is_passed_over(check, folder):
+    (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    (folder / "Cargo.toml").write_text("[package]\nname = \n")
+    assert check(".")[:2] == (0, "no findings in 0 files (2 skipped)\n")
+    assert "no framework recognises this file" in check("pyproject.toml")[2]
+    assert "Cargo.toml:2:7: error CFG001" in check("Cargo.toml")[1]
+
+
 def test_a_hundred_megabytes(check, folder):
     with open("x.yaml", "wb") as stream:
         stream.writelines(b"a: 1  # ...........\n" * 52_429 for _ in range(100))

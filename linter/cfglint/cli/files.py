@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.document import File
 
-SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json", ".toml")
 STDIN = "<stdin>"
 _NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 _BIGGEST_FOUND = (

@@ -36,7 +36,7 @@ _HOOK = """\
         entry: cfglint check --no-detect --skip-unknown
         language: python
         additional_dependencies: ["{install}"]
-        files: \\.(ya?ml|json)$
+        files: \\.(ya?ml|json|toml)$
 """
 _WORKFLOW = """\
 name: cfglint

@@ -74,25 +74,35 @@ def read(data: bytes, path: str) -> File:
 
 
 def read_text(text: str, path: str, *, bom: bool = False) -> File:
-    """Parse ``text``; the format is JSON where ``path`` ends in ``.json``, else YAML."""
+    """Parse ``text``; the format is JSON where ``path`` ends in ``.json``, TOML in ``.toml``, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
-    json = path[-5:].lower() == ".json"
+    form = format_of(path)
     if len(text) > MAX_BYTES:
         return _broken(path, text, f"larger than {MAX_BYTES // 2**20} MiB: no config is", None, bom=bom)
-    file = File(path, text, "json" if json else "yaml", bom=bom)
-    if json:
+    file = File(path, text, form, bom=bom)
+    if form == "json":
         from cfglint.document.json_tree import parse_json
 
         parsed = parse_json(text)
+    elif form == "toml":
+        from cfglint.document.toml_tree import parse_toml
+
+        parsed = parse_toml(text)
     else:
         parsed = parse_yaml(text)
     file.documents = [Document(file, i, p) for i, p in enumerate(parsed)]
     return file
 
 
+def format_of(path: str) -> str:
+    """Return the syntax that a file's name tells."""
+    suffix = path[-5:].lower()
+    return suffix[1:] if suffix in (".json", ".toml") else "yaml"
+
+
 def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool = False) -> File:
-    file = File(path, text, "json" if path[-5:].lower() == ".json" else "yaml", bom=bom)
+    file = File(path, text, format_of(path), bom=bom)
     parsed = Parsed(0)
     parsed.end = len(text)
     parsed.error = DocumentError(message, offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from cfglint.document.scalars import JSON, resolve, spell
+from cfglint.document.scalars import JSON, TOML, resolve, spell
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
 from cfglint.text import Edit
 
@@ -23,6 +23,8 @@ def replace_value(document: Document, node: Scalar, value: object, dialect: Dial
     """Return the edit that writes ``value`` in place of ``node``; None where one edit cannot."""
     if node.origin is not None or node.style in ("|", ">"):
         return None
+    if document.file.format == "toml":
+        return None if value is None else Edit(node.start, node.end, spell(value, node, TOML))
     new = spell(value, node, dialect)
     if node.tag is not None:
         written = Scalar(new, 0, 0, "", node.tag) if not new.startswith(("'", '"')) else None
@@ -71,6 +73,10 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     None where the key is there already, where its mapping is another's (an alias, a reference, a merge), or
     where the text has no place for it.
     """
+    if document.file.format == "toml":
+        from cfglint.document.toml_edits import insert_toml_key
+
+        return insert_toml_key(document, path, value)
     if not path or document.error is not None:
         return None
     node = document.root

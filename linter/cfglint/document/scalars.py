@@ -94,6 +94,14 @@ _JSON_WORDS: dict[str, object] = {
     "Infinity": float("inf"),
     "-Infinity": float("-inf"),
 }
+_TOML_NUMBER = (
+    r"[-+]?(?:0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+"
+    r"|(?:0|[1-9][0-9_]*)(?:(?P<float>(?:\.[0-9][0-9_]*)?(?:[eE][-+]?[0-9_]+)?)))\Z"
+)
+# A file cannot say null; `--set key=null` can.
+_TOML_WORDS: dict[str, object] = {"": None, "null": None, "None": None, "true": True, "false": False}
+for _word, _number_of in (("inf", float("inf")), ("nan", float("nan"))):
+    _TOML_WORDS |= {_word: _number_of, f"+{_word}": _number_of, f"-{_word}": -_number_of}
 _HUMAN_FLOAT = r"[-+]?(?=\.?[0-9])[0-9]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"
 
 
@@ -184,9 +192,23 @@ def _json(text: str) -> object:
     return _number(text, int if found.group(1) is found.group(2) is None else float)
 
 
+def _toml(text: str) -> object:
+    """Return a number or truth; dates stay texts, as they do in YAML."""
+    if text in _TOML_WORDS:
+        return _TOML_WORDS[text]
+    found = re.match(_TOML_NUMBER, text)
+    if found is None:
+        return text
+    digits = text.replace("_", "")
+    if found.group("float"):
+        return _number(digits, float)
+    return _number(digits, lambda digits: int(digits, 0))
+
+
 PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
 OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
 JSON = Dialect("json", _json, interpolates=False)
+TOML = Dialect("toml", _toml, interpolates=False)
 
 _UNSEEN = object()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import isinf, isnan
 
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, resolve_plain
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML, resolve_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ def _double_quoted(text: str, *, json: bool) -> str:
 def _spell_text(text: str, like: Scalar | None, dialect: Dialect) -> str:
     if dialect is JSON:
         return _double_quoted(text, json=True)
+    if dialect is TOML:
+        if like is not None and like.style == "'" and "'" not in text and text.isprintable():
+            return f"'{text}'"
+        return _double_quoted(text, json=False)
     style = like.style if like is not None else ""
     # Both YAML dialects, so that a file keeps its meaning when another framework reads it.
     if (
@@ -57,7 +61,7 @@ def _spell_text(text: str, like: Scalar | None, dialect: Dialect) -> str:
 
 
 def _spell_bool(*, value: bool, like: Scalar | None, dialect: Dialect) -> str:
-    if dialect is JSON:
+    if dialect in (JSON, TOML):
         return "true" if value else "false"
     old = like.text if like is not None and not like.style else ""
     spelled = "true" if value else "false"
@@ -73,6 +77,8 @@ def _spell_bool(*, value: bool, like: Scalar | None, dialect: Dialect) -> str:
 
 
 def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
+    if dialect is TOML and (isnan(value) or isinf(value)):
+        return repr(value)
     if isnan(value):
         return "NaN" if dialect is JSON else ".nan"
     if isinf(value):
@@ -83,7 +89,9 @@ def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
         return mantissa
     sign = "-" if exponent[0] == "-" else "+"
     exponent = exponent.lstrip("+-").lstrip("0")
-    dotless = dialect is JSON or (dialect is OMEGACONF and like is not None and _DOTLESS.match(like.text))
+    dotless = dialect in (JSON, TOML) or (
+        dialect is OMEGACONF and like is not None and _DOTLESS.match(like.text)
+    )
     if "." not in mantissa and not dotless:
         mantissa += ".0"
     return f"{mantissa}e{sign}{exponent}"
@@ -91,6 +99,11 @@ def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
 
 def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
     """Return how to write ``value``; see `scalars.spell`."""
+    if dialect is TOML:
+        if value is None:
+            raise TypeError("TOML has no null")
+        if isinstance(value, list):
+            return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
     if value is None:
         if dialect is JSON:
             return "null"

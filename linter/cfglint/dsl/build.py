@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Builder", "paths_in", "read_sources", "template", "walk"]
 
-DIALECTS = ("pyyaml", "omegaconf", "json")
+DIALECTS = ("pyyaml", "omegaconf", "json", "toml")
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 
 

@@ -5,7 +5,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 
 from __future__ import annotations
 
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML
 from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.facts import Steps, Tables
 
-DIALECTS: dict[str, Dialect] = {"pyyaml": PYYAML, "omegaconf": OMEGACONF, "json": JSON}
+DIALECTS: dict[str, Dialect] = {"pyyaml": PYYAML, "omegaconf": OMEGACONF, "json": JSON, "toml": TOML}
 
 
 class Subject:
@@ -50,8 +50,9 @@ class Verdict:
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
     """Return how the framework's loader reads scalars."""
-    if document.file.format == "json":
-        return JSON
+    form = document.file.format
+    if form != "yaml":
+        return JSON if form == "json" else TOML
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
 
 
@@ -62,7 +63,10 @@ def recognise(pack: Pack, document: Document, overrides: Sequence[str] = ()) -> 
     """
     best: tuple[int, str] | None = None
     views: dict[Dialect, Values] = {}
+    yaml = document.file.format == "yaml"
     for name, framework in pack.frameworks.items():
+        if yaml and framework["dialect"] == "toml":
+            continue  # its loader reads TOML, and perhaps JSON
         dialect = dialect_of(pack, name, document)
         values = views.get(dialect)
         if values is None:

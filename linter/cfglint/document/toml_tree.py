@@ -1,0 +1,362 @@
+"""TOML text to the same nodes: Python's own reader says what is valid, a scanner of ours where it stands.
+
+tomllib is what trainers call, and it keeps no places; tomlkit keeps the spelling, without places either. What
+tomllib took can be cut by a few patterns, so the scanner judges nothing: it goes on where tomllib would.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from cfglint.document.tree import Entry, Mapping, Scalar, Sequence
+from cfglint.document.yaml_tree import MAX_DEPTH, MAX_NODES, Parsed
+from cfglint.errors import DocumentError
+
+if sys.version_info >= (3, 11):
+    from tomllib import loads
+else:
+    from tomli import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.places import Path
+    from cfglint.document.tree import Node
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_BARE = re.compile(r"[^\s=.\[\]{}\"'#,]+")
+_PLAIN = re.compile(r"[^\s,\]}#]+(?: [0-9][^\s,\]}#]*)?")  # a date and its time may stand apart by one blank
+_BASIC = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_LITERAL = re.compile(r"'([^'\n]*)'")
+# Up to two quotes may stand at the end of the text itself.
+_LONG_BASIC = re.compile(r'"""(?:\r?\n)?((?:[^"\\]|\\(?:.|\r?\n)|"(?!""))*"{0,2})"""', re.DOTALL)
+_LONG_LITERAL = re.compile(r"'''(?:\r?\n)?((?:[^']|'(?!''))*'{0,2})'''")
+_STRINGS = {
+    ('"', False): _BASIC,
+    ('"', True): _LONG_BASIC,
+    ("'", False): _LITERAL,
+    ("'", True): _LONG_LITERAL,
+}
+_ESCAPE = re.compile(r'\\(?:([btnfre"\\])|u(.{4})|U(.{8})|x(..)|[ \t]*\r?\n[ \t\r\n]*)', re.DOTALL)
+_SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b", '"': '"', "\\": "\\"}
+_AT = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+_TWICE = re.compile(r"Cannot (declare|mutate immutable namespace) \((.*?),?\)")
+_ADVICE = {
+    "Expected '=' after a key in a key/value pair": "a '=' is expected here: TOML writes KEY = VALUE",
+    "Invalid statement": "neither KEY = VALUE nor a [table]",
+    "Invalid initial character for a key part": "a key is expected here: letters, digits, -, _, or in quotes",
+    "Expected newline or end of document after a statement": "the line goes on behind its value",
+    "Cannot overwrite a value": "this name has a value already: a key or a table stands once",
+    "Unclosed array": "a list opened with '[' is not closed: add ',' or ']'",
+    "Unclosed inline table": "a table opened with '{' is not closed: add ',' or '}'",
+    "Unterminated string": "a text in quotes is never closed",
+    "Expected ']' at the end of a table declaration": "a ']' is expected here, at the end of a table's name",
+    "Expected ']]' at the end of an array declaration": "']]' is expected here, at the end of the name",
+    "Unescaped '\\' in a string": "an unknown escape: double the backslash, or use single quotes",
+    "Invalid date or datetime": "no date that exists",
+    "Invalid hex value": "hexadecimal digits are expected here",
+}
+
+
+class Statement:
+    """One ``key = value`` of a section; ``names`` are the parts of a dotted key."""
+
+    __slots__ = ("colon", "end", "names", "start")
+
+    def __init__(self, names: tuple[str, ...], start: int, colon: tuple[int, int], end: int) -> None:
+        self.names = names
+        self.start = start
+        self.colon = colon  # from the key's end to the value's start
+        self.end = end
+
+
+class Section:
+    """The lines from one header to the next; ``path`` leads to the table, with numbers in ``[[lists]]``."""
+
+    __slots__ = ("end", "path", "start", "statements")
+
+    def __init__(self, path: Path, start: int, end: int) -> None:
+        self.path = path
+        self.start = start
+        self.end = end  # of the header
+        self.statements: list[Statement] = []
+
+
+def parse_toml(text: str) -> list[Parsed]:
+    """Return the one document of ``text``; an error is kept in it, with what stood before it."""
+    document = Parsed(0)
+    document.end = len(text)
+    stop = len(text)
+    try:
+        loads(text)
+    except RecursionError:
+        document.error = DocumentError(f"nested more than {MAX_DEPTH} levels deep", 0)
+        return [document]
+    except ValueError as error:
+        stop, document.error = _complaint(text, error)
+    scanner = _Scanner(text[:stop])
+    try:
+        scanner.run()
+    except DocumentError as error:
+        # What tomllib took is too large for us, or a key that stands twice: ours says where the first one is.
+        document.error = error
+    except _StopError:
+        if document.error is None:
+            document.error = DocumentError("cfglint cannot follow this TOML; please report it", scanner.at)
+    if scanner.root.entries:
+        document.root = scanner.root
+    return [document]
+
+
+def sections(text: str) -> list[Section]:
+    """Return the sections of a text that parses; the first is the top of the file, before any header."""
+    scanner = _Scanner(text)
+    scanner.run()
+    return scanner.sections
+
+
+def _complaint(text: str, error: ValueError) -> tuple[int, DocumentError]:
+    words = str(error)
+    found = _AT.search(words)
+    where = 0
+    if found is not None:
+        words = words[: found.start()]
+        where = len(text)
+        if found.group(1) is not None:
+            where = 0
+            for _ in range(int(found.group(1)) - 1):
+                where = text.find("\n", where) + 1
+            where = min(where + int(found.group(2)) - 1, len(text))
+    stop = where
+    where = min(where, len(text.rstrip()))
+    advice = _ADVICE.get(words, words[:1].lower() + words[1:])
+    twice = _TWICE.match(words)
+    if twice is not None:
+        name = ".".join(part.strip(" '\"") for part in twice.group(2).split(","))
+        advice = f"{name} is complete where it stands first, and takes no keys here"
+        if twice.group(1) == "declare":
+            advice = f"[{name}] cannot stand here: this table, or the one around it, is complete already"
+    if words == "Invalid value":
+        advice = _no_value(text, where)
+    elif words.startswith("Illegal character") and text[where : where + 1] in ("\n", "\r"):
+        advice = "a text runs into the end of the line: close its quote"
+    return stop, DocumentError(advice, where)
+
+
+def _no_value(text: str, at: int) -> str:
+    found = _PLAIN.match(text, at)
+    word = found.group() if found is not None else ""
+    if not word:
+        return "a value is expected here"
+    if word.lower() in ("true", "false", "inf", "nan"):
+        return f"TOML writes {word.lower()}, in small letters"
+    if word.lower() in ("none", "null", "~"):
+        return "TOML has no null: leave the key out"
+    if word[0] in "0123456789+-.":
+        return (
+            f"{word[:40]} is no value: a number has digits on both sides of its dot, a text stands in quotes"
+        )
+    return f"a text stands in quotes: {word[:40]!r} is no value of TOML"
+
+
+class _StopError(Exception):
+    """The text ends inside a statement, or is not what tomllib takes."""
+
+
+class _Scanner:
+    """Builds the tree of a text that tomllib took, or of what stands before tomllib's complaint."""
+
+    __slots__ = ("at", "nodes", "root", "sections", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.nodes = 0
+        self.root = Mapping(0, flow=False)
+        self.sections = [Section((), 0, 0)]
+
+    def run(self) -> None:
+        table, holders = self.root, [self.root]
+        while True:
+            self.blank()
+            start = self.at
+            if start >= len(self.text):
+                return
+            if self.text[start] == "[":
+                table, holders = self.header()
+                continue
+            key = self.key()
+            colon = key[-1].end
+            self.expect("=")
+            self.space()
+            value_at = self.at
+            value = self.value(len(holders) + len(key))
+            self.put(table, key, value)
+            for holder in holders:
+                holder.end = self.at
+            self.sections[-1].statements.append(
+                Statement(tuple(part.text for part in key), start, (colon, value_at), self.at)
+            )
+
+    def header(self) -> tuple[Mapping, list[Mapping]]:
+        start = self.at
+        several = self.text.startswith("[[", start)
+        self.at += 2 if several else 1
+        self.space()
+        key = self.key()
+        self.expect("]]" if several else "]")
+        node: Mapping = self.root
+        holders = [node]
+        path: list[str | int] = []
+        for i, part in enumerate(key):
+            last = i == len(key) - 1
+            path.append(part.text)
+            entry = node.entries.get(part.text)
+            if entry is None:
+                self.count()
+                fresh: Node = Sequence(start, flow=False) if last and several else Mapping(start, flow=False)
+                entry = node.entries[part.text] = Entry(part, fresh)
+            child = entry.value
+            if child.__class__ is Sequence:
+                child.end = self.at
+                if last:
+                    self.count()
+                    child.items.append(Mapping(start, flow=False))
+                path.append(len(child.items) - 1)
+                child = child.items[-1] if child.items else child
+            if child.__class__ is not Mapping:
+                raise self.twice(part, entry.key)
+            node = child
+            holders.append(node)
+        for holder in holders:
+            holder.end = self.at
+        self.sections.append(Section(tuple(path), start, self.at))
+        return node, holders
+
+    def put(self, table: Mapping, key: list[Scalar], value: Node) -> None:
+        for part in key[:-1]:
+            entry = table.entries.get(part.text)
+            if entry is None:
+                self.count()
+                entry = table.entries[part.text] = Entry(part, Mapping(part.start, flow=table.flow))
+            if entry.value.__class__ is not Mapping:
+                raise self.twice(part, entry.key)
+            table = entry.value
+            table.end = value.end
+        first = table.entries.get(key[-1].text)
+        if first is not None:
+            raise self.twice(key[-1], first.key)
+        table.entries[key[-1].text] = Entry(key[-1], value)
+
+    def twice(self, key: Scalar, first: Scalar) -> DocumentError:
+        line = self.text.count("\n", 0, first.start) + 1
+        return DocumentError(f"{key.text} stands here a second time; the first is on line {line}", key.start)
+
+    def count(self) -> None:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise DocumentError(f"more than {MAX_NODES:,} nodes", self.at)
+
+    def blank(self) -> None:
+        found = _BLANK.match(self.text, self.at)
+        self.at = self.at if found is None else found.end()
+
+    def space(self) -> None:
+        found = _SPACE.match(self.text, self.at)
+        self.at = self.at if found is None else found.end()
+
+    def expect(self, mark: str) -> None:
+        self.space()
+        if not self.text.startswith(mark, self.at):
+            raise _StopError
+        self.at += len(mark)
+
+    def key(self) -> list[Scalar]:
+        parts: list[Scalar] = []
+        while True:
+            self.count()
+            if self.text[self.at : self.at + 1] in ("'", '"'):
+                part = self.string()
+            else:
+                found = _BARE.match(self.text, self.at)
+                if found is None:
+                    raise _StopError
+                part = Scalar(found.group(), self.at, found.end())
+            parts.append(part)
+            self.at = part.end
+            self.space()
+            if self.text[self.at : self.at + 1] != ".":
+                self.at = part.end
+                if len(parts) > MAX_DEPTH:
+                    raise DocumentError(f"nested more than {MAX_DEPTH} levels deep", parts[0].start)
+                return parts
+            self.at += 1
+            self.space()
+
+    def string(self) -> Scalar:
+        start, text = self.at, self.text
+        quote = text[start]
+        long = text.startswith(quote * 3, start)
+        found = _STRINGS[quote, long].match(text, start)
+        if found is None:
+            raise _StopError
+        held = found.group(1).replace("\r\n", "\n") if long else found.group(1)  # as tomllib reads line ends
+        if quote == '"' and "\\" in held:
+            held = _ESCAPE.sub(_unescape, held)
+        return Scalar(held, start, found.end(), quote * 3 if long else quote)
+
+    def value(self, depth: int) -> Node:
+        """Return the value at ``at``, and go behind it."""
+        self.count()
+        start = self.at
+        if depth > MAX_DEPTH:
+            raise DocumentError(f"nested more than {MAX_DEPTH} levels deep", start)
+        char = self.text[start : start + 1]
+        node: Node
+        if char in ("'", '"'):
+            node = self.string()
+            self.at = node.end
+        elif char == "[":
+            node = Sequence(start, flow=True)
+            self.items(node, depth)
+        elif char == "{":
+            node = Mapping(start, flow=True)
+            self.items(node, depth)
+        else:
+            found = _PLAIN.match(self.text, start)
+            if found is None:
+                raise _StopError
+            self.at = found.end()
+            node = Scalar(found.group(), start, self.at)
+        return node
+
+    def items(self, holder: Mapping | Sequence, depth: int) -> None:
+        close = "]" if holder.__class__ is Sequence else "}"
+        self.at += 1
+        while True:
+            self.blank()
+            if self.text.startswith(close, self.at):
+                self.at += 1
+                holder.end = self.at
+                return
+            if isinstance(holder, Sequence):
+                holder.items.append(self.value(depth + 1))
+            else:
+                key = self.key()
+                self.expect("=")
+                self.blank()
+                self.put(holder, key, self.value(depth + len(key)))
+            self.blank()
+            if self.text.startswith(",", self.at):
+                self.at += 1
+            elif not self.text.startswith(close, self.at):
+                raise _StopError
+
+
+def _unescape(found: re.Match[str]) -> str:
+    short, four, eight, two = found.groups()
+    if short:
+        return _SHORT[short]
+    code = four or eight or two
+    return chr(int(code, 16)) if code else ""

@@ -1,0 +1,173 @@
+"""The files of SGLang's and vLLM's servers: which are recognised, and what their keys come to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cfglint.document.document import read
+from cfglint.dsl.pack import load
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+
+SHARED = os.environ.get("CFGLINT_SHARED")
+CORPUS = Path(SHARED or ".") / "corpus"
+needs_corpus = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
+
+VLLM = "model: Qwen/Qwen2.5-7B-Instruct\nmax-model-len: 8192\n"
+SGLANG = "model-path: Qwen/Qwen2.5-7B-Instruct\nmem-fraction-static: 0.85\n"
+TABLE = [
+    (
+        "vllm",
+        VLLM,
+        {
+            "framework.name": "vllm",
+            "task": "inference",
+            "trains": False,
+            "generates": True,
+            "colocated": False,
+            "rollout_engine": "vllm",
+            "model_path": "Qwen/Qwen2.5-7B-Instruct",
+            "mem_fraction": 0.92,
+            "context_length": 8192,
+            "rollout_tp": 1,
+            "rollout_pp": 1,
+            "rollout_dp": 1,
+            "num_gpus": 1,
+            "max_running_requests": 1024,
+            "max_batched_tokens": 8192,
+            "enforce_eager": False,
+            "rollout_dtype": "auto",
+            "kv_cache_dtype": "auto",
+            "quantization": "none",
+            "serve.chunked": True,
+        },
+    ),
+    (
+        "vllm sizes",
+        VLLM + "tensor-parallel-size: 4\npipeline-parallel-size: 2\ndata-parallel-size: 2\n",
+        {"rollout_tp": 4, "rollout_pp": 2, "rollout_dp": 2, "num_gpus": 16},
+    ),
+    (
+        "vllm underscores",
+        "model: x\nmax_model_len: 4096\ngpu_memory_utilization: 0.5\nmax_num_seqs: 8\nenforce_eager: true\n",
+        {"mem_fraction": 0.5, "context_length": 4096, "max_running_requests": 8, "enforce_eager": True},
+    ),
+    (
+        "vllm engine",
+        VLLM + "dtype: half\nkv-cache-dtype: fp8\nquantization: fp8\n"
+        "max-num-batched-tokens: 2048\ncpu-offload-gb: 4\n",
+        {
+            "rollout_dtype": "fp16",
+            "kv_cache_dtype": "fp8",
+            "quantization": "8",
+            "max_batched_tokens": 2048,
+            "rollout_cpu_offload": 4e9,
+        },
+    ),
+    (
+        "vllm counts bytes",
+        VLLM + "kv-cache-memory-bytes: 8589934592\ngpu-memory-utilization: 0.1\n",
+        {"mem_fraction": None},
+    ),
+    ("vllm unknown method", VLLM + "quantization: torchao\n", {"quantization": None}),
+    (
+        "sglang",
+        SGLANG,
+        {
+            "framework.name": "sglang",
+            "task": "inference",
+            "trains": False,
+            "rollout_engine": "sglang",
+            "model_path": "Qwen/Qwen2.5-7B-Instruct",
+            "mem_fraction": 0.85,
+            "mem_fraction_auto": False,
+            "context_length": None,
+            "max_running_requests": None,
+            "prefill_chunk": 8192,
+            "max_batched_tokens": 16384,
+            "num_gpus": 1,
+            "enforce_eager": False,
+            "attention_backend": "auto",
+        },
+    ),
+    (
+        "sglang leaves the share to itself",
+        "model-path: Qwen/Qwen2.5-7B-Instruct\ntp-size: 2\n",
+        {"mem_fraction_auto": True, "rollout_tp": 2, "num_gpus": 2},
+    ),
+    (
+        "sglang sizes",
+        SGLANG + "tensor-parallel-size: 4\npp-size: 2\ndp-size: 2\nnnodes: 2\n",
+        {"rollout_tp": 4, "rollout_pp": 2, "rollout_dp": 2, "num_gpus": 16, "num_nodes": 2},
+    ),
+    (
+        "sglang data parallel attention",
+        SGLANG + "tp-size: 8\ndp-size: 8\nenable-dp-attention: true\n",
+        {"num_gpus": 8, "serve.replicas": 1},
+    ),
+    (
+        "sglang engine",
+        SGLANG + "chunked-prefill-size: -1\ncuda-graph-max-bs: 32\nattention-backend: fa3\ndtype: float16\n",
+        {"prefill_chunk": -1, "graph_max_batch": 32, "attention_backend": "fa3", "rollout_dtype": "fp16"},
+    ),
+]
+
+
+def _subjects(pack, text: str):
+    run = Run(pack, [parse_target("h100-sxm:16")])
+    return run, run.subjects(read(text.encode(), "x.yaml"), judge_broken=False)
+
+
+def _known(value: object) -> object:
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+@pytest.fixture(scope="module")
+def pack():
+    return load()
+
+
+@pytest.mark.parametrize(("text", "facts"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_binding(pack, text: str, facts: dict[str, object]) -> None:
+    run, (subject,) = _subjects(pack, text)
+    values = run.judged(subject)[0].values
+    assert {name: _known(values[name]) for name in facts} == facts
+
+
+def test_the_share_means_another_thing(pack) -> None:
+    """Of the same share, vLLM's holds everything; SGLang's graphs and prefill steps come on top."""
+    held = {}
+    for name, text in (("vllm", VLLM + "gpu-memory-utilization: 0.85\n"), ("sglang", SGLANG)):
+        run, (subject,) = _subjects(pack, text)
+        values = run.judged(subject)[0].values
+        held[name] = (
+            values["engine.memory"].lo / values["gpu.vram"],
+            values["engine.memory"].hi / values["gpu.vram"],
+        )
+    assert held["vllm"][0] <= 0.85 <= held["vllm"][1] < 0.87
+    assert held["sglang"][0] > 0.855
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: x\nhost: y\n",
+        "model_name_or_path: x\nmax_model_len: 4\n",
+        "gpu_memory_utilization: 0.5\nmax_model_len: null\nname: vllm\n",
+        "actor:\n  path: x\nsglang:\n  mem-fraction-static: 0.8\n",
+    ],
+)
+def test_others_are_not_taken(pack, text: str) -> None:
+    assert not [s for s in _subjects(pack, text)[1] if s.framework in ("vllm", "sglang")]
+
+
+@needs_corpus
+def test_no_training_config_is_taken(pack) -> None:
+    run = Run(pack)
+    for path in sorted(CORPUS.rglob("*")):
+        if path.suffix in (".yaml", ".yml", ".json", ".toml") and path.stat().st_size < 2**20:
+            found = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
+            assert not {"vllm", "sglang"} & {s.framework for s in found}, path
