@@ -175,6 +175,16 @@ def _omegaconf(text: str) -> object:
     return value
 
 
+def _shell(text: str) -> object:
+    """Read a word as Hydra and argparse do: no octal, no sixties, ``1e-5`` a number."""
+    from cfglint.document.interpolation import typed
+
+    if text in ("None", "none"):
+        return None if text == "None" else text
+    value = typed(text)
+    return value if not isinstance(value, int) or isinstance(value, bool) or abs(value) < 2**63 else text
+
+
 def _json(text: str) -> object:
     if text in _JSON_WORDS:
         return _JSON_WORDS[text]
@@ -187,6 +197,7 @@ def _json(text: str) -> object:
 PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
 OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
 JSON = Dialect("json", _json, interpolates=False)
+SHELL = Dialect("shell", _shell, interpolates=False)
 
 _UNSEEN = object()
 
@@ -217,6 +228,8 @@ def resolve(scalar: Scalar, dialect: Dialect) -> object:
 def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     tag = scalar.tag or ""
     text = scalar.text
+    if tag == "!unread" and hasattr(scalar, "why"):
+        return Missing(scalar.needs, scalar.why)  # type: ignore[attr-defined] # an `Unread`
     if tag == "!":
         if not text and not scalar.style:
             return ""

@@ -6,7 +6,7 @@ from cfglint.document.evaluate import path_of, reference_place
 from cfglint.document.interpolation import MAX_DEPTH, Call, MalformedError, Reference, parse
 from cfglint.document.places import ALL, BudgetError, Value, dotted
 from cfglint.document.scalars import Missing
-from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective
+from cfglint.document.tree import Alias, Built, Mapping, Scalar, Sequence, Unread, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def trace(view: View, path: Path) -> Trace:
         found.editable = (
             isinstance(node, Scalar)
             and not found.computed
+            and (not isinstance(node, (Built, Unread)) or (isinstance(node, Built) and node.cut >= 0))
             and node.origin is None
             and node.style not in ("|", ">")
         )
@@ -284,6 +285,9 @@ def _collect(view: View) -> dict[int, list[Path]]:
             for source in _merge_sources(node):
                 target = source.target if isinstance(source, Alias) else source
                 uses.setdefault(id(target), []).append(path)
+        elif isinstance(node, Built):
+            for part in node.reads:
+                uses.setdefault(id(part), []).append(path)
         elif isinstance(node, Scalar) and view.dialect.interpolates and "${" in node.text:
             try:
                 parts = parse(node.text)

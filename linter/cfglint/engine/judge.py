@@ -5,7 +5,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 
 from __future__ import annotations
 
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL
 from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
@@ -50,8 +50,8 @@ class Verdict:
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
     """Return how the framework's loader reads scalars."""
-    if document.file.format == "json":
-        return JSON
+    if document.file.format != "yaml":
+        return JSON if document.file.format == "json" else SHELL
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
 
 
