@@ -1,6 +1,6 @@
 """Every rule's cases: a config, the flags, and the expected report and diff. No code per rule.
 
-``tests/cases/<CODE>/bad_*.yaml`` must give a finding of that code, ``ok_*.yaml`` none; ``<name>.cmd`` holds
+``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.sh``) must give a finding of that code, ``ok_*.yaml`` none; ``<name>.cmd`` holds
 the flags, ``<name>.out`` the report and the diff (``CFGLINT_UPDATE=1 pytest tests/test_cases.py`` writes,
 then read by a person). On every case the harness also checks what must hold of any fix.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
 
 CASES = Path(__file__).parent / "cases"
-FILES = sorted(p for p in CASES.glob("*/*") if p.suffix in (".yaml", ".yml", ".json"))
+FILES = sorted(p for p in CASES.glob("*/*") if p.suffix in (".yaml", ".yml", ".json", ".sh", ".sbatch"))
 UPDATE = "CFGLINT_UPDATE" in os.environ
 
 
