@@ -125,7 +125,8 @@ def _walk(found: Trace, path: Path, depth: int) -> None:
         else:
             node = None
         if isinstance(node, Alias):
-            found.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
+            if view.document.file.format != "shell":  # there, one variable that two flags read
+                found.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
             node = node.target
         if node is None:
             found.node = None

@@ -102,6 +102,8 @@ class Reader:
             if not piece.unknown:
                 said = "it is given in some branches of the script only"
             return Unread(self.spelled(word), word.start, word.end, why=said)
+        if "${" in word.text:  # in single quotes: the program's own interpolation
+            return Unread(self.spelled(word), word.start, word.end, why="the program fills ${…} in")
         whole = [piece for piece in word.pieces if piece.text]
         if (
             whole
