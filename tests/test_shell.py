@@ -234,6 +234,11 @@ def test_what_launches_nothing_is_no_document(script):
     assert read_text(script, "x.sh").documents == []
 
 
+def test_a_setting_may_name_a_yaml_file():
+    seen = view("python -m verl.trainer.main_ppo tools.path=tools.yaml data.train_batch_size=8\n")[1]
+    assert seen.get(("data", "train_batch_size")) == 8
+
+
 def test_flags_and_overrides_become_keys():
     script = """
         torchrun t.py --a.b.c 1 --some-flag x --switch -lr 1e-5 --neg -1 --many p q r --t=True \\

@@ -266,6 +266,8 @@ class Reader:
 def _reads_config(words: list[Word]) -> bool:
     """Whether a program is told to read a config file."""
     for word in words:
+        if _OVERRIDE.match(word.spelled):
+            continue  # `tools.config=tools.yaml` is a setting like others
         text = word.spelled.partition("=")[2] or word.spelled
         if text.endswith((".yaml", ".yml", ".toml")) or re.match(
             r"--config(?:[-_](?:name|path|dir|file))?(?:=|\Z)", word.spelled
