@@ -237,6 +237,8 @@ def test_what_launches_nothing_is_no_document(script):
 def test_a_setting_may_name_a_yaml_file():
     seen = view("python -m verl.trainer.main_ppo tools.path=tools.yaml data.train_batch_size=8\n")[1]
     assert seen.get(("data", "train_batch_size")) == 8
+    seen = view("python -m verl.trainer.main_ppo --config-path=config --config-name='ppo.yaml' a.b=1\n")[1]
+    assert (seen.get(("config_name",)), seen.get(("a", "b"))) == ("ppo.yaml", 1)
 
 
 def test_flags_and_overrides_become_keys():

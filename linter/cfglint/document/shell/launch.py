@@ -265,12 +265,19 @@ class Reader:
 
 def _reads_config(words: list[Word]) -> bool:
     """Whether a program is told to read a config file."""
+    named = False
     for word in words:
         if _OVERRIDE.match(word.spelled):
             continue  # `tools.config=tools.yaml` is a setting like others
+        if re.match(r"--config[-_](?:name|path|dir)(?:=|\Z)", word.spelled):
+            named = "=" not in word.spelled  # Hydra's: most often a config that comes with the program
+            continue
+        if named:
+            named = False
+            continue
         text = word.spelled.partition("=")[2] or word.spelled
         if text.endswith((".yaml", ".yml", ".toml")) or re.match(
-            r"--config(?:[-_](?:name|path|dir|file))?(?:=|\Z)", word.spelled
+            r"--config(?:[-_]file)?(?:=|\Z)", word.spelled
         ):
             return True
     return False
