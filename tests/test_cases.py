@@ -1,9 +1,9 @@
 """Every rule's cases: a config, the flags, and the expected report and diff. No code per rule.
 
-``tests/cases/<CODE>/bad_*.yaml`` must give a finding of that code, ``ok_*.yaml`` none (.json and .toml too);
-``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff. ``CFGLINT_UPDATE=1 pytest
-tests/test_cases.py`` writes that, and a person reads it.
-On every case the harness also checks what must hold of any fix.
+``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.toml``, ``.sh``) must give a finding of that code, ``ok_*.yaml``
+none; ``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff
+(``CFGLINT_UPDATE=1 pytest tests/test_cases.py`` writes, then read by a person). On every case the harness
+also checks what must hold of any fix.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
 
 CASES = Path(__file__).parent / "cases"
-FILES = sorted(p for p in CASES.glob("*/*") if p.suffix in (".yaml", ".yml", ".json", ".toml"))
+SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".sh", ".sbatch")
+FILES = sorted(p for p in CASES.glob("*/*") if p.suffix in SUFFIXES)
 UPDATE = "CFGLINT_UPDATE" in os.environ
 
 

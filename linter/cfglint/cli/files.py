@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 
-from cfglint.document.document import read
+from cfglint.document.document import SCRIPTS, read
 from cfglint.document.yaml_tree import MAX_BYTES
 from cfglint.errors import UsageError
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
     from cfglint.document.document import File
 
-SUFFIXES = (".yaml", ".yml", ".json", ".toml")
+SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
 _NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 _BIGGEST_FOUND = (
     2**20
 )  # in folders, a file larger than this is data; a file named on its own is read up to MAX_BYTES
+# One of these stands in every script that launches a job; scripts of a folder without are not parsed.
+_LAUNCHERS = (b"python", b"torchrun", b"deepspeed", b"accelerate")
 _GONE = (
     errno.ENOENT,
     errno.ELOOP,
@@ -80,7 +82,20 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
         if not named:
             return None
         raise UsageError(f"{path}: a binary file, not a config")
-    return read(found, path), found
+    if named or not path.endswith(SCRIPTS):
+        return read(found, path), found
+    if not any(word in found for word in _LAUNCHERS):
+        return None
+    try:
+        return read(found, path), found
+    except UsageError as error:  # the extra is not installed: said once, and the configs are judged
+        if not _told:
+            _told.append(path)
+            print(f"cfglint: scripts are left out: {error}", file=sys.stderr)
+        return None
+
+
+_told: list[str] = []
 
 
 def _bytes(path: str, *, named: bool) -> bytes | None:

@@ -20,6 +20,7 @@ from cfglint.report.fit.words import DASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.document import File
     from cfglint.engine.judge import Subject
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
@@ -81,8 +82,10 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = _args(arguments)
     every, found, notices = _targets(args)
+    file = _file(args)
+    every, found = _asked(args, file, every, found, notices)
     base = _run(args, found)
-    subject = _subject(base, args, notices)
+    subject = _subject(base, args, notices, file)
     chosen = cases(base.pack, subject, [read_axis(text) for text in args.vary or ()])
     rows = [row for case in chosen for row in _rows(base, subject, case, fixes=_looks_for_fixes(args, every))]
     fit = _told(base, subject, chosen[0], tuple(rows), every=every)
@@ -108,6 +111,7 @@ def _targets(args: Args) -> tuple[bool, list[Target], list[str]]:
     """Return whether the catalogue was taken, the targets, and what there is to say about them."""
     named = [name for name in args.gpu or () if _all(name) is None]
     counts = [count for name in args.gpu or () if (count := _all(name)) is not None]
+    args.all_gpus = bool(counts)
     args.gpu, args.no_detect = named, args.no_detect or bool(counts)
     found, notices = options.targets(args)
     every = bool(counts) or not found
@@ -137,7 +141,9 @@ def _run(args: Args, found: list[Target]) -> Run:
     path = options.model_config(args)
     if path is not None:
         found = [_with_model(target, path) for target in found]
-    return options.run(args, found)
+    result = options.run(args, found)
+    result.named = True  # what the job asks for is among them
+    return result
 
 
 def _with_model(target: Target, path: str) -> Target:
@@ -145,11 +151,30 @@ def _with_model(target: Target, path: str) -> Target:
     return Target(target.name, target.gpu, facts, count=target.count, nodes=target.nodes)
 
 
-def _subject(run: Run, args: Args, notices: list[str]) -> Subject:
-    """Return the first document of the file that a framework recognises. Raises UsageError."""
+def _file(args: Args) -> File:
     loaded = files.load(args.path, named=True)
     assert loaded is not None
-    file = loaded[0]
+    return loaded[0]
+
+
+def _asked(
+    args: Args, file: File, every: bool, found: list[Target], notices: list[str]
+) -> tuple[bool, list[Target]]:
+    """Return the GPUs that a batch script asks for itself, where none were named."""
+    if file.job is None or args.gpu or args.hardware or args.all_gpus:
+        return every, found
+    from cfglint.hardware.declared import declared
+
+    target = declared(file.job)
+    if target is None:
+        return every, found
+    notices[:] = [f"judged for what the job asks for, {target.name}; name others with --gpu", *target.notices]
+    return False, [target]
+
+
+def _subject(run: Run, args: Args, notices: list[str], file: File | None = None) -> Subject:
+    """Return the first document of the file that a framework recognises. Raises UsageError."""
+    file = file or _file(args)
     for document in file.documents:
         if document.error is not None:
             line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))

@@ -95,6 +95,8 @@ def _gather(run: Run, outcome: Outcome) -> None:
     for fix in fixes.values():
         fix.number += run.fixes
     run.fixes += outcome.fixes
+    names = {target.name for target in report.targets}
+    report.targets += [target for target in part.targets if target.name not in names]
     report.findings += part.findings
     report.undecided += part.undecided
     report.texts.update(part.texts)

@@ -228,6 +228,7 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
         guarded=selector([], codes(args.ignore), [rule.code for rule in rules.rules]),
         tables=tables((os.getcwd(),), args.online, tell=None if getattr(args, "quiet", False) else _complain),
         given={"model_config": (described, "--model-config")} if described is not None else None,
+        named=bool(args.gpu or args.hardware),
     )
     result.report.notices += notices
     return result

@@ -8,8 +8,11 @@ from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.shell.job import Job
     from cfglint.document.tree import Node, Scalar
 
+SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
+MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -31,7 +34,7 @@ class Document:
 class File:
     """A decoded file; ``text`` is without its byte order mark, and its line ends are as they were."""
 
-    __slots__ = ("_lines", "bom", "documents", "format", "path", "text")
+    __slots__ = ("_lines", "bom", "documents", "format", "job", "path", "text")
 
     def __init__(self, path: str, text: str, format: str, *, bom: bool) -> None:  # noqa: A002 (the field's term)
         self.path = path
@@ -39,6 +42,7 @@ class File:
         self.bom = bom
         self.format = format
         self.documents: list[Document] = []
+        self.job: Job | None = None  # what a batch script asks for
         self._lines: LineIndex | None = None
 
     @property
@@ -74,14 +78,19 @@ def read(data: bytes, path: str) -> File:
 
 
 def read_text(text: str, path: str, *, bom: bool = False) -> File:
-    """Parse ``text``; the format is JSON where ``path`` ends in ``.json``, TOML in ``.toml``, else YAML."""
+    """Parse ``text``; ``path`` tells the format: JSON, TOML, a shell script, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
     form = format_of(path)
-    if len(text) > MAX_BYTES:
-        return _broken(path, text, f"larger than {MAX_BYTES // 2**20} MiB: no config is", None, bom=bom)
+    most = MAX_SCRIPT if form == "shell" else MAX_BYTES
+    if len(text) > most:
+        return _broken(path, text, f"larger than {most // 2**20} MiB: no config is", None, bom=bom)
     file = File(path, text, form, bom=bom)
-    if form == "json":
+    if form == "shell":
+        from cfglint.document.shell.script import parse_script
+
+        parsed, file.job = parse_script(text)
+    elif form == "json":
         from cfglint.document.json_tree import parse_json
 
         parsed = parse_json(text)
@@ -96,9 +105,11 @@ def read_text(text: str, path: str, *, bom: bool = False) -> File:
 
 
 def format_of(path: str) -> str:
-    """Return the syntax that a file's name tells."""
-    suffix = path[-5:].lower()
-    return suffix[1:] if suffix in (".json", ".toml") else "yaml"
+    """Return what the name of a file says of its form: json, toml, shell or yaml."""
+    lowered = path[-7:].lower()
+    if lowered.endswith((".json", ".toml")):
+        return lowered[-4:]
+    return "shell" if lowered.endswith(SCRIPTS) else "yaml"
 
 
 def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool = False) -> File:

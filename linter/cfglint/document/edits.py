@@ -25,6 +25,10 @@ def replace_value(document: Document, node: Scalar, value: object, dialect: Dial
         return None
     if document.file.format == "toml":
         return None if value is None else Edit(node.start, node.end, spell(value, node, TOML))
+    if document.file.format == "shell":
+        from cfglint.document.shell.edits import replace
+
+        return replace(node, value)
     new = spell(value, node, dialect)
     if node.tag is not None:
         written = Scalar(new, 0, 0, "", node.tag) if not new.startswith(("'", '"')) else None
@@ -79,6 +83,10 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
         return insert_toml_key(document, path, value)
     if not path or document.error is not None:
         return None
+    if document.file.format == "shell":
+        from cfglint.document.shell.edits import insert
+
+        return insert(document, path, value)
     node = document.root
     if node is None:
         return _first_key(document, path, value, dialect)
@@ -294,7 +302,7 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     """
     text = document.file.text
     words = " ".join(note.split())
-    if document.file.format == "json" or not words or edit.new.endswith(("\n", "\r")):
+    if document.file.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
         return None
     at = _line_end(text, edit.end)
     for node in walk(document.root) if document.root is not None else ():
@@ -318,9 +326,11 @@ def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
     text = document.file.text
     if document.file.format == "json" or "cfglint:" not in text:
         return []
-    spans = _scalar_spans(document)
+    script = document.file.format == "shell"  # its documents are commands, and comments stand around them
+    spans = [] if script else _scalar_spans(document)
+    first, last = (0, len(text)) if script else (document.start, document.end)
     found: list[tuple[int, tuple[str, ...]]] = []
-    for mark in _MARK.finditer(text, document.start, document.end):
+    for mark in _MARK.finditer(text, first, last):
         at = mark.start()
         line, column = document.file.lines.position(at)
         before = text[at - column + 1 : at]

@@ -183,6 +183,16 @@ def _omegaconf(text: str) -> object:
     return value
 
 
+def _shell(text: str) -> object:
+    """Read a word as Hydra and argparse do: no octal, no sixties, ``1e-5`` a number."""
+    from cfglint.document.interpolation import typed
+
+    if text in ("None", "none"):
+        return None if text == "None" else text
+    value = typed(text)
+    return value if not isinstance(value, int) or isinstance(value, bool) or abs(value) < 2**63 else text
+
+
 def _json(text: str) -> object:
     if text in _JSON_WORDS:
         return _JSON_WORDS[text]
@@ -209,6 +219,7 @@ PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
 OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
 JSON = Dialect("json", _json, interpolates=False)
 TOML = Dialect("toml", _toml, interpolates=False)
+SHELL = Dialect("shell", _shell, interpolates=False)
 
 _UNSEEN = object()
 
@@ -239,6 +250,8 @@ def resolve(scalar: Scalar, dialect: Dialect) -> object:
 def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     tag = scalar.tag or ""
     text = scalar.text
+    if tag == "!unread" and hasattr(scalar, "why"):
+        return Missing(scalar.needs, scalar.why)  # type: ignore[attr-defined] # an `Unread`
     if tag == "!":
         if not text and not scalar.style:
             return ""

@@ -6,7 +6,7 @@ from cfglint.document.evaluate import path_of, reference_place
 from cfglint.document.interpolation import MAX_DEPTH, Call, MalformedError, Reference, parse
 from cfglint.document.places import ALL, BudgetError, Value, dotted
 from cfglint.document.scalars import Missing
-from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective
+from cfglint.document.tree import Alias, Built, Mapping, Scalar, Sequence, Unread, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def trace(view: View, path: Path) -> Trace:
         found.editable = (
             isinstance(node, Scalar)
             and not found.computed
+            and (not isinstance(node, (Built, Unread)) or (isinstance(node, Built) and node.cut >= 0))
             and node.origin is None
             and node.style not in ("|", ">")
         )
@@ -124,7 +125,8 @@ def _walk(found: Trace, path: Path, depth: int) -> None:
         else:
             node = None
         if isinstance(node, Alias):
-            found.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
+            if view.document.file.format != "shell":  # there, one variable that two flags read
+                found.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
             node = node.target
         if node is None:
             found.node = None
@@ -284,6 +286,9 @@ def _collect(view: View) -> dict[int, list[Path]]:
             for source in _merge_sources(node):
                 target = source.target if isinstance(source, Alias) else source
                 uses.setdefault(id(target), []).append(path)
+        elif isinstance(node, Built):
+            for part in node.reads:
+                uses.setdefault(id(part), []).append(path)
         elif isinstance(node, Scalar) and view.dialect.interpolates and "${" in node.text:
             try:
                 parts = parse(node.text)

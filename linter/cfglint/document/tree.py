@@ -41,6 +41,34 @@ class Scalar:
         self.origin = origin
 
 
+class Built(Scalar):
+    """A scalar whose text is put together from parts, as a shell does it; ``reads`` are their definitions.
+
+    ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
+    -1 where it cannot be.
+    """
+
+    __slots__ = ("cut", "reads")
+
+    def __init__(
+        self, text: str, start: int, end: int, *, reads: tuple[Scalar, ...] = (), cut: int = -1
+    ) -> None:
+        super().__init__(text, start, end)
+        self.reads = reads
+        self.cut = cut
+
+
+class Unread(Scalar):
+    """A scalar whose value the file alone does not tell; ``text`` is how it is spelled, ``why`` says why."""
+
+    __slots__ = ("needs", "why")
+
+    def __init__(self, text: str, start: int, end: int, *, why: str, needs: tuple[str, ...] = ()) -> None:
+        super().__init__(text, start, end, "", "!unread")
+        self.why = why
+        self.needs = needs
+
+
 class Entry:
     """One ``key: value`` of a mapping."""
 

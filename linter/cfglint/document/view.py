@@ -273,6 +273,8 @@ class View:
             return node.value
         if kind is Mapping:
             return Record(self, path)
+        if kind is not Sequence:  # the scalars of a script
+            return resolve(node, self.dialect)
         if depth >= MAX_DEPTH:
             return Missing((), f"lists nested more than {MAX_DEPTH} deep", "budget")
         values: list[object] = []

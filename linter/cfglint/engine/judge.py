@@ -5,7 +5,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 
 from __future__ import annotations
 
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
 from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
@@ -52,7 +52,7 @@ def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect
     """Return how the framework's loader reads scalars."""
     form = document.file.format
     if form != "yaml":
-        return JSON if form == "json" else TOML
+        return JSON if form == "json" else TOML if form == "toml" else SHELL
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
 
 

@@ -60,7 +60,8 @@ class Run:
     """What stays the same over all files of a run.
 
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
-    ``given`` are facts of every file, each with its source.
+    ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
+    GPUs itself (a batch script) is judged for those and not for ``targets``.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Run:
         environ: Mapping[str, str] | None = None,
         tables: Tables = TABLES,
         given: Mapping[str, tuple[object, str]] | None = None,
+        named: bool = True,
     ) -> None:
         self.pack = pack
         self.targets = tuple(targets)
@@ -91,14 +93,36 @@ class Run:
         self.report = Report()
         self.fixes = 0  # numbered over the whole run
         for target in self.targets:
-            self.report.targets.append(TargetInfo(target.name, target.gpu, target.count, target.vram_gib))
+            self._tell(target)
         self._rules: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
         self._aside: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
         self._finder: Finder | None = None
-        self._given = [
+        self.named = named
+        self._usual = self.targets
+        self._given = self._facts()
+
+    def _facts(self) -> list[tuple[dict[str, object], dict[str, str]]]:
+        return [
             ({name: fact[0] for name, fact in facts.items()}, {n: f[1] for n, f in facts.items()})
             for facts in [{**target.facts, **self.given} for target in self.targets] or [self.given]
         ]
+
+    def _tell(self, target: Target) -> None:
+        if all(info.name != target.name for info in self.report.targets):
+            info = TargetInfo(target.name, target.gpu, target.count, target.vram_gib)
+            self.report.targets.append(info)
+
+    def aim(self, file: File) -> None:
+        """Take the targets that a file is judged for: those it asks for itself, where none were named."""
+        if self.named or (file.job is None and self.targets is self._usual):
+            return
+        from cfglint.hardware.declared import declared
+
+        asked = declared(file.job)
+        self.targets = self._usual if asked is None else (asked,)
+        self._given = self._facts()
+        if asked is not None:
+            self._tell(asked)
 
     # ── from file to subjects ──────────────────────────────────────────────────────────────────────────
     def subjects(self, file: File, *, judge_broken: bool) -> list[Subject]:
@@ -108,6 +132,7 @@ class Run:
         what stands before the mistake is recognised.
         """
         self._look_near(file.path)
+        self.aim(file)
         found = []
         for document in file.documents:
             framework = self.framework or recognise(self.pack, document, self.overrides)

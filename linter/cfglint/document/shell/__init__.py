@@ -1,0 +1,1 @@
+"""Launch scripts: what a shell script would run, as the same trees that YAML gives."""

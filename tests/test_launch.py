@@ -1,0 +1,205 @@
+"""Launch scripts on the command line: targets from #SBATCH, folders, the extra that reads them, real scripts."""  # noqa: E501
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cfglint.api import check_text, fix_text
+from cfglint.cli import check, options
+from cfglint.document.document import read
+
+SHARED = os.environ.get("CFGLINT_SHARED")
+CASE = Path(__file__).parent / "cases" / "MEM104" / "bad_launch_script.sh"
+SCRIPT = CASE.read_text()
+# No package of that name can be imported where a file of it raises.
+BLOCKED = "raise ImportError('not here')\n"
+
+
+@pytest.fixture
+def run_it(cfglint):
+    """Run the command; returns its status, its output and its notices."""
+
+    def run(*arguments, **given):
+        done = cfglint(*arguments, **given)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def script(folder):
+    path = folder / "train.sh"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_the_job_is_the_target_unless_one_is_named(script, run_it):
+    asked = json.loads(run_it("check", script, "--format", "json")[1])
+    assert [t["name"] for t in asked["targets"]] == ["rtx-4090:4"]
+    assert {f["target"] for f in asked["findings"]} >= {"rtx-4090:4"}
+    named = json.loads(run_it("check", script, "--format", "json", "--gpu", "h100-sxm:4")[1])
+    assert [t["name"] for t in named["targets"]] == ["h100-sxm:4"]
+    assert not [f for f in named["findings"] if f["code"] == "MEM104"]
+
+
+def test_settings_go_before_the_job(script, run_it):
+    (script.parent / "cfglint.toml").write_text('gpu = ["h100-sxm:4"]\n')
+    found = json.loads(run_it("check", script, "--format", "json")[1])
+    assert [t["name"] for t in found["targets"]] == ["h100-sxm:4"]
+
+
+def test_files_beside_a_job_keep_their_own_targets(script, run_it):
+    other = script.parent / "b.sh"
+    other.write_text(SCRIPT.replace("rtx_4090:4", "a100_80gb:4").replace("a100_80gb", "a100-80gb"))
+    plain = script.parent / "c.yaml"
+    plain.write_text(
+        "cfglint: facts\nmodel_path: Qwen/Qwen2.5-7B\ntask: sft\nnum_gpus: 1\nmicro_batch_size: 1\nseq_len: 512\n"  # noqa: E501
+    )
+    for jobs in ("1", "2"):
+        status, out, _ = run_it("check", script.parent, "--format", "json", "--jobs", jobs)
+        found = json.loads(out)
+        assert {t["name"].partition(":")[0] for t in found["targets"]} >= {"rtx-4090"}
+        assert found["summary"]["files"] == 3
+        assert status == 1
+        by_file = {
+            f["path"].rpartition("/")[2]: f["target"]
+            for f in found["findings"]
+            if f["code"].startswith("MEM1")
+        }
+        assert by_file == {"train.sh": "rtx-4090:4"}
+
+
+def test_fit_judges_for_the_job(script, run_it):
+    status, out, err = run_it("fit", script, "--format", "json")
+    assert status == 0, err
+    (row,) = json.loads(out)["rows"]
+    assert (row["target"], row["verdict"]) == ("rtx-4090:4", "oom")
+    assert "judged for what the job asks for, rtx-4090:4" in err
+    every = json.loads(run_it("fit", script, "--gpu", "all", "--format", "json")[1])["rows"]
+    assert len(every) > 10
+
+
+def test_fix_writes_the_script(script, run_it):
+    status, _, err = run_it("fix", script)
+    text = script.read_text()
+    assert "${MICRO_BATCH_SIZE:-2}" in text, err
+    assert 'ACCUMULATED_GRADIENT="8"' in text
+    assert status == 0
+    assert len(text) == len(SCRIPT)
+
+
+def test_overrides_are_laid_over_the_flags(script, run_it):
+    status, _, _ = run_it("check", script, "--set", "micro_train_batch_size=1", "--select", "MEM")
+    assert status == 0
+
+
+def test_a_folder_skips_scripts_that_launch_nothing(folder, run_it):
+    (folder / "tidy.sh").write_text("rm -rf cache\n")
+    (folder / "data.sh").write_text("python prepare.py --shards 8\n")
+    status, out, err = run_it("check", folder)
+    assert status == 0
+    assert "error" not in out + err
+    status, _, err = run_it("check", folder / "data.sh")
+    assert status == 2
+    assert "no framework recognises this file" in err
+    assert run_it("check", folder / "data.sh", "--skip-unknown")[0] == 0
+
+
+def test_without_the_extra_a_script_says_what_to_install(script, folder, run_it, tmp_path_factory):
+    hidden = tmp_path_factory.mktemp("hidden")
+    (hidden / "tree_sitter_bash.py").write_text(BLOCKED)
+    path = os.pathsep.join([str(hidden), str(Path(__file__).parents[1] / "linter")])
+    status, _, err = run_it("check", script, env={"PYTHONPATH": path})
+    assert status == 2
+    assert err.count("\n") == 1
+    assert "pip install 'cfglint[launch]'" in err
+    (folder / "c.yaml").write_text("cfglint: facts\nnum_gpus: 1\n")
+    status, out, err = run_it("check", folder, env={"PYTHONPATH": path})
+    assert status == 0
+    assert err.count("pip install 'cfglint[launch]'") == 1
+    assert "1 file" in out
+
+
+def test_the_python_interface_reads_scripts():
+    report = check_text(SCRIPT, path="train.sh", hardware="rtx-4090:4")
+    assert "MEM104" in {finding.code for finding in report.findings}
+    fixed, after = fix_text(SCRIPT, path="train.sh", hardware="rtx-4090:4")
+    assert "${MICRO_BATCH_SIZE:-2}" in fixed
+    assert not [f for f in after.findings if f.code == "MEM104"]
+
+
+def test_a_comment_switches_a_rule_off(script, run_it):
+    lines = SCRIPT.replace("# per GPU", "# cfglint: ignore[MEM]")
+    script.write_text(lines)
+    assert run_it("check", script)[0] == 0
+
+
+# Read by eye from the scripts: GPUs, micro-batch, accumulation, effective batch, ZeRO stage, model, length, optimizer on  # noqa: E501
+# the host, flash attention, checkpointing; and the verdict for the 24 GB card that the job asks for.
+SCRIPTS = {
+    "train_hh_4gpu.sh": (4, 8, 2, 64, 3, "Qwen/Qwen3-4B", 2048, True, True, True, "oom"),
+    "train_pm_euler.sh": (2, 4, 8, 64, 2, "Qwen/Qwen3-0.6B", 2048, False, True, True, "fits"),
+    "train_pm_euler_cyclic.sh": (2, 4, 1, 8, 2, "Qwen/Qwen3-0.6B", 1024, False, True, True, "fits"),
+    "train_pm_euler_old.sh": (1, 8, 1, 8, 2, "Qwen/Qwen3-0.6B", 2048, False, False, False, "oom"),
+    "train_pm_grouped_euler.sh": (2, 4, 1, 8, 2, "Qwen/Qwen3-0.6B", 2048, False, True, True, "fits"),
+    "train_pm_hh_rlhf.sh": (2, 2, 16, 64, 3, "Qwen/Qwen3-4B", 2048, False, True, True, "oom"),
+    "train_pm_hh_rlhf_0.6b.sh": (2, 4, 8, 64, 2, "Qwen/Qwen3-0.6B", 2048, False, True, True, "fits"),
+    "train_pm_hh_rlhf_4gpu.sh": (4, 2, 16, 128, 3, "Qwen/Qwen3-4B", 2048, False, True, True, "oom"),
+    "train_pm_hh_rlhf_4gpu_offload.sh": (4, 2, 16, 128, 3, "Qwen/Qwen3-4B", 2048, True, True, True, "fits"),
+    "train_pm_hh_rlhf_bs256.sh": (16, 2, 8, 256, 3, "Qwen/Qwen3-4B", 2048, False, True, True, "fits"),
+}
+
+
+def _run():
+    return options.run(check.parser().parse_args(["x", "--no-detect"]))
+
+
+@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no corpus")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_batch_scripts_are_read_right(name):
+    from cfglint.engine.fit import fit_rows
+
+    path = Path(SHARED) / "corpus" / "ma_gpo" / "scripts" / "rmpm" / name
+    run = _run()
+    (subject,) = run.subjects(read(path.read_bytes(), str(path)), judge_broken=True)
+    assert subject.framework == "openrlhf"
+    values = run.judged(subject)[0].values
+    facts = (
+        "num_gpus",
+        "micro_batch_size",
+        "grad_accum",
+        "effective_batch_size",
+        "zero_stage",
+        "model_path",
+        "seq_len",
+        "offload_optimizer",
+    )
+    (row,) = fit_rows(run.pack, subject, run.targets, run.tables)
+    assert row.target == f"rtx-4090:{SCRIPTS[name][0]}"
+    assert (
+        *[values[fact] for fact in facts],
+        values["attn_impl"] == "flash_attention_2",
+        values["gradient_checkpointing"] == "full",
+        row.verdict,
+    ) == SCRIPTS[name]
+    assert (values["lora_rank"], values["task"], values["dtype"]) == (0, "rm", "bf16")
+
+
+@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no corpus")
+@pytest.mark.parametrize("corpus", ["openrlhf", "openrlhf_legacy"])
+def test_the_projects_own_scripts_are_recognised(corpus):
+    folder = Path(SHARED) / "corpus" / corpus / "examples" / "scripts"
+    run, seen = _run(), {}
+    for path in sorted(folder.glob("*.sh")):
+        subjects = run.subjects(read(path.read_bytes(), str(path)), judge_broken=True)
+        seen[path.name] = [subject.framework for subject in subjects]
+    silent = {
+        "docker_run.sh",
+        "nvidia_docker_install.sh",
+        "ckpt_ds_zero_to_universal.sh",
+        "train_nonrl_slurm.sh",
+    }
+    assert {name for name, found in seen.items() if found != ["openrlhf"]} == silent
+    assert len(seen) == 17
