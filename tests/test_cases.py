@@ -1,7 +1,7 @@
 """Every rule's cases: a config, the flags, and the expected report and diff. No code per rule.
 
-``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.toml``, ``.sh``) must give a finding of that code, ``ok_*.yaml``
-none; ``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff
+``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.toml``, ``.sh``) must give a finding of that code,
+``ok_*.yaml`` none; ``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff
 (``CFGLINT_UPDATE=1 pytest tests/test_cases.py`` writes, then read by a person). On every case the harness
 also checks what must hold of any fix.
 """
