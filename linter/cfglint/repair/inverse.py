@@ -9,6 +9,8 @@ from cfglint.dsl import tree as t
 from cfglint.dsl.units import UNITS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cfglint.dsl.types import Type
     from cfglint.facts import Steps
 
@@ -23,11 +25,19 @@ class Written:
     value: object
 
 
-def invert(source: t.Expr, value: object, kind: Type, old: object, spelling: object = None) -> Written | None:
+def invert(
+    source: t.Expr,
+    value: object,
+    kind: Type,
+    old: object,
+    spelling: object = None,
+    facts: Mapping[str, object] | None = None,
+) -> Written | None:
     """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be told.
 
     ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses, or in
-    the knob's own ``spelling`` where the file says nothing, or true and false.
+    the knob's own ``spelling`` where the file says nothing, or true and false. ``facts`` are what the names
+    in a product are worth.
     """
     match source:
         case t.Path(steps) if "*" not in steps:
@@ -35,7 +45,7 @@ def invert(source: t.Expr, value: object, kind: Type, old: object, spelling: obj
         case t.Not(operand) if isinstance(value, bool):
             return invert(operand, not value, kind, old)
         case t.Product(factors) if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return _through_product(factors, value)
+            return _through_product(factors, value, kind, facts)
         case t.Choice(t.Path(steps), arms, other):
             for patterns, arm in arms:
                 result = arm.name if isinstance(arm, t.Name) else getattr(arm, "value", None)
@@ -47,18 +57,29 @@ def invert(source: t.Expr, value: object, kind: Type, old: object, spelling: obj
     return None
 
 
-def _through_product(factors: tuple[tuple[str, t.Expr], ...], value: float) -> Written | None:
+def _through_product(
+    factors: tuple[tuple[str, t.Expr], ...], value: float, kind: Type, facts: Mapping[str, object] | None
+) -> Written | None:
     path: Steps | None = None
     scale = 1.0
     for operator, factor in factors:
         if isinstance(factor, t.Path) and operator == "*" and path is None:
             path = factor.steps
-        elif isinstance(factor, t.Number) and operator in ("*", "/") and factor.value:
+            continue
+        worth: object = None
+        if isinstance(factor, t.Number):
             worth = factor.value * (UNITS[factor.unit][0] if factor.unit else 1)
-            scale = scale * worth if operator == "*" else scale / worth
-        else:
+        elif isinstance(factor, t.Name) and facts is not None:
+            worth = facts[factor.name]
+        if not worth or isinstance(worth, bool) or not isinstance(worth, (int, float)):
             return None
-    return Written(path, tidy(value / scale)) if path is not None else None
+        if operator not in ("*", "/"):
+            return None
+        scale = scale * worth if operator == "*" else scale / worth
+    if path is None:
+        return None
+    result = tidy(value / scale)
+    return Written(path, result) if isinstance(result, int) or not kind.whole else None
 
 
 def _spelled(value: object, kind: Type, old: object, spelling: object) -> object:

@@ -90,7 +90,7 @@ class Writer:
         switch = next((d.value for d in defaults if isinstance(d, t.Truth)), None) if kind.members else None
         if switch is not None and not isinstance(spelled, (str, int)):
             spelled = switch
-        found = invert(origin.binding.source, value, kind, spelled, spelling)
+        found = invert(origin.binding.source, value, kind, spelled, spelling, self.origins.values)
         if switch is not None and found is not None and str(found.value).lower() not in _SWITCH:
             return None
         return found
