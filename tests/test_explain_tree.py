@@ -100,7 +100,9 @@ TABLES = {"kinds": {"pea": {"width": 9}}.get}
 @pytest.fixture(scope="module")
 def pack():
     pack = Pack()
-    layer = _Layer("test-explain", None, {"t.rules": RULES})  # without the shipped rules and their roles
+    layer = _Layer(
+        "test-explain", None, lambda: {"t.rules": RULES}, {"t.rules": RULES}
+    )  # without the shipped rules and their roles
     pack.add(layer.code(), layer.trees)
     return pack
 

@@ -1,7 +1,8 @@
-"""Keeps what is slow to build (compiled rules, catalogues) between runs, keyed by the very text it came from.
+"""Keeps what is slow to build (compiled rules, catalogues) between runs, keyed by what it came from.
 
-An entry is used only if every source text, the cfglint version and the Python version are the same; in a
-checkout also the newest change of the modules that build it. So a stale entry cannot be read. The folder is
+An entry is used only if every source text, the cfglint version and the Python version are the same; of files
+that come with cfglint, size and time of change (in nanoseconds) stand for the text, as Python has it for its
+own compiled modules. In a checkout the newest change of the modules that build an entry counts too. So a stale entry cannot be read. The folder is
 ``$CFGLINT_CACHE``, else ``$XDG_CACHE_HOME/cfglint``, else ``~/.cache/cfglint``; an empty ``CFGLINT_CACHE``
 switches the cache off. A folder that cannot be written, an entry that is damaged or that belongs to somebody
 else, costs time and nothing more.
@@ -78,8 +79,10 @@ def _builder(build: Callable[[], object]) -> int:
     return newest
 
 
-def cached(name: str, sources: Mapping[str, str | bytes], build: Callable[[], object]) -> object:
-    """Return ``build()``, or what it gave when it last ran on the same ``sources`` (a text by its path).
+def cached(name: str, sources: Mapping[str, str], build: Callable[[], object]) -> object:
+    """Return ``build()``, or what it gave when it last ran on the same ``sources``.
+
+    ``sources`` are texts by their paths, or what changes with each of them (resources.changes).
 
     The value must be of the types that marshal knows: numbers, texts, tuples, lists, dicts, code. ``build``
     is a function of the module whose folder holds all the code that the value depends on.

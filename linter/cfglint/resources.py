@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CHECKOUT = os.path.dirname(os.path.dirname(_HERE))
 
@@ -31,21 +35,36 @@ def read(path: str) -> str:
 
 def contents(name: str, suffix: str) -> dict[str, bytes]:
     """Return the bytes of all files below a folder that end in ``suffix``, by their path in it, sorted."""
-    base = folder(name)
-    if not os.path.isdir(base):
-        return _zipped(name, suffix)
     found = {}
-    waiting = [("", base)]
+    for inside, entry in _entries(name, suffix):
+        with open(entry.path, "rb", buffering=0) as stream:
+            found[inside] = stream.read()
+    return dict(sorted(found.items())) or _zipped(name, suffix)
+
+
+def changes(name: str, suffix: str) -> dict[str, str]:
+    """Return what changes with every edit of those files, and reads none: size and time; {} in a zip."""
+    stats = {inside: entry.stat() for inside, entry in _entries(name, suffix)}
+    base = folder(name)
+    return {
+        f"{base}/{inside}": f"{stat.st_size} {stat.st_mtime_ns}" for inside, stat in sorted(stats.items())
+    }
+
+
+def _entries(name: str, suffix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    waiting = [("", folder(name))]
     while waiting:
         prefix, at = waiting.pop()
-        with os.scandir(at) as entries:
+        try:
+            entries = os.scandir(at)
+        except OSError:  # inside a zip
+            return
+        with entries:
             for entry in entries:
                 if entry.name.endswith(suffix):
-                    with open(entry.path, "rb", buffering=0) as stream:
-                        found[prefix + entry.name] = stream.read()
+                    yield prefix + entry.name, entry
                 elif entry.is_dir():
                     waiting.append((f"{prefix}{entry.name}/", entry.path))
-    return dict(sorted(found.items()))
 
 
 def _zipped(name: str, suffix: str) -> dict[str, bytes]:
