@@ -1,11 +1,11 @@
 """Keeps what is slow to build (compiled rules, catalogues) between runs, keyed by what it came from.
 
-An entry is used only if every source text, the cfglint version and the Python version are the same; of files
+An entry is used only if every source text, the cfglint version and the Python version are the same. Of files
 that come with cfglint, size and time of change (in nanoseconds) stand for the text, as Python has it for its
-own compiled modules. In a checkout the newest change of the modules that build an entry counts too. So a stale entry cannot be read. The folder is
-``$CFGLINT_CACHE``, else ``$XDG_CACHE_HOME/cfglint``, else ``~/.cache/cfglint``; an empty ``CFGLINT_CACHE``
-switches the cache off. A folder that cannot be written, an entry that is damaged or that belongs to somebody
-else, costs time and nothing more.
+own compiled modules. In a checkout the newest change of the modules that build an entry counts too. So a
+stale entry cannot be read. The folder is ``$CFGLINT_CACHE``, else ``$XDG_CACHE_HOME/cfglint``, else
+``~/.cache/cfglint``; an empty ``CFGLINT_CACHE`` switches the cache off. A folder that cannot be written, an
+entry that is damaged or that belongs to somebody else, costs time and nothing more.
 """
 
 from __future__ import annotations
