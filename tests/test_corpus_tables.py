@@ -1,0 +1,90 @@
+"""Over all real configs: what is recognised as what, and every error with the reason why it is right.
+
+Both tables are committed, tests/corpus/recognition.md and tests/corpus/errors.md. With ``CFGLINT_UPDATE=1``
+this test writes them; a reason stays with its file and code, and a person gives a new error its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cfglint.cli import main
+from cfglint.cli.files import SUFFIXES
+from cfglint.document.document import read
+from cfglint.dsl.pack import load
+from cfglint.engine.run import Run
+
+SHARED = os.environ.get("CFGLINT_SHARED")
+pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
+CORPUS = Path(SHARED or ".") / "corpus"
+TABLES = Path(__file__).parent / "corpus"
+UPDATE = "CFGLINT_UPDATE" in os.environ
+_LARGEST = 2**20  # bytes; what is larger is data, which a folder walk passes over
+
+
+def _held_against(name: str, lines: list[str]) -> None:
+    path, text = TABLES / name, "\n".join(lines) + "\n"
+    if UPDATE:
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_what_is_recognised() -> None:
+    run = Run(load())
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for path in sorted(p for p in CORPUS.rglob("*") if p.suffix in SUFFIXES and p.is_file()):
+        if path.stat().st_size >= _LARGEST:
+            continue
+        kind = "script" if path.suffix in (".sh", ".sbatch", ".slurm", ".bash") else "config"
+        file = read(path.read_bytes(), path.name)
+        names = {subject.framework for subject in run.subjects(file, judge_broken=False)} - {None}
+        folder = path.relative_to(CORPUS).parts[0]
+        found.setdefault((folder, kind), Counter())[", ".join(sorted(map(str, names))) or "nothing"] += 1
+    _held_against(
+        "recognition.md",
+        [
+            "# What each folder of the corpus is recognised as, in files",
+            "",
+            "| folder | files | recognised as |",
+            "|---|---|---|",
+            *(
+                f"| {folder} | {kind}s | {', '.join(f'{name} {n}' for name, n in sorted(counts.items()))} |"
+                for (folder, kind), counts in sorted(found.items())
+            ),
+        ],
+    )
+
+
+def test_every_error_has_a_reason(capsys) -> None:
+    main(["check", "--no-detect", "--skip-unknown", "--format", "json", str(CORPUS)])
+    report = json.loads(capsys.readouterr().out)
+    table = TABLES / "errors.md"
+    before = table.read_text(encoding="utf-8") if table.exists() else ""
+    reasons = {
+        (m[1], m[2]): m[3]
+        for m in re.finditer(r"^\| (\S+) \| (\S+) \| .*? \| (.*) \|$", before, re.MULTILINE)
+    }
+    errors = sorted(
+        {
+            (str(Path(f["path"]).relative_to(CORPUS)), f["code"], f["target"] or "")
+            for f in report["findings"]
+            if f["level"] == "error"
+        }
+    )
+    _held_against(
+        "errors.md",
+        [
+            "# Every error over the corpus, judged for what each file itself asks for",
+            "",
+            "| file | code | target | why it is right |",
+            "|---|---|---|---|",
+            *(f"| {path} | {code} | {on} | {reasons.get((path, code), '')} |" for path, code, on in errors),
+        ],
+    )
+    assert [error for error in errors if not reasons.get(error[:2])] == []
