@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from cfglint.repair.options import Option, Track
     from cfglint.repair.trials import Trials
 
-LIMIT = 3000  # trials of one search
+LIMIT = 2000  # trials of one search
 SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 COMPANY = 400  # trials that look for them
+COARSE = 48  # places of a line that are looked at where nothing is sure
 _NOISE = 1e-9
 
 
@@ -380,18 +381,20 @@ class Search:
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
     def nearest(self, tracks: Iterable[Track]) -> Found | None:
-        """Return the one move with the least overshoot after which the goals may be reached."""
-        ways: list[tuple[float, Price, int, Found]] = []
+        """Return the one move after which the goals may be reached: a safe one first, the least overshoot."""
+        ways: list[tuple[bool, float, Price, int, Found]] = []
         for track in tracks:
-            for i in track.line.scan():
+            places = track.line.scan()
+            for i in sorted({*places[:: len(places) // COARSE + 1], places[-1]}):
                 option = track.option(i)
                 if option is None or self.spent():
                     continue
                 reading = self.reading((option,))
                 if reading.truth is not False and not reading.holds and not needs_of(reading.truth):
                     found = Found((option,), sure=False)
-                    ways.append((max((0.0, *reading.gaps)), found.price, track.number, found))
-        for *_, found in sorted(ways, key=lambda way: way[:3]):
+                    over = max((0.0, *reading.gaps))
+                    ways.append((option.unsafe, over, found.price, track.number, found))
+        for *_, found in sorted(ways, key=lambda way: way[:4]):
             if not self.harms(found.options):
                 return found
         return None
