@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cfglint.repair.options import Option, Track
     from cfglint.repair.trials import Trials
 
-LIMIT = 2000  # trials of one search
+LIMIT = 1000  # trials of one search
 SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 COMPANY = 400  # trials that look for them
@@ -149,7 +149,18 @@ class Search:
         leads += [lead for track in aside if (lead := self._lead(track, there)).reaches]
         if len(usable) <= FEW or not self._within_reach(leads):
             leads += list(self._in_company(usable, leads))
-        return self._led(leads, known)
+        return self._led(leads if len(usable) <= FEW else list(self._without_detours(leads)), known)
+
+    def _without_detours(self, leads: Sequence[_Lead]) -> Iterator[_Lead]:
+        """Leave out a long way to and fro where the same knob leads farther in its other direction."""
+        for lead in leads:
+            end = lead.farthest
+            if lead.straight or end is None or len(lead.track) <= SHORT:
+                yield lead
+                continue
+            others = (o.farthest for o in leads if o is not lead and o.track.knob is lead.track.knob)
+            if not any(other is not None and self._left(other) < self._left(end) for other in others):
+                yield lead
 
     def _led(self, leads: list[_Lead], known: Found | None) -> Found | None:
         """Return the cheapest moves along tracks that lead somewhere."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
     from cfglint.repair.write import Patch
 
-_TRIES = 6  # repairs that cannot be written or proven, before the search gives up
+_TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _ROUNDS = 4  # times that rules which stand in the way are taken in
 
 
