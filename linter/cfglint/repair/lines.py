@@ -125,14 +125,14 @@ class _Disorder(Exception):  # noqa: N818 (no error: it tells the search to scan
     """The gaps do not move in one direction along a line."""
 
 
-def first(line: Line, read: Callable[[int], Reading], present: Reading | None) -> First:
-    """Return the first place that holds; ``present`` is None for a rule that is not made of bounds."""
+def first(line: Line, read: Callable[[int], Reading], present: Reading | None, last: int) -> First:
+    """Return the first place up to ``last`` that holds; ``present`` is None for what is not made of bounds."""
     if len(line.values) > SHORT and present is not None:
         try:
             return _bisected(len(line.values), read, present)
         except _Disorder:
             pass
-    return First(next((i for i in line.scan() if read(i).holds), None))
+    return First(next((i for i in line.scan() if i <= last and read(i).holds), None))
 
 
 def _bisected(count: int, read: Callable[[int], Reading], present: Reading) -> First:

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from cfglint.repair.options import Option, Track
     from cfglint.repair.trials import Trials
 
-LIMIT = 1000  # trials of one search
+LIMIT = 2000  # trials of one search
 SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 COMPANY = 400  # trials that look for them
+NEAR = 32  # places of each track that are looked at before one is followed to its end
 COARSE = 48  # places of a line that are looked at where nothing is sure
 _NOISE = 1e-9
 
@@ -166,7 +167,25 @@ class Search:
         """Return the cheapest moves along tracks that lead somewhere."""
         self.helpful = {lead.track.knob.name for lead in leads}
         leads.sort(key=lambda lead: (lead.track.weight(0), lead.track.number))
-        return self._by_sets(leads, known) if self._within_reach(leads) else known
+        return self._by_sets(leads, self._near(leads, known)) if self._within_reach(leads) else known
+
+    def _near(self, leads: Sequence[_Lead], best: Found | None) -> Found | None:
+        """Return what one knob alone does by small steps, or as asked: it bounds how far others are followed."""
+        broken = {number for number, goal in enumerate(self.goals) if not goal.held}
+        for lead in leads:
+            line = lead.track.line
+            asked = (i for i, value in enumerate(line.values) if value in line.asked) if line.asked else ()
+            for i in sorted({*range(min(NEAR, len(lead.track))), *asked}) if broken <= lead.reaches else ():
+                option = lead.track.option(i)
+                if option is None:
+                    continue
+                found = Found((option,))
+                if self.spent() or (best is not None and found.price >= best.price):
+                    break
+                if self.reading((option,)).holds and not self.harms((option,)):
+                    best = found
+                    break
+        return best
 
     def _in_company(self, tracks: Sequence[Track], leads: Sequence[_Lead]) -> Iterator[_Lead]:
         """Yield the tracks that do nothing by themselves, but beside one other, where that one ends."""
@@ -357,7 +376,7 @@ class Search:
                 return None
             found = First(self._bisected(track, others, start, last), bisected=True)
         else:
-            found = first(track.line, read, self.reading(others) if self.bounds else None)
+            found = first(track.line, read, self.reading(others) if self.bounds else None, last)
         if found.place is None or found.place > last:
             return None
         place = serving(track.line, found, lambda i: read(i).holds, harms)
