@@ -126,7 +126,7 @@ class _Disorder(Exception):  # noqa: N818 (no error: it tells the search to scan
 
 
 def first(line: Line, read: Callable[[int], Reading], present: Reading | None, last: int) -> First:
-    """Return the first place up to ``last`` that holds; ``present`` is None for what is not made of bounds."""
+    """Return the first place up to ``last`` that holds; ``present`` is None where not all is bounds."""
     if len(line.values) > SHORT and present is not None:
         try:
             return _bisected(len(line.values), read, present)

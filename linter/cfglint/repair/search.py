@@ -170,7 +170,7 @@ class Search:
         return self._by_sets(leads, self._near(leads, known)) if self._within_reach(leads) else known
 
     def _near(self, leads: Sequence[_Lead], best: Found | None) -> Found | None:
-        """Return what one knob alone does by small steps, or as asked: it bounds how far others are followed."""
+        """Return what one knob does by small steps, or as asked: it bounds how far others are followed."""
         broken = {number for number, goal in enumerate(self.goals) if not goal.held}
         for lead in leads:
             line = lead.track.line
