@@ -1,6 +1,6 @@
 """Per rule, over a folder of configs: how often it decided, fired, and was undecided, and for want of what.
 
-    python benchmarks/rules.py FOLDER [--gpu NAME]...
+    python benchmarks/rules.py FOLDER [--gpu NAME]... [--by-framework]
 
 ``holds`` and ``breaks`` are decided verdicts, ``aside`` means that the rule's condition is false, ``may``
 that it hangs on an estimate, ``open`` that facts are missing (the most wanted are named). A rule that is not
@@ -41,10 +41,11 @@ def main() -> None:
     )
     parser.add_argument("folder", nargs="+")
     parser.add_argument("--gpu", action="append", default=[])
+    parser.add_argument("--by-framework", action="store_true", help="a line for each rule and framework")
     args = parser.parse_args()
     run = Run(load(), [parse_target(name) for name in args.gpu])
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    wants: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    wants: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     recognised: Counter[str] = Counter()
     for path, _ in files.find(args.folder, print):
         loaded = files.load(path, named=False)
@@ -54,15 +55,22 @@ def main() -> None:
                 values = values_for(run.pack, subject, one.values.given, run.tables)
                 for rule in run.rules(subject, values):
                     truth = rule.test(values)
-                    counts[rule.code][kind_of(truth)] += 1
-                    wants[rule.code].update(needs_of(truth))
+                    key = (rule.code, (subject.framework or "none") if args.by_framework else "")
+                    counts[key][kind_of(truth)] += 1
+                    wants[key].update(needs_of(truth))
     print("documents:", ", ".join(f"{name} {number}" for name, number in recognised.most_common()))
-    print(f"{'code':<8}" + "".join(f"{kind:>8}" for kind in KINDS) + "  wants")
+    of = f"{'framework':<14}" if args.by_framework else ""
+    print(f"{'code':<8}{of}" + "".join(f"{kind:>8}" for kind in KINDS) + "  wants")
     for rule in sorted(run.pack.rules, key=lambda r: r.code):
-        count = counts[rule.code]
-        most = ", ".join(f"{name} ({number})" for name, number in wants[rule.code].most_common(3))
-        never = "" if sum(count.values()) else "  out of scope here"
-        print(f"{rule.code:<8}" + "".join(f"{count[kind]:>8}" for kind in KINDS) + f"  {most}{never}")
+        for key in sorted(key for key in counts if key[0] == rule.code) or [(rule.code, "")]:
+            most = ", ".join(f"{name} ({number})" for name, number in wants[key].most_common(3))
+            never = "" if sum(counts[key].values()) else "  out of scope here"
+            own = f"{key[1]:<14}" if args.by_framework else ""
+            print(
+                f"{rule.code:<8}{own}" + "".join(f"{counts[key][k]:>8}" for k in KINDS) + f"  {most}{never}"
+            )
+    decided = {code for (code, _), count in counts.items() if count["holds"] or count["breaks"]}
+    print(f"{len(decided)} of {len(run.pack.rules)} rules decided at least once")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def test_the_two_commands():
     checks = [line for line in lines if line.startswith("pip install . && cfglint check ")]
     assert len(checks) == 1
     assert (ROOT / checks[0].split()[6]).is_file()
-    assert "pip install -e '.[dev]' && pytest" in lines
+    assert "pip install -e '.[dev]' && pytest -n auto" in lines
 
 
 def test_links_lead_somewhere():
