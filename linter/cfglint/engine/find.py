@@ -121,7 +121,8 @@ class Finder:
             said = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
         path = broken.subject.document.file.path
-        related = () if spot.related is None else (Related(Place(path, *spot.related), "first here"),)
+        related = [] if spot.related is None else [Related(Place(path, *spot.related), "first here")]
+        related += self._elsewhere(rule, origins)
         return Finding(
             Place(path, spot.start, spot.end),
             rule.code,
@@ -135,7 +136,7 @@ class Finder:
             why=rule.why,
             see="; ".join(rule.see),
             facts=tuple(self._facts(rule, origins)),
-            related=related,
+            related=tuple(related),
         )
 
     def _facts(self, rule: t.Rule, origins: Origins) -> Iterator[UsedFact]:
@@ -155,6 +156,23 @@ class Finder:
                 continue
             yield UsedFact(name, show_value(value, self.evaluator.type_of(name)), origins.of(name).source)
 
+    def _elsewhere(self, rule: t.Rule, origins: Origins) -> Iterator[Related]:
+        """Yield the places in other files that the rule's numbers come from."""
+        view = origins.values.view
+        if view is None or view.sources is None:
+            return
+        told: set[tuple[str, int]] = set()
+        named = (*origins.names_in(rule.requirement), *origins.names_in(rule.condition))
+        for name in dict.fromkeys(leaf for one in named for leaf in (one, *origins.leaves(one))):
+            for path in origins.of(name).paths:
+                trace = origins.trace(path)
+                if trace is None or not trace.present or trace.source is None:
+                    continue
+                place = trace.file.path, trace.span[0]
+                if place not in told:
+                    told.add(place)
+                    yield Related(Place(trace.file.path, *trace.span), f"{name} is set here")
+
     def _place(self, rule: t.Rule, origins: Origins) -> tuple[int, int]:
         """Return the span that a finding stands on: the value that is most likely to be changed.
 
@@ -166,6 +184,9 @@ class Finder:
             for path in paths:
                 trace = origins.trace(path)
                 if trace is None:
+                    continue
+                if trace.source is not None:
+                    absent = absent or trace.own_span
                     continue
                 if trace.present and not any(step.kind == "override" for step in trace.steps):
                     # A block of lines is named by its key.

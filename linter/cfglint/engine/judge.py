@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.document import Document
+    from cfglint.document.layers import Layers
+    from cfglint.document.library import Library
     from cfglint.document.scalars import Dialect
     from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.facts import Steps, Tables
@@ -56,21 +58,47 @@ def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
 
 
-def recognise(pack: Pack, document: Document, overrides: Sequence[str] = ()) -> str | None:
+def _layers(document: Document, library: Library | None) -> Layers | None:
+    if not document.over:
+        return None
+    from cfglint.document.layers import lay_over_named  # most files are one file
+
+    return lay_over_named(document, library)
+
+
+def view_of(
+    pack: Pack,
+    framework: str | None,
+    document: Document,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    layers: Layers | None = None,
+) -> View:
+    """Return a document's values as a framework's loader sees them, with those of its other files."""
+    beneath = DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
+    return View(document, dialect_of(pack, framework, document), overrides, environ, layers, beneath)
+
+
+def recognise(
+    pack: Pack, document: Document, overrides: Sequence[str] = (), library: Library | None = None
+) -> str | None:
     """Return the framework that a document is written for, by its content alone, else None.
 
     Of several that claim it, the one with the most signs wins; then the first by name.
     """
     best: tuple[int, str] | None = None
-    views: dict[Dialect, Values] = {}
+    views: dict[tuple[Dialect, Dialect], Values] = {}
+    layers = _layers(document, library)
     yaml = document.file.format == "yaml"
     for name, framework in pack.frameworks.items():
         if yaml and framework["dialect"] == "toml":
             continue  # its loader reads TOML, and perhaps JSON
         dialect = dialect_of(pack, name, document)
-        values = views.get(dialect)
+        key = dialect, dialect if layers is None else DIALECTS[framework["dialect"]]
+        values = views.get(key)
         if values is None:
-            values = views[dialect] = Values(pack, View(document, dialect, overrides))
+            view = View(document, dialect, overrides, None, layers, key[1])
+            values = views[key] = Values(pack, view)
         signs = sum(test(values) is True for test in framework["detect"])
         if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
             best = (signs, name)
@@ -84,9 +112,10 @@ def subject_of(
     version: tuple[float, ...] | None = None,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    library: Library | None = None,
 ) -> Subject:
-    """Return the document as ``framework`` sees it."""
-    view = View(document, dialect_of(pack, framework, document), overrides, environ)
+    """Return the document as ``framework`` sees it; ``library`` has the files that it names."""
+    view = view_of(pack, framework, document, overrides, environ, _layers(document, library))
     return Subject(document, view, framework, version)
 
 

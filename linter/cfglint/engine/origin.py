@@ -129,14 +129,7 @@ class Origins:
         trace = self.trace(path)
         if trace is None:
             return "this file"
-        override = next((step.text for step in trace.steps if step.kind == "override"), None)
-        if override is not None:
-            return override
-        assert self.values.view is not None
-        lines = self.values.view.document.file.lines
-        told = f"line {lines.position(trace.span[0])[0]}"
-        via = [step.text for step in trace.steps if step.kind in ("interpolation", "alias", "merge")]
-        return f"{told} through {via[0]}" if via else told
+        return trace.told
 
     def trace(self, path: Steps) -> Trace | None:
         """Return where the value at a path is defined."""
