@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.document.compose import Way, compose
 from cfglint.document.document import read_text
-from cfglint.document.layers import lay_over_named
 from cfglint.document.library import Library
 from cfglint.document.scalars import OMEGACONF, PYYAML, SHELL
 from cfglint.document.view import ABSENT, Missing, View
@@ -24,7 +24,7 @@ def over(text, files, *overrides, dialect=OMEGACONF, beneath=None, path="d/c.yam
     node = document.root.entries["over"].value
     document.over = tuple(getattr(node, "items", None) or (node,))
     found = None if files is None else Library({p: t.encode() for p, t in files.items()}.get)
-    return View(document, dialect, overrides, None, lay_over_named(document, found), beneath)
+    return View(document, dialect, overrides, None, compose(document, found, Way())[0], beneath)
 
 
 class TestLibrary:
@@ -37,6 +37,7 @@ class TestLibrary:
         assert here.find(f"{top}/r/a/b/c.yaml", "ds.json").path == f"{top}/r/ds.json"
         assert here.find(f"{top}/r/a/b/c.yaml", "ds2.json") is None  # above the repository
         assert here.find(f"{top}/x/c.yaml", "ds.json") is None
+        here = Library(files.get)
         assert here.find("x/c.yaml", f"{top}/ds2.json").path == f"{top}/ds2.json"
 
     def test_the_configs_own_folder_goes_first(self):
@@ -107,8 +108,8 @@ class TestBeneath:
         files = Library({"d/base.yaml": self.BASE.encode()}.get)
         document = read_text("over: base.yaml\n", "d/c.yaml").documents[0]
         document.over = (document.root.entries["over"].value,)
-        one = View(document, OMEGACONF, ["m.x=5"], None, lay_over_named(document, files))
-        two = View(document, OMEGACONF, [], None, lay_over_named(document, files))
+        one = View(document, OMEGACONF, ["m.x=5"], None, compose(document, files, Way())[0])
+        two = View(document, OMEGACONF, [], None, compose(document, files, Way())[0])
         assert (one.get(("m", "x")), two.get(("m", "x"))) == (5, 3)
 
     def test_mistakes_of_the_other_file_are_not_this_ones(self):
@@ -141,3 +142,57 @@ class TestNotHere:
         values = Values(pack, over("over: base.yaml\na: 1\n", {"base.yaml": "c: 1\n"}))
         assert values.has(("b",)) is False
         assert values.has(("c",)) is True
+
+
+def composed(text, files, way, *overrides, path="d/c.yaml", dialect=OMEGACONF, resolvers=()):
+    """Return a view of a document as a framework composes it, and the layers."""
+    document = read_text(text, path).documents[0]
+    found = None if files is None else Library({p: t.encode() for p, t in files.items()}.get)
+    layers, left = compose(document, found, way, overrides)
+    return View(document, dialect, left, None, layers, dialect, resolvers), layers
+
+
+class TestFileAtAKey:
+    WAY = Way(files=[("deepspeed",), ("a", "file")])
+    DS = '{"zero_optimization": {"stage": 3}, "batch": "auto"}'
+
+    def test_the_key_keeps_its_text_and_has_the_files_keys(self):
+        seen, _ = composed("x: 1\ndeepspeed: ds.json\n", {"d/ds.json": self.DS}, self.WAY)
+        assert seen.get(("deepspeed",)) == "ds.json"
+        assert seen.get(("deepspeed", "zero_optimization", "stage")) == 3
+        assert seen.keys(("deepspeed",)) == ["zero_optimization", "batch"]
+        assert seen.has(("deepspeed", "batch"))
+        assert not seen.has(("deepspeed", "nothing"))
+        found = seen.trace(("deepspeed", "zero_optimization", "stage"))
+        assert found.told == "d/ds.json:1 through deepspeed at line 2"
+        assert found.file.text[slice(*found.span)] == "3"
+        assert not found.editable
+        assert not found.overrides
+
+    def test_a_file_that_is_not_here_says_nothing(self):
+        for files in (None, {}):
+            seen, layers = composed("deepspeed: ds.json\n", files, self.WAY)
+            assert layers is None
+            assert not seen.has(("deepspeed", "zero_optimization"))
+
+    @pytest.mark.parametrize(
+        "value", ["{zero_optimization: {stage: 2}}", "null", "ds", "${x}.json", "c.yaml"]
+    )
+    def test_what_names_no_file_is_not_read(self, value):
+        _, layers = composed(f"deepspeed: {value}\n", {"d/c.yaml": "x: 1", "d/ds": "{}"}, self.WAY)
+        assert layers is None
+
+    def test_a_file_that_does_not_parse_is_told(self):
+        _, layers = composed("a: {file: ds.json}\n", {"d/ds.json": '{"x": 1,,}'}, self.WAY)
+        assert [(t.kind, t.key) for t in layers.troubles] == [("broken", "a.file")]
+        assert layers.troubles[0].note.startswith("d/ds.json:1:9: ")
+
+    def test_a_named_file_may_name_one_itself(self):
+        document = read_text("over: base/b.yaml\n", "c.yaml").documents[0]
+        document.over = (document.root.entries["over"].value,)
+        files = {"base/b.yaml": b"deepspeed: ds.json\n", "base/ds.json": self.DS.encode()}
+        layers, _ = compose(document, Library(files.get), self.WAY)
+        seen = View(document, PYYAML, [], None, layers)
+        found = seen.trace(("deepspeed", "zero_optimization", "stage"))
+        assert found.told == "base/ds.json:1 through deepspeed at base/b.yaml:1, --config at line 1"
+        assert found.own_span == (6, 17)

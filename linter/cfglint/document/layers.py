@@ -6,14 +6,13 @@ which file that is, and by which key it came in.
 
 from __future__ import annotations
 
-from cfglint.document.tree import Alias, Entry, Mapping, Sequence, effective
+from cfglint.document.tree import Alias, Entry, Mapping, Scalar, Sequence, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Document, File
-    from cfglint.document.library import Library
+    from cfglint.document.document import File
     from cfglint.document.places import Path
-    from cfglint.document.tree import Node, Scalar
+    from cfglint.document.tree import Node
 
 MAX_FILES = 100
 
@@ -96,21 +95,30 @@ class Layers:
         if upper is None:
             return lower
         above, below = _target(upper), _target(lower)
+        if isinstance(above, Scalar) and above.text == "???" and below is not None:
+            return lower  # to OmegaConf a value that is still to be set, which sets nothing
         if not isinstance(above, Mapping) or not isinstance(below, Mapping):
             return upper
-        joined = Mapping(above.start, flow=above.flow, tag=above.tag, anchor=above.anchor)
-        joined.end = above.end
+        joined = self.like(above)
         joined.entries = dict(effective(below))
         for name, entry in effective(above).items():
             old = joined.entries.get(name)
             joined.entries[name] = (
                 entry if old is None else Entry(entry.key, self._laid(entry.value, old.value))
             )
-        source = self.sources.get(id(above))
-        if source is not None:
-            self.sources[id(joined)] = source
-        self._kept.append(joined)
         return joined
+
+    def like(self, node: Mapping | None) -> Mapping:
+        """Return an empty mapping in the place of ``node``, of the same file."""
+        if node is None:
+            return Mapping(0, flow=True)
+        fresh = Mapping(node.start, flow=node.flow, tag=node.tag, anchor=node.anchor)
+        fresh.end = node.end
+        source = self.sources.get(id(node))
+        if source is not None:
+            self.sources[id(fresh)] = source
+        self._kept.append(fresh)
+        return fresh
 
     def _laid(self, upper: Node, lower: Node) -> Node:
         found = self.lay(upper, lower)
@@ -120,29 +128,6 @@ class Layers:
 
 def _target(node: Node | None) -> Node | None:
     return node.target if isinstance(node, Alias) else node
-
-
-def lay_over_named(document: Document, library: Library | None) -> Layers | None:
-    """Return a document over the files of its ``over``; None where it names none.
-
-    Of several, a later one's keys win over an earlier one's, and the document's own over all.
-    """
-    if not document.over:
-        return None
-    layers = Layers(document.root)
-    beneath: Node | None = None
-    for node in document.over:
-        file = library.find(document.file.path, node.text) if library is not None else None
-        if file is None:
-            layers.unread[()] = node.text
-            continue
-        root = enter(layers, Source(file, node, "--config"))
-        if root is None:
-            layers.unread[()] = node.text
-        else:
-            beneath = layers.lay(root, beneath)
-    layers.root = layers.lay(document.root, beneath)
-    return layers
 
 
 def enter(layers: Layers, source: Source) -> Node | None:

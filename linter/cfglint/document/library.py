@@ -35,10 +35,11 @@ class Library:
     def file(self, path: str) -> File | None:
         """Return the file at ``path``, parsed; None where there is none, or where it is a script."""
         path = os.path.normpath(path)
-        if path not in self._files:
+        key = os.path.abspath(path)
+        if key not in self._files:
             data = self.read(path) if format_of(path) != "shell" else None
-            self._files[path] = None if data is None else read(data, path)
-        return self._files[path]
+            self._files[key] = None if data is None else read(data, path)
+        return self._files[key]
 
     def beside(self, path: str, name: str) -> File | None:
         """Return the file ``name`` as seen from the folder of the file ``path``, and from nowhere else."""
@@ -87,6 +88,11 @@ class Library:
                     break
                 at = above
         return self._roots[folder]
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two paths lead to one file, as far as their spelling tells."""
+    return os.path.abspath(one) == os.path.abspath(other)
 
 
 def _is_name(name: str) -> bool:

@@ -89,6 +89,18 @@ class Trace:
         return node.start, node.end
 
     @property
+    def overrides(self) -> bool:
+        """Whether the document can say another value at ``at``, over the file beneath that has this one."""
+        return (
+            self.present
+            and self.source is not None
+            and not self.source.hung
+            and isinstance(self.node, Scalar)
+            and not self.computed
+            and all(isinstance(part, str) for part in self.at)
+        )
+
+    @property
     def told(self) -> str:
         """Where the value stands, in words."""
         return told(self)

@@ -49,7 +49,7 @@ class View:
     """One document under one dialect, with overrides and an environment (None: no variable is known).
 
     ``layers`` are the other files that it is composed of; ``beneath`` is how the YAML ones of them are read,
-    where the document itself is of another form.
+    where the document itself is of another form. ``resolvers`` are those that the framework registers.
     """
 
     __slots__ = (
@@ -71,6 +71,7 @@ class View:
         "interpolates",
         "layers",
         "origins",
+        "resolvers",
         "root",
         "sources",
         "unread",
@@ -85,10 +86,12 @@ class View:
         environ: collections.abc.Mapping[str, str] | None = None,
         layers: Layers | None = None,
         beneath: Dialect | None = None,
+        resolvers: collections.abc.Sequence[str] = (),
     ) -> None:
         self.document = document
         self.dialect = dialect
         self.beneath = beneath or dialect
+        self.resolvers = resolvers
         self.environ = environ
         self.root = document.root
         self.origins: dict[int, str] = {}
@@ -166,6 +169,16 @@ class View:
             return None
         absent = isinstance(node, Value) and isinstance(node.value, Missing) and node.value.kind == "unread"
         return node.value.needs[0] if absent else None  # type: ignore[union-attr]
+
+    def hangs(self, path: Path) -> tuple[Source, Path] | None:
+        """Return the file that hangs on the way to ``path``, and the path in it; None where none does."""
+        for depth in range(1, len(path)) if self.hung is not None else ():
+            node, _ = self.place(path[:depth])
+            held = self.hung.get(id(node)) if self.hung is not None else None
+            source = None if held is None else self.source(held)
+            if source is not None:
+                return source, path[depth:]
+        return None
 
     def keys(self, path: Path) -> list[str]:
         """Return the keys of the mapping at ``path``; none where there is no mapping."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import Mapping, Sequence
+from cfglint.document.view import dotted
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import paths_in
 from cfglint.dsl.show import show
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Mapping as Lookup
 
+    from cfglint.document.trace import Trace
     from cfglint.dsl.pack import Pack
     from cfglint.engine.judge import Subject, Verdict
     from cfglint.engine.run import Judged
@@ -171,7 +173,7 @@ class Finder:
                 place = trace.file.path, trace.span[0]
                 if place not in told:
                     told.add(place)
-                    yield Related(Place(trace.file.path, *trace.span), f"{name} is set here")
+                    yield Related(Place(trace.file.path, *trace.span), f"{_key(trace)} is set here")
 
     def _place(self, rule: t.Rule, origins: Origins) -> tuple[int, int]:
         """Return the span that a finding stands on: the value that is most likely to be changed.
@@ -223,6 +225,12 @@ class Finder:
     def _paths(self, name: str, origins: Origins) -> Iterator[Steps]:
         for leaf in (name, *origins.leaves(name)):
             yield from origins.of(leaf).paths
+
+
+def _key(trace: Trace) -> str:
+    """Return the key of a value in the file that it stands in."""
+    hangs = trace.view.hangs(trace.at)
+    return dotted(trace.at if hangs is None else hangs[1])
 
 
 class _Fields:
