@@ -50,7 +50,12 @@ def compose(
         layers = _over_named(document, library, way)
     elif way.composes and _names_bases(document.root):
         layers = Layers(document.root)
-        layers.root = _inherited(layers, document.root, document.file, library, None, ())
+        if way.composes == "hydra":
+            from cfglint.document.hydra import compose_hydra
+
+            overrides = compose_hydra(layers, document, library, way, overrides)
+        else:
+            layers.root = _inherited(layers, document.root, document.file, library, None, ())
     if way.files and library is not None:
         layers = _hang(layers, document, library, way.files)
     return layers, overrides

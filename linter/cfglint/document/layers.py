@@ -120,6 +120,14 @@ class Layers:
         self._kept.append(fresh)
         return fresh
 
+    def own(self, holder: Mapping, source: Source | None) -> None:
+        """Note that a mapping made for a package stands in the file (None: the config's) that asks for it."""
+        self._kept.append(holder)
+        if source is not None:
+            self.sources[id(holder)] = source
+            for entry in holder.entries.values():
+                self.sources[id(entry.key)] = source
+
     def _laid(self, upper: Node, lower: Node) -> Node:
         found = self.lay(upper, lower)
         assert found is not None

@@ -90,9 +90,8 @@ class _Sum:
         self.parts: list[str] = []
         at = 0
         text = text.strip()
-        pattern = re.compile(
-            r"[ \t]*((?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.|\*\*|//|[-+*/%()])"
-        )
+        number = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+        pattern = re.compile(rf"[ \t]*({number}|\*\*|//|[-+*/%()])")
         while at < len(text):
             found = pattern.match(text, at)
             if found is None:
@@ -145,7 +144,7 @@ class _Sum:
         text = self.parts[self.at]
         self.at += 1
         try:
-            if text.isdigit() and (text == "0" or text[0] != "0"):
+            if text.isdigit() and (not text.strip("0") or text[0] != "0"):  # Python has no 017
                 return int(text)
             if "." in text or "e" in text.lower():
                 return float(text)

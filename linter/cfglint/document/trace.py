@@ -86,6 +86,8 @@ class Trace:
         if self.source is None:
             return self.span
         node = self.source.first.node
+        if node.origin is not None:  # chosen on the command line
+            return self.view.document.start, self.view.document.start
         return node.start, node.end
 
     @property
@@ -265,6 +267,9 @@ def told(found: Trace) -> str:
     via = [step.text for step in found.steps if step.kind in ("interpolation", "alias", "merge")][:1]
     source = found.source
     while source is not None:
+        if source.node.origin is not None:
+            via.append(source.node.origin)
+            break
         path = "" if source.by is None else f"{source.by.file.path}:"
         holder = found.view.document.file if source.by is None else source.by.file
         line = holder.lines.position(source.node.start)[0]

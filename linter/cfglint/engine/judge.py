@@ -93,16 +93,22 @@ def view_of(
 
 
 def recognise(
-    pack: Pack, document: Document, overrides: Sequence[str] = (), library: Library | None = None
+    pack: Pack,
+    document: Document,
+    overrides: Sequence[str] = (),
+    library: Library | None = None,
+    *,
+    whole: bool | None = None,
 ) -> str | None:
     """Return the framework that a document is written for, by its content alone, else None.
 
-    Of several that claim it, the one with the most signs wins; then the first by name.
+    Of several that claim it, the one with the most signs wins; then the first by name. Where none does, and
+    the document names bases, what they make together is asked (``whole``).
     """
     best: tuple[int, str] | None = None
     views: dict[object, Values] = {}
     form = document.file.format
-    composed = bool(document.over)
+    composed = bool(document.over) if whole is None else whole
     for name, framework in pack.frameworks.items():
         if form == "yaml" and framework["dialect"] == "toml":
             continue  # its loader reads TOML, and perhaps JSON
@@ -118,7 +124,12 @@ def recognise(
         signs = sum(test(values) is True for test in framework["detect"])
         if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
             best = (signs, name)
-    return best[1] if best is not None else None
+    if best is not None:
+        return best[1]
+    bases = isinstance(document.root, Tree) and "defaults" in document.root.entries
+    if bases and library is not None and not composed:
+        return recognise(pack, document, overrides, library, whole=True)
+    return None
 
 
 def subject_of(
