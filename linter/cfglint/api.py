@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cfglint.document.document import File
+    from cfglint.document.library import Reader
     from cfglint.engine.judge import Verdict
     from cfglint.engine.run import Judged
     from cfglint.findings import Finding, Report
@@ -51,11 +52,17 @@ def _run(
     rules: Mapping[str, str] | None,
     framework: str | None,
     overrides: Sequence[str],
+    read: Reader | None,
 ) -> Run:
     pack = load(rules)
     if framework is not None and framework not in pack.frameworks:
         raise UsageError(f"no framework is named {framework!r}; known are {', '.join(pack.frameworks)}")
-    return Run(pack, _targets(hardware), framework=framework, overrides=overrides)
+    library = None
+    if read is not None:
+        from cfglint.document.library import Library
+
+        library = Library(read)
+    return Run(pack, _targets(hardware), framework=framework, overrides=overrides, library=library)
 
 
 def check_file(run: Run, file: File, *, explicit: bool = True) -> bool:
@@ -77,13 +84,16 @@ def check_text(
     rules: Mapping[str, str] | None = None,
     framework: str | None = None,
     overrides: Sequence[str] = (),
+    read: Reader | None = None,
 ) -> Report:
     """Lint ``text`` as the file ``path`` (its suffix tells the format) for some hardware.
 
     ``hardware`` is a GPU name like ``"rtx-4090:8"``, a Target, several of either, or None. ``rules`` holds
-    further rule files, texts by path. Raises CfglintError where a name is unknown or a rule does not load.
+    further rule files, texts by path. ``read`` gives the bytes of the files that a config names (None for
+    what is no file); without it, what they would say is unknown. Raises CfglintError where a name is unknown
+    or a rule does not load.
     """
-    run = _run(hardware, rules, framework, overrides)
+    run = _run(hardware, rules, framework, overrides, read)
     check_file(run, read_text(text, path))
     return run.report
 
@@ -98,6 +108,7 @@ def fix_text(
     overrides: Sequence[str] = (),
     unsafe: bool = False,
     least: str = "warning",
+    read: Reader | None = None,
 ) -> tuple[str, Report]:
     """Return ``text`` with its fixes applied, and the report on the result.
 
@@ -105,7 +116,7 @@ def fix_text(
     """
     from cfglint.repair.apply import repair
 
-    run = _run(hardware, rules, framework, overrides)
+    run = _run(hardware, rules, framework, overrides, read)
     file = read_text(text, path)
     fixed = repair(run, file, unsafe=unsafe, least=least, notes=False).text
     check_file(run, read_text(fixed, path))

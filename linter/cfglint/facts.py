@@ -350,9 +350,16 @@ class Values(dict[str, object]):
             return Unknown(frozenset(value.needs or (_path(steps),)))
         return value
 
-    def has(self, steps: Steps) -> bool:
-        """Whether the file has a key, whatever its value."""
-        return self.view is not None and self.view.has(steps)
+    def has(self, steps: Steps) -> bool | Open:
+        """Whether the file has a key, whatever its value; open where a file that may have it is not here."""
+        view = self.view
+        if view is None:
+            return False
+        if view.unread is not None:
+            name = view.awaits(steps)
+            if name is not None:
+                return Open(frozenset((name,)))
+        return view.has(steps)
 
 
 def _nothing(_values: Values) -> object:

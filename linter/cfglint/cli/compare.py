@@ -128,6 +128,7 @@ def _beside(run: Run, framework: str | None, version: tuple[float, ...] | None) 
         overrides=run.overrides,
         tables=run.tables,
         given=run.given,
+        library=run.library,
     )
 
 

@@ -210,7 +210,7 @@ def _judgement(
     measured = measured_target(target, {**facts, **base.given})
     run = Run(
         base.pack, [measured], framework=base.framework, version=base.version, overrides=base.overrides,
-        selected=base.selected, guarded=base.guarded, tables=base.tables,
+        selected=base.selected, guarded=base.guarded, tables=base.tables, library=base.library,
     )  # fmt: skip
     found = _findings(run, subject)
     row = next(fit_rows(run.pack, subject, run.targets, run.tables))

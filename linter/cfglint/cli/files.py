@@ -98,6 +98,16 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
 _told: list[str] = []
 
 
+def second(path: str) -> bytes | None:
+    """Return the bytes of a file that a config names; None where none can be read there."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a folder, or a pipe that would be emptied
+            return None
+        return _bytes(path, named=True)
+    except (OSError, UsageError, ValueError):
+        return None
+
+
 def _bytes(path: str, *, named: bool) -> bytes | None:
     # Opening a pipe that nobody writes to would wait forever, unless it is opened without waiting.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -202,6 +202,7 @@ def _for(base: Run, case: Case, targets: list[Target]) -> Run:
         version=base.version,
         overrides=(*base.overrides, *case.overrides),
         tables=base.tables,
+        library=base.library,
     )
 
 

@@ -8,6 +8,7 @@ from cfglint import __version__
 from cfglint.api import check_file
 from cfglint.cli import files, options, settings
 from cfglint.cli.flags import LIST, Flag, Parser
+from cfglint.document.library import Library
 from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError
@@ -82,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 def _configs() -> list[str]:
     """Return the paths below this folder that a framework recognises."""
-    run = Run(load())
+    run = Run(load(), library=Library(files.second))
     found = []
     for path, _ in files.find(["."], lambda _: None):
         try:

@@ -7,8 +7,10 @@ import sys
 
 from cfglint.api import selector
 from cfglint.cli import settings
+from cfglint.cli.files import second
 from cfglint.cli.flags import LIST, NUMBER, TEXT, Flag
 from cfglint.cli.settings import FAIL_ON
+from cfglint.document.library import Library
 from cfglint.dsl.pack import Pack, load, read_rules
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError, did_you_mean
@@ -229,6 +231,7 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
         tables=tables((os.getcwd(),), args.online, tell=None if getattr(args, "quiet", False) else _complain),
         given={"model_config": (described, "--model-config")} if described is not None else None,
         named=bool(args.gpu or args.hardware),
+        library=Library(second),
     )
     result.report.notices += notices
     return result

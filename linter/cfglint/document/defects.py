@@ -61,11 +61,11 @@ class Defects:
 def find_defects(view: View) -> Defects:
     """Walk the document once, each node as often as it is written."""
     defects = Defects()
-    interpolates = view.dialect.interpolates
+    interpolates = view.interpolates
     nodes = nodes_with_paths(view.root)
     for path, node in nodes:
-        if node.__class__ is not Scalar:
-            continue
+        if node.__class__ is not Scalar or view.source(node) is not None:
+            continue  # what is wrong in another file is said of that one
         text = node.text
         if interpolates and text == "???":
             defects.missing.append(Defect("missing", dotted(path), text, span=(node.start, node.end)))

@@ -17,9 +17,12 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Document:
-    """One document of a file. With ``error`` set, ``root`` is what stood before it, and may be None."""
+    """One document of a file. With ``error`` set, ``root`` is what stood before it, and may be None.
 
-    __slots__ = ("duplicates", "end", "error", "file", "index", "root", "start")
+    ``over`` are the scalars that name files which the document is laid over (a launch's ``--config``).
+    """
+
+    __slots__ = ("duplicates", "end", "error", "file", "index", "over", "root", "start")
 
     def __init__(self, file: File, index: int, parsed: Parsed) -> None:
         self.file = file
@@ -29,6 +32,7 @@ class Document:
         self.end = parsed.end
         self.duplicates: list[tuple[Scalar, Scalar]] = parsed.duplicates
         self.error: DocumentError | None = parsed.error
+        self.over: tuple[Scalar, ...] = parsed.over
 
 
 class File:

@@ -111,6 +111,10 @@ def _call(view: View, call: Call, at: Path) -> Place:
         if call.name == "oc.env":
             return Value(_env(view, key, call.arguments[1:], at)), at
         return _select(view, key, call.arguments[1:], at)
+    if call.name in view.resolvers:
+        from cfglint.document.resolvers import resolved
+
+        return Value(resolved(call.name, [_argument(view, argument, at) for argument in call.arguments])), at
     return Value(Missing((), f"the resolver {call.name} is the framework's own", "resolver")), at
 
 

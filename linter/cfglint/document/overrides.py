@@ -9,6 +9,7 @@ from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.layers import Source
     from cfglint.document.tree import Node
 
 
@@ -58,13 +59,14 @@ def _stamp(root: Node, origin: str) -> Node:
 class Overlay:
     """A document's root with overrides laid over it; only the mappings on the way to them are copied."""
 
-    __slots__ = ("_copies", "origins", "root")
+    __slots__ = ("_copied", "_copies", "origins", "root")
 
     def __init__(self, root: Node | None) -> None:
         self.root = root
         self.origins: dict[int, str] = {}
         # By id, and kept: the id of a node that is dropped could come again on a node of the document.
         self._copies: dict[int, Node] = {}
+        self._copied: dict[int, int] = {}
 
     def apply(self, override: Override) -> None:
         """Set or delete one key."""
@@ -135,7 +137,12 @@ class Overlay:
         else:
             copy = Mapping(0, flow=True)
         self._copies[id(copy)] = copy
+        self._copied[id(copy)] = id(node)
         return copy
+
+    def sources(self, known: dict[int, Source]) -> dict[int, Source]:
+        """Return where nodes come from, with the copies that were made of them."""
+        return known | {copy: known[node] for copy, node in self._copied.items() if node in known}
 
 
 def _index(sequence: Sequence, key: str) -> int | None:

@@ -10,7 +10,9 @@ from cfglint.document.tree import Alias, Built, Mapping, Scalar, Sequence, Unrea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.document import File
     from cfglint.document.interpolation import Parts
+    from cfglint.document.layers import Source
     from cfglint.document.places import Path
     from cfglint.document.tree import Node
     from cfglint.document.view import View
@@ -39,17 +41,20 @@ class Trace:
     """Where the value at ``path`` is defined (``at``, ``node``, ``span``).
 
     Where nothing is there, ``present`` is false and ``span`` is that of the nearest present parent's key.
-    ``editable``: the definition is a scalar that the file spells out on its own.
+    ``editable``: the definition is a scalar that the file spells out on its own. ``source`` is None where the
+    definition stands in the document's own file, else how the other file came in that ``span`` points into.
     """
 
     __slots__ = (
         "at",
         "computed",
         "editable",
+        "key_source",
         "key_span",
         "node",
         "path",
         "present",
+        "source",
         "span",
         "steps",
         "view",
@@ -67,6 +72,40 @@ class Trace:
         self.steps: list[Step] = []
         self.computed = False
         self.editable = False
+        self.source: Source | None = None
+        self.key_source: Source | None = None
+
+    @property
+    def file(self) -> File:
+        """The file that ``span`` points into."""
+        return self.view.document.file if self.source is None else self.source.file
+
+    @property
+    def own_span(self) -> tuple[int, int]:
+        """Where the document's own file has the value, or names the file that has it."""
+        if self.source is None:
+            return self.span
+        node = self.source.first.node
+        if node.origin is not None:  # chosen on the command line
+            return self.view.document.start, self.view.document.start
+        return node.start, node.end
+
+    @property
+    def overrides(self) -> bool:
+        """Whether the document can say another value at ``at``, over the file beneath that has this one."""
+        return (
+            self.present
+            and self.source is not None
+            and not self.source.hung
+            and isinstance(self.node, Scalar)
+            and not self.computed
+            and all(isinstance(part, str) for part in self.at)
+        )
+
+    @property
+    def told(self) -> str:
+        """Where the value stands, in words."""
+        return told(self)
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -92,16 +131,19 @@ def trace(view: View, path: Path) -> Trace:
     node = found.node
     if node is not None:
         found.span = (node.start, node.end)
+        found.source = view.source(node)
         found.editable = (
             isinstance(node, Scalar)
             and not found.computed
             and (not isinstance(node, (Built, Unread)) or (isinstance(node, Built) and node.cut >= 0))
             and node.origin is None
+            and found.source is None
             and node.style not in ("|", ">")
         )
     else:
         found.present = False
         found.span = found.key_span
+        found.source = found.key_source
     return found
 
 
@@ -122,6 +164,9 @@ def _walk(found: Trace, path: Path, depth: int) -> None:
             else:
                 found.at = (*found.at, index % count)
                 node = node.items[index]
+        elif view.hung is not None and id(node) in view.hung:
+            held = view.hung[id(node)]
+            node = _enter(found, held, part) if isinstance(held, Mapping) else None
         else:
             node = None
         if isinstance(node, Alias):
@@ -165,7 +210,9 @@ def _enter(found: Trace, node: Mapping, part: object) -> Node | None:
         start = view.document.start
         found.steps.append(Step("override", start, start, origin))
         found.key_span = (start, start) if entry.key.origin else (entry.key.start, entry.key.end)
+        found.key_source = None
     else:
+        found.key_source = view.source(entry.key)
         found.key_span = (entry.key.start, entry.key.end)
     return value
 
@@ -184,7 +231,7 @@ def _merge_sources(node: Mapping) -> list[Node]:
 def _follow(found: Trace, node: Node | None, depth: int) -> Node | None:
     """Follow a reference to its definition; what is put together from parts is its own definition."""
     view = found.view
-    if not isinstance(node, Scalar) or not view.dialect.interpolates or "${" not in node.text:
+    if not isinstance(node, Scalar) or not view.interpolates or "${" not in node.text:
         return node
     at = found.at
     target, target_at = view.follow(node, at)
@@ -204,6 +251,31 @@ def _follow(found: Trace, node: Node | None, depth: int) -> Node | None:
         return node
     _walk(found, path, depth + 1)
     return found.node
+
+
+def told(found: Trace) -> str:
+    """Say where a value stands: ``line 3 through ${a.b}``, ``ds.json:4 through deepspeed at line 12``."""
+    override = next((step.text for step in found.steps if step.kind == "override"), None)
+    if override is not None:
+        return override
+    if not found.present:
+        name = found.view.awaits(found.path)
+        if name is not None:
+            return f"{name} is not here"
+    line = found.file.lines.position(found.span[0])[0]
+    place = f"line {line}" if found.source is None else f"{found.file.path}:{line}"
+    via = [step.text for step in found.steps if step.kind in ("interpolation", "alias", "merge")][:1]
+    source = found.source
+    while source is not None:
+        if source.node.origin is not None:
+            via.append(source.node.origin)
+            break
+        path = "" if source.by is None else f"{source.by.file.path}:"
+        holder = found.view.document.file if source.by is None else source.by.file
+        line = holder.lines.position(source.node.start)[0]
+        via.append(f"{source.key} at {path}{line}" if path else f"{source.key} at line {line}")
+        source = source.by
+    return f"{place} through {', '.join(via)}" if via else place
 
 
 def references(view: View, node: Node) -> tuple[str, ...]:
@@ -289,7 +361,7 @@ def _collect(view: View) -> dict[int, list[Path]]:
         elif isinstance(node, Built):
             for part in node.reads:
                 uses.setdefault(id(part), []).append(path)
-        elif isinstance(node, Scalar) and view.dialect.interpolates and "${" in node.text:
+        elif isinstance(node, Scalar) and view.interpolates and "${" in node.text:
             try:
                 parts = parse(node.text)
             except MalformedError:

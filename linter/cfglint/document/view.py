@@ -20,7 +20,7 @@ from cfglint.document.places import (
     mandatory,
     over_budget,
 )
-from cfglint.document.scalars import Missing, resolve
+from cfglint.document.scalars import JSON, TOML, Missing, resolve
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.defects import Defects
     from cfglint.document.document import Document
+    from cfglint.document.layers import Layers, Source
     from cfglint.document.places import All, Path, Place
     from cfglint.document.scalars import Dialect
     from cfglint.document.trace import Trace
@@ -45,7 +46,11 @@ _LEAST_BUDGET = 1_000
 
 
 class View:
-    """One document under one dialect, with overrides and an environment (None: no variable is known)."""
+    """One document under one dialect, with overrides and an environment (None: no variable is known).
+
+    ``layers`` are the other files that it is composed of; ``beneath`` is how the YAML ones of them are read,
+    where the document itself is of another form. ``resolvers`` are those that the framework registers.
+    """
 
     __slots__ = (
         "_active",
@@ -57,12 +62,19 @@ class View:
         "_present",
         "_values",
         "_whole",
+        "beneath",
         "cyclic",
         "dialect",
         "document",
         "environ",
+        "hung",
+        "interpolates",
+        "layers",
         "origins",
+        "resolvers",
         "root",
+        "sources",
+        "unread",
         "uses",
     )
 
@@ -72,18 +84,36 @@ class View:
         dialect: Dialect,
         overrides: collections.abc.Sequence[str] = (),
         environ: collections.abc.Mapping[str, str] | None = None,
+        layers: Layers | None = None,
+        beneath: Dialect | None = None,
+        resolvers: collections.abc.Sequence[str] = (),
     ) -> None:
         self.document = document
         self.dialect = dialect
+        self.beneath = beneath or dialect
+        self.resolvers = resolvers
         self.environ = environ
         self.root = document.root
         self.origins: dict[int, str] = {}
+        self.layers = layers
+        self.interpolates = dialect.interpolates
+        self.sources: dict[int, Source] | None = None
+        self.hung: dict[int, Node] | None = None
+        self.unread: dict[Path, str] | None = None
+        if layers is not None:
+            self.root = layers.root
+            self.sources = layers.sources
+            self.hung = layers.hung or None
+            self.unread = layers.unread or None
+            self.interpolates = self.interpolates or self.beneath.interpolates
         if overrides:
-            overlay = Overlay(document.root)
+            overlay = Overlay(self.root)
             for text in overrides:
                 overlay.apply(read_override(text))
             self.root = overlay.root
             self.origins = overlay.origins
+            if self.sources is not None:
+                self.sources = overlay.sources(self.sources)
         self.cyclic: set[Path] = set()
         self._values: dict[Path, object] = {}
         self._present: dict[Path, bool] = {}
@@ -128,6 +158,28 @@ class View:
             self._present[path] = known
         return known
 
+    def awaits(self, path: Path) -> str | None:
+        """Return the file that is not here and may have the key at ``path``, which no other file has."""
+        if self.unread is None or ALL in path:
+            return None
+        self.refill()
+        try:
+            node, _ = self.place(path)
+        except (BudgetError, RecursionError):
+            return None
+        absent = isinstance(node, Value) and isinstance(node.value, Missing) and node.value.kind == "unread"
+        return node.value.needs[0] if absent else None  # type: ignore[union-attr]
+
+    def hangs(self, path: Path) -> tuple[Source, Path] | None:
+        """Return the file that hangs on the way to ``path``, and the path in it; None where none does."""
+        for depth in range(1, len(path)) if self.hung is not None else ():
+            node, _ = self.place(path[:depth])
+            held = self.hung.get(id(node)) if self.hung is not None else None
+            source = None if held is None else self.source(held)
+            if source is not None:
+                return source, path[depth:]
+        return None
+
     def keys(self, path: Path) -> list[str]:
         """Return the keys of the mapping at ``path``; none where there is no mapping."""
         self.refill()
@@ -135,6 +187,8 @@ class View:
             node, _ = self.follow(*self.place(path))
         except (BudgetError, RecursionError):
             return []
+        if self.hung is not None:
+            node = self.hung.get(id(node), node)
         return list(self.entries(node)) if isinstance(node, Mapping) else []
 
     def trace(self, path: Path) -> Trace:
@@ -193,7 +247,7 @@ class View:
                 entries = node.entries if not node.merges else self.entries(node)
                 entry = entries.get(part)  # type: ignore[arg-type] # a number finds nothing
                 if entry is None:
-                    return None, at
+                    return None if self.unread is None else self._elsewhere((*at, part)), at
                 node = entry.value
                 at = (*at, part)
             elif kind is Sequence:
@@ -208,13 +262,39 @@ class View:
                 node, at = self._inside(node, part, at)
                 if node is None or (node.__class__ is Value and isinstance(node.value, Missing)):
                     return node, at
-            elif kind is Scalar and node.text == "???" and self.dialect.interpolates:
+            elif kind is Scalar and node.text == "???" and self.interpolates:
                 return Value(mandatory(at)), at
+            elif self.hung is not None and id(node) in self.hung:
+                held = self.hung[id(node)]
+                if not isinstance(held, Mapping) or part not in self.entries(held):
+                    return None, at
+                node = self.entries(held)[part].value
+                at = (*at, part)
             else:
                 return None, at
             if node.__class__ is Alias:
                 node = node.target
         return node, at
+
+    def source(self, node: object) -> Source | None:
+        """Return how the file that ``node`` stands in came in; None for the document's own."""
+        return None if self.sources is None else self.sources.get(id(node))
+
+    def dialect_of(self, node: Node) -> Dialect:
+        """Return how the file that ``node`` stands in is read."""
+        source = self.source(node)
+        if source is None:
+            return self.dialect
+        form = source.file.format
+        return JSON if form == "json" else TOML if form == "toml" else self.beneath
+
+    def _elsewhere(self, path: Path) -> Value | None:
+        """Return what an absent key is where a file that may define it is not here."""
+        for prefix, name in (self.unread or {}).items():
+            shorter = min(len(prefix), len(path))
+            if prefix[:shorter] == path[:shorter]:
+                return Value(Missing((name,), f"{name}, which may say it, is not here", "unread"))
+        return None
 
     def _inside(self, value: Value, part: str | int | All, at: Path) -> Place:
         """Step into a computed list; its mappings are those of the file."""
@@ -230,7 +310,7 @@ class View:
 
     def follow(self, node: Node | Value | None, at: Path) -> Place:
         """Return where a reference leads in the end; any other place leads to itself."""
-        if node.__class__ is not Scalar or not self.dialect.interpolates or "${" not in node.text:
+        if node.__class__ is not Scalar or not self.interpolates or "${" not in node.text:
             return node, at
         known = self._followed.get(at)
         if known is not None:
@@ -267,14 +347,14 @@ class View:
         """Return the value of a place; ``path`` is the one that was asked for."""
         kind = node.__class__
         if kind is Scalar:
-            value = resolve(node, self.dialect)
-            return mandatory(at) if value == "???" and self.dialect.interpolates else value
+            value = resolve(node, self.dialect if self.sources is None else self.dialect_of(node))
+            return mandatory(at) if value == "???" and self.interpolates else value
         if kind is Value:
             return node.value
         if kind is Mapping:
             return Record(self, path)
         if kind is not Sequence:  # the scalars of a script
-            return resolve(node, self.dialect)
+            return resolve(node, self.dialect)  # never of another file
         if depth >= MAX_DEPTH:
             return Missing((), f"lists nested more than {MAX_DEPTH} deep", "budget")
         values: list[object] = []
@@ -291,8 +371,11 @@ class View:
         node, at = self.place(prefix)
         node, at = self.follow(node, at)
         names: collections.abc.Iterable[str | int]
+        held = None if self.hung is None else self.hung.get(id(node))
         if isinstance(node, Mapping):
             names = self.entries(node)
+        elif isinstance(held, Mapping):
+            names = self.entries(held)
         elif isinstance(node, Sequence):
             names = range(len(node.items))
         elif isinstance(node, Value) and isinstance(node.value, Missing):

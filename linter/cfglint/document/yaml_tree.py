@@ -72,7 +72,7 @@ _ADVICE = {
 class Parsed:
     """One document of a text. ``error`` is the first complaint; ``root`` is then what stood before it."""
 
-    __slots__ = ("duplicates", "end", "error", "root", "start")
+    __slots__ = ("duplicates", "end", "error", "over", "root", "start")
 
     def __init__(self, start: int) -> None:
         self.root: Node | None = None
@@ -80,6 +80,7 @@ class Parsed:
         self.end = start
         self.duplicates: list[tuple[Scalar, Scalar]] = []
         self.error: DocumentError | None = None
+        self.over: tuple[Scalar, ...] = ()
 
 
 def parse_yaml(text: str) -> list[Parsed]:

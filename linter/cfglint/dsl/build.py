@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cfglint.document.resolvers import RESOLVERS
 from cfglint.dsl import tree as t
 from cfglint.dsl.circles import MAX_CHAIN, Graph
 from cfglint.dsl.compile import CompileError, Function, Names
@@ -22,11 +23,12 @@ from cfglint.dsl.units import UNITS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Builder", "paths_in", "read_sources", "template", "walk"]
 
 DIALECTS = ("pyyaml", "omegaconf", "json", "toml")
+COMPOSES = ("hydra", "parents")
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 
 
@@ -244,6 +246,13 @@ class Builder:
         ]
         return f"({', '.join(parts)}, {paths_in(node.source)!r}, {raw})"
 
+    def one_of(self, span: t.Span, what: str, values: Iterable[str], known: Collection[str]) -> None:
+        """Complain about the values that are none of those that are known."""
+        for value in values:
+            if value not in known:
+                near = self._near(value, known) or f"; known are {', '.join(known)}"
+                self.complain(span, f"no {what} is named {value!r}{near}")
+
     def framework(self, name: str) -> tuple[str, str]:
         """Compile all blocks of a framework, of every layer: what stands first goes first.
 
@@ -253,7 +262,10 @@ class Builder:
         detect, versions = [], []
         bindings: dict[str, list[str]] = {}
         lets: dict[str, str] = {}
-        dialect = ""
+        dialect = composes = ""
+        resolvers: list[str] = []
+        knows: list[str] = []
+        files: list[tuple[str | int, ...]] = []
         outer = self.names
         self.names = Names(
             self.symbols, {e.name: e for n in reversed(nodes) for e in n.entries if isinstance(e, t.Let)}
@@ -278,19 +290,25 @@ class Builder:
                         if derived not in lets:
                             lets[derived] = self.let(entry)
                     case t.Setting("dialect", value):
-                        if value not in DIALECTS:
-                            known = f"; known are {', '.join(DIALECTS)}"
-                            self.complain(
-                                entry.span,
-                                f"no dialect is named {value!r}{self._near(value, DIALECTS) or known}",
-                            )
+                        self.one_of(entry.span, "dialect", (value,), DIALECTS)
                         dialect = dialect or value
+                    case t.Setting("composes", value):
+                        self.one_of(entry.span, "way to compose files", (value,), COMPOSES)
+                        composes = composes or value
+                    case t.Setting("resolvers", value):
+                        self.one_of(entry.span, "resolver", value.split(), RESOLVERS)
+                        resolvers += value.split()
+                    case t.Setting("knows", value):
+                        knows += value.split()
+                    case t.NamesFile(path):
+                        files.append(path.steps)
         self.names = outer
         bound_text = ", ".join(f"{key!r}: ({', '.join(each)},)" for key, each in bindings.items())
         lets_text = ", ".join(f"{key!r}: {value}" for key, value in lets.items())
         head = (
             f"{{'dialect': {dialect or 'pyyaml'!r}, 'detect': ({''.join(d + ', ' for d in detect)}), "
-            f"'keys': {_keys(nodes)!r}}}"
+            f"'keys': {_keys(nodes)!r}, 'composes': {composes!r}, 'files': {tuple(files)!r}, "
+            f"'knows': {tuple(knows)!r}, 'resolvers': {tuple(sorted(set(resolvers)))!r}}}"
         )
         block = (
             f"{{'versions': ({''.join(v + ', ' for v in versions)}), "

@@ -196,7 +196,9 @@ def _domain(knob: t.Knob) -> str:
     return show(t.ListOf(knob.values)) if knob.domain == "values" else "any"
 
 
-def _entry(entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | t.Tie | t.Let) -> str:
+def _entry(
+    entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | t.Tie | t.NamesFile | t.Let,
+) -> str:
     match entry:
         case t.Binding():
             text = f"{entry.name} <- {show(entry.source)}"
@@ -215,6 +217,8 @@ def _entry(entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | 
             return f"detect {show(condition)}"
         case t.Tie(name, path, citation):
             return f"tied {name} with {show(path)}" + (f" {quote(citation)}" if citation else "")
+        case t.NamesFile(path):
+            return f"file {show(path)}"
         case t.Since(version, when):
             return f"version {_version(version)}" + (f" when {show(when)}" if when is not None else "")
         case t.Let():

@@ -275,6 +275,9 @@ class Transformer:
         name, path, *citation = node.children
         return t.Tie(str(name), self.build(path), _unquote(citation[0]) if citation else "", span=span)
 
+    def file(self, node: Any, span: t.Span) -> t.NamesFile:
+        return t.NamesFile(self.build(node.children[1]), span=span)
+
     def since(self, node: Any, span: t.Span) -> t.Since:
         version, *when = node.children
         number = t.Version(version_numbers(str(version)[1:]))

@@ -321,7 +321,7 @@ class Binding(_Spanned):
 
 @dataclass(frozen=True, slots=True)
 class Setting(_Spanned):
-    """A framework's ``dialect omegaconf``, ``about "…"`` or ``see "…"``."""
+    """A framework's ``dialect omegaconf``, ``about "…"``, ``composes hydra``, ``resolvers "mul div"``, …"""
 
     key: str
     value: str
@@ -357,11 +357,18 @@ class Tie(_Spanned):
 
 
 @dataclass(frozen=True, slots=True)
+class NamesFile(_Spanned):
+    """``file $.deepspeed``: the key's text names a file, whose keys stand below it."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Framework(_Spanned):
     """``framework areal { … }``."""
 
     name: str
-    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Tie | Let, ...]
+    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Tie | NamesFile | Let, ...]
 
 
 @dataclass(frozen=True, slots=True)

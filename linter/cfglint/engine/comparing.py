@@ -59,7 +59,9 @@ def _half(run: Run, reading: Reading, *, every: bool) -> Half:
 
 def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[Found, ...]:
     """Return what is found on the targets, each code once at its worst; suppressed findings do not count."""
-    alone = Run(run.pack, () if every else run.targets, tables=run.tables, given=run.given)
+    alone = Run(
+        run.pack, () if every else run.targets, tables=run.tables, given=run.given, library=run.library
+    )
     findings = [finding for *_, finding in alone.findings(alone.judged(subject))]
     worst: dict[str, Found] = {}
     for one in unsuppressed(findings, subject.document.file, subject.document):

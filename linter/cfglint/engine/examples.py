@@ -69,6 +69,8 @@ class Lack:
 class GivenView:
     """A document that holds nothing but the keys of an example."""
 
+    unread = None  # an example is whole
+
     def __init__(self, given: Iterable[tuple[Steps, object]]) -> None:
         self.root: dict[object, Any] = {}
         for steps, value in given:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import Mapping, Sequence
+from cfglint.document.view import dotted
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import paths_in
 from cfglint.dsl.show import show
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Mapping as Lookup
 
+    from cfglint.document.trace import Trace
     from cfglint.dsl.pack import Pack
     from cfglint.engine.judge import Subject, Verdict
     from cfglint.engine.run import Judged
@@ -121,7 +123,8 @@ class Finder:
             said = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
         path = broken.subject.document.file.path
-        related = () if spot.related is None else (Related(Place(path, *spot.related), "first here"),)
+        related = [] if spot.related is None else [Related(Place(path, *spot.related), "first here")]
+        related += self._elsewhere(rule, origins)
         return Finding(
             Place(path, spot.start, spot.end),
             rule.code,
@@ -135,7 +138,7 @@ class Finder:
             why=rule.why,
             see="; ".join(rule.see),
             facts=tuple(self._facts(rule, origins)),
-            related=related,
+            related=tuple(related),
         )
 
     def _facts(self, rule: t.Rule, origins: Origins) -> Iterator[UsedFact]:
@@ -155,6 +158,23 @@ class Finder:
                 continue
             yield UsedFact(name, show_value(value, self.evaluator.type_of(name)), origins.of(name).source)
 
+    def _elsewhere(self, rule: t.Rule, origins: Origins) -> Iterator[Related]:
+        """Yield the places in other files that the rule's numbers come from."""
+        view = origins.values.view
+        if view is None or view.sources is None:
+            return
+        told: set[tuple[str, int]] = set()
+        named = (*origins.names_in(rule.requirement), *origins.names_in(rule.condition))
+        for name in dict.fromkeys(leaf for one in named for leaf in (one, *origins.leaves(one))):
+            for path in origins.of(name).paths:
+                trace = origins.trace(path)
+                if trace is None or not trace.present or trace.source is None:
+                    continue
+                place = trace.file.path, trace.span[0]
+                if place not in told:
+                    told.add(place)
+                    yield Related(Place(trace.file.path, *trace.span), f"{_key(trace)} is set here")
+
     def _place(self, rule: t.Rule, origins: Origins) -> tuple[int, int]:
         """Return the span that a finding stands on: the value that is most likely to be changed.
 
@@ -166,6 +186,9 @@ class Finder:
             for path in paths:
                 trace = origins.trace(path)
                 if trace is None:
+                    continue
+                if trace.source is not None:
+                    absent = absent or trace.own_span
                     continue
                 if trace.present and not any(step.kind == "override" for step in trace.steps):
                     # A block of lines is named by its key.
@@ -202,6 +225,12 @@ class Finder:
     def _paths(self, name: str, origins: Origins) -> Iterator[Steps]:
         for leaf in (name, *origins.leaves(name)):
             yield from origins.of(leaf).paths
+
+
+def _key(trace: Trace) -> str:
+    """Return the key of a value in the file that it stands in."""
+    hangs = trace.view.hangs(trace.at)
+    return dotted(trace.at if hangs is None else hangs[1])
 
 
 class _Fields:

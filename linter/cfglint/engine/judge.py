@@ -6,6 +6,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 from __future__ import annotations
 
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
+from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
@@ -14,8 +15,11 @@ from cfglint.facts import Values
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from cfglint.document.document import Document
+    from cfglint.document.layers import Layers, Trouble
+    from cfglint.document.library import Library
     from cfglint.document.scalars import Dialect
     from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.facts import Steps, Tables
@@ -56,25 +60,76 @@ def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
 
 
-def recognise(pack: Pack, document: Document, overrides: Sequence[str] = ()) -> str | None:
+def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
+    """Whether a document has a key that names a file to its framework."""
+    root = document.root
+    if not isinstance(root, Tree):
+        return False
+    return (block["composes"] and "defaults" in root.entries) or any(
+        steps[0] in root.entries for steps in block["files"]
+    )
+
+
+def view_of(
+    pack: Pack,
+    framework: str | None,
+    document: Document,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    library: Library | None = None,
+) -> View:
+    """Return a document's values as a framework's loader sees them, with those of its other files."""
+    dialect = dialect_of(pack, framework, document)
+    block = pack.frameworks[framework] if framework is not None else None
+    layers: Layers | None = None
+    if document.over or (block is not None and _names_files(document, block)):
+        from cfglint.document.compose import Way, compose  # most files are one file
+
+        way = Way() if block is None else Way(block["composes"], block["files"], block["knows"])
+        layers, overrides = compose(document, library, way, overrides)
+    if block is None:
+        return View(document, dialect, overrides, environ, layers, PYYAML)
+    return View(document, dialect, overrides, environ, layers, DIALECTS[block["dialect"]], block["resolvers"])
+
+
+def recognise(
+    pack: Pack,
+    document: Document,
+    overrides: Sequence[str] = (),
+    library: Library | None = None,
+    *,
+    whole: bool | None = None,
+) -> str | None:
     """Return the framework that a document is written for, by its content alone, else None.
 
-    Of several that claim it, the one with the most signs wins; then the first by name.
+    Of several that claim it, the one with the most signs wins; then the first by name. Where none does, and
+    the document names bases, what they make together is asked (``whole``).
     """
     best: tuple[int, str] | None = None
-    views: dict[Dialect, Values] = {}
-    yaml = document.file.format == "yaml"
+    views: dict[object, Values] = {}
+    form = document.file.format
+    composed = bool(document.over) if whole is None else whole
     for name, framework in pack.frameworks.items():
-        if yaml and framework["dialect"] == "toml":
+        if form == "yaml" and framework["dialect"] == "toml":
             continue  # its loader reads TOML, and perhaps JSON
         dialect = dialect_of(pack, name, document)
-        values = views.get(dialect)
+        key = (framework["dialect"], framework["composes"]) if composed else dialect
+        values = views.get(key)
         if values is None:
-            values = views[dialect] = Values(pack, View(document, dialect, overrides))
+            if composed:
+                view = view_of(pack, name, document, overrides, None, library)
+            else:
+                view = View(document, dialect, overrides)
+            values = views[key] = Values(pack, view)
         signs = sum(test(values) is True for test in framework["detect"])
         if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
             best = (signs, name)
-    return best[1] if best is not None else None
+    if best is not None:
+        return best[1]
+    bases = isinstance(document.root, Tree) and "defaults" in document.root.entries
+    if bases and library is not None and not composed:
+        return recognise(pack, document, overrides, library, whole=True)
+    return None
 
 
 def subject_of(
@@ -84,9 +139,10 @@ def subject_of(
     version: tuple[float, ...] | None = None,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    library: Library | None = None,
 ) -> Subject:
-    """Return the document as ``framework`` sees it."""
-    view = View(document, dialect_of(pack, framework, document), overrides, environ)
+    """Return the document as ``framework`` sees it; ``library`` has the files that it names."""
+    view = view_of(pack, framework, document, overrides, environ, library)
     return Subject(document, view, framework, version)
 
 
@@ -104,6 +160,9 @@ def _defects(pack: Pack, subject: Subject) -> Callable[[str], list[object]]:
         error = subject.document.error
         if kind == "syntax_errors":
             return [] if error is None else [Mistake(str(error), error.offset or 0, error.offset or 0)]
+        if kind == "other_files":
+            layers = subject.view.layers
+            return [] if layers is None else [_trouble(one) for one in layers.troubles]
         if kind == "misfits":
             return list(_misfits(pack, subject))
         if kind == "unknown_names":
@@ -111,6 +170,12 @@ def _defects(pack: Pack, subject: Subject) -> Callable[[str], list[object]]:
         return list(getattr(subject.view.defects(), kind, ()))
 
     return defects
+
+
+def _trouble(one: Trouble) -> Mistake:
+    """Return what is wrong with a file that another names, at the place of the config where that begins."""
+    node = one.node if one.by is None else one.by.first.node
+    return Mistake(one.note, node.start, node.end, key=one.key, text=one.kind)
 
 
 def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:

@@ -93,7 +93,7 @@ class Origins:
     def _derived(self, let: t.Let) -> Origin:
         uses, paths = self._names(let.body), paths_in(let.body)
         if let.name not in self.symbols.types or not self.values.named or let.name in self.bindings:
-            return Origin("derived", "derived", paths, uses)
+            return Origin("derived", self._elsewhere(paths, uses), paths, uses)
         # The file may give the fact by its own name: a repair writes it there.
         key = tuple(let.name.split("."))
         binding = t.Binding(let.name, t.Path(key))
@@ -102,6 +102,11 @@ class Origins:
         if let.name in self.symbols.knobs:
             return Origin("derived", "derived", (key, *paths), uses, binding)
         return Origin("derived", "derived", paths, uses)
+
+    def _elsewhere(self, paths: tuple[Steps, ...], uses: tuple[str, ...]) -> str:
+        """Say where a name's one key stands, if that is in another file."""
+        trace = self.trace(paths[0]) if len(set(paths)) == 1 and not uses else None
+        return trace.told if trace is not None and trace.present and trace.source is not None else "derived"
 
     def _bound(self, name: str) -> Origin | None:
         compiled = self.values.bindings.get(name)
@@ -129,14 +134,7 @@ class Origins:
         trace = self.trace(path)
         if trace is None:
             return "this file"
-        override = next((step.text for step in trace.steps if step.kind == "override"), None)
-        if override is not None:
-            return override
-        assert self.values.view is not None
-        lines = self.values.view.document.file.lines
-        told = f"line {lines.position(trace.span[0])[0]}"
-        via = [step.text for step in trace.steps if step.kind in ("interpolation", "alias", "merge")]
-        return f"{told} through {via[0]}" if via else told
+        return trace.told
 
     def trace(self, path: Steps) -> Trace | None:
         """Return where the value at a path is defined."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.document.document import Document, File
+    from cfglint.document.library import Library
     from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.engine.find import Finder
     from cfglint.engine.origin import Origins
@@ -61,7 +62,8 @@ class Run:
 
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
-    GPUs itself (a batch script) is judged for those and not for ``targets``.
+    GPUs itself (a batch script) is judged for those and not for ``targets``. ``library`` has the files that
+    configs name; without one, what they say is unknown.
     """
 
     def __init__(
@@ -78,8 +80,10 @@ class Run:
         tables: Tables = TABLES,
         given: Mapping[str, tuple[object, str]] | None = None,
         named: bool = True,
+        library: Library | None = None,
     ) -> None:
         self.pack = pack
+        self.library = library
         self.targets = tuple(targets)
         self.framework = framework
         self.version = version
@@ -135,7 +139,7 @@ class Run:
         self.aim(file)
         found = []
         for document in file.documents:
-            framework = self.framework or recognise(self.pack, document, self.overrides)
+            framework = self.framework or recognise(self.pack, document, self.overrides, self.library)
             if framework is None and not (document.error is not None and judge_broken):
                 continue
             found.append(self.subject(document, framework))
@@ -150,7 +154,7 @@ class Run:
     def subject(self, document: Document, framework: str | None) -> Subject:
         """Return a document as a framework sees it, in this run's settings."""
         version = self.version if framework == self.framework else None
-        return subject_of(self.pack, document, framework, version, self.overrides, self.environ)
+        return subject_of(self.pack, document, framework, version, self.overrides, self.environ, self.library)
 
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
     def judged(self, subject: Subject) -> list[Judged]:
@@ -233,6 +237,8 @@ class Run:
                 if mend is not None:
                     mend(self, judgements, found)
                 self.report.findings += unsuppressed([f for *_, f in found], file, subject.document)
+                if subject.view.layers is not None:
+                    self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}
         return True
 
     def _undecided(self, judgements: Sequence[Judged], path: str) -> None:

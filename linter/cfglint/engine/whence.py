@@ -47,12 +47,10 @@ class Whence:
         trace = self.origins.trace(steps)
         if trace is None or not trace.present:
             return Source("file", "this file")
-        override = next((step.text for step in trace.steps if step.kind == "override"), None)
-        if override is not None:
-            return Source("file", override)
-        line, column = view.document.file.lines.position(trace.span[0])
-        via = [step.text for step in trace.steps if step.kind in ("interpolation", "alias", "merge")]
-        return Source("file", f"line {line}{f' through {via[0]}' if via else ''}", line, column)
+        if any(step.kind == "override" for step in trace.steps):
+            return Source("file", trace.told)
+        line, column = view.document.file.lines.position(trace.own_span[0])
+        return Source("file", trace.told, line, column)
 
     def of(self, name: str, value: object) -> tuple[Source, t.Expr | None, tuple[str, ...]]:
         """Return a name's origin, the expression that gives its value (None: a leaf), and what chose it."""

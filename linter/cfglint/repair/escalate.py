@@ -40,7 +40,7 @@ def escalation(solver: Solver, repair: Repair) -> tuple[str, ...]:
                 steps[track.knob.name] = price, option
     ordered = sorted(steps.values(), key=lambda step: step[0])
     outside = dict.fromkeys(text for goal in goals for text in goal.rule.next)
-    return *outside, *(titled(option.written) for _, option in ordered[:_MOST])
+    return *outside, *(titled(option.written, solver.trials.subject.view) for _, option in ordered[:_MOST])
 
 
 def _further(search: Search, found: Found, track: Track, now: float) -> Iterator[tuple[float, Option]]:

@@ -190,7 +190,8 @@ def fix_of(repair: Repair, trials: Trials, one: Judged) -> Fix:
     effect = "; ".join(dict.fromkeys(text for option in found.options for text in option.effects))
     certainty = "sure" if found.sure else "may"
     if patch is None:
-        title = titled(written for option in found.options for written in option.written)
+        values = (written for option in found.options for written in option.written)
+        title = titled(values, trials.subject.view)
         return Fix(
             0, title, (), applicability="display", effect=effect, certainty=certainty, cost=found.cost,
             memory=memory, target=target,

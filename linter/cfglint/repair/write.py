@@ -16,6 +16,7 @@ from cfglint.repair.inverse import invert
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cfglint.document.view import View
     from cfglint.dsl.symbols import Symbols
     from cfglint.engine.judge import Subject
     from cfglint.engine.origin import Origins
@@ -101,12 +102,12 @@ class Writer:
         if found is None:
             trace = self.subject.view.trace(path)
             if trace.present:
-                editable = trace.editable and isinstance(trace.node, Scalar)
+                editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
                 place = definition_path(self.subject.view, trace.node) if trace.node is not None else None
                 holder = dotted(place) if place is not None else ""
                 found = Definition(path, id(trace.node), editable, trace.shared, holder)
             else:
-                found = Definition(path, path, editable=True)
+                found = Definition(path, path, editable=self.subject.view.hangs(path) is None)
             self._definitions[path] = found
         return found
 
@@ -144,7 +145,12 @@ class Writer:
         trace = view.trace(written.path)
         old: str | None = None
         readers: tuple[str, ...] = ()
-        if trace.present:
+        over = ""
+        if trace.overrides and trace.source is not None:
+            edit = insert_key(document, trace.at, written.value, view.dialect)
+            readers = tuple(trace.shared)
+            over = f" (over {trace.told.partition(' through ')[0]})"
+        elif trace.present:
             if not trace.editable or not isinstance(trace.node, Scalar):
                 return False
             value = written.value
@@ -163,7 +169,7 @@ class Writer:
         patch.edits.append(edit)
         patch.old.append(old)
         patch.readers.append(readers)
-        patch.titles.append(f"{dotted(written.path)} to {shown(written.value)}")
+        patch.titles.append(f"{dotted(written.path)} to {shown(written.value)}{over}")
         return True
 
 
@@ -172,9 +178,14 @@ def _reading(readers: tuple[str, ...]) -> str:
     return f"{named} read{'s' * (len(readers) == 1)}"
 
 
-def titled(values: Iterable[Written]) -> str:
-    """Say what would be set, where no edit can do it."""
-    return _joined([f"{dotted(written.path)} to {shown(written.value)}" for written in values])
+def titled(values: Iterable[Written], view: View) -> str:
+    """Say what would be set, where no edit can do it; a key of another file, with that file."""
+    titles = []
+    for written in values:
+        elsewhere = view.hangs(written.path)
+        key, file = (written.path, "") if elsewhere is None else (elsewhere[1], elsewhere[0].file.path)
+        titles.append(f"{dotted(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
+    return _joined(titles)
 
 
 def comments(subject: Subject, edits: Iterable[Edit], notes: Iterable[str]) -> Iterator[Edit]:
