@@ -54,7 +54,7 @@ class Verdict:
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
     """Return how the framework's loader reads scalars."""
-    form = document.file.format
+    form = document.format
     if form != "yaml":
         return JSON if form == "json" else TOML if form == "toml" else SHELL
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
@@ -101,7 +101,7 @@ def recognise(
     """
     best: tuple[int, str] | None = None
     views: dict[object, Values] = {}
-    form = document.file.format
+    form = document.format
     composed = bool(document.over)
     for name, framework in pack.frameworks.items():
         if form == "yaml" and framework["dialect"] == "toml":

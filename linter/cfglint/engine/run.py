@@ -116,17 +116,17 @@ class Run:
             info = TargetInfo(target.name, target.gpu, target.count, target.vram_gib)
             self.report.targets.append(info)
 
-    def aim(self, file: File) -> None:
-        """Take the targets that a file is judged for: those it asks for itself, where none were named."""
-        if self.named or (file.job is None and self.targets is self._usual):
+    def aim(self, document: Document) -> None:
+        """Take the targets that a document is judged for: those that its job asks for if none are named."""
+        if self.named or (document.job is None and self.targets is self._usual):
             return
         from cfglint.hardware.declared import declared
 
-        asked = declared(file.job)
-        self.targets = self._usual if asked is None else (asked,)
+        asked = declared(document.job)
+        self.targets = tuple(asked) or self._usual
         self._given = self._facts()
-        if asked is not None:
-            self._tell(asked)
+        for target in asked:
+            self._tell(target)
 
     # ── from file to subjects ──────────────────────────────────────────────────────────────────────────
     def subjects(self, file: File, *, judge_broken: bool) -> list[Subject]:
@@ -136,7 +136,6 @@ class Run:
         what stands before the mistake is recognised.
         """
         self._look_near(file.path)
-        self.aim(file)
         found = []
         for document in file.documents:
             framework = self.framework or recognise(self.pack, document, self.overrides, self.library)
@@ -159,6 +158,7 @@ class Run:
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
     def judged(self, subject: Subject) -> list[Judged]:
         """Judge a subject on every target; without targets, once."""
+        self.aim(subject.document)
         result = []
         for target, (given, sources) in zip(self.targets or (None,), self._given, strict=True):
             values = values_for(self.pack, subject, given, self.tables)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.containers import container_job
 from cfglint.document.shell.words import Array, Piece, Word
 from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, Unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.shell.job import Job
     from cfglint.document.shell.run import Command
     from cfglint.document.tree import Node
 
@@ -42,11 +44,15 @@ MAX_DEPTH = 20
 
 
 class Launch:
-    """One command that starts a job: ``root`` is its tree, ``[start, end)`` where the file has it."""
+    """One command that starts a job: ``root`` is its tree, ``[start, end)`` where the file has it.
 
-    __slots__ = ("end", "root", "start")
+    ``job`` is what the command itself asks for (``docker run --gpus 2``).
+    """
+
+    __slots__ = ("end", "job", "root", "start")
 
     def __init__(self, root: Mapping, start: int, end: int) -> None:
+        self.job: Job | None = None
         self.root = root
         self.start = start
         self.end = end
@@ -85,7 +91,9 @@ class Reader:
         self._flags(root, rest, dotted=True)
         if _reads_config(rest):
             return None  # its flags are laid over a file: alone, they are not what the job runs with
-        return Launch(root, start, root.end)
+        launch = Launch(root, start, root.end)
+        launch.job = container_job(command.outer) or container_job(words)
+        return launch
 
     # ── words to nodes ─────────────────────────────────────────────────────────────────────────────────
     def scalar(self, word: Word) -> Node:
@@ -235,12 +243,12 @@ class Reader:
         elif launcher == "accelerate":
             total = given("num_processes")
             nodes = given("num_machines")
-        if nodes is not None and _whole(nodes) is None:
+        if nodes is not None and whole(nodes) is None:
             nodes = Unread(_said(nodes), nodes.start, nodes.end, why=_why(nodes, "the number of nodes"))
-        if per_node is not None and _whole(per_node) is None and _said(per_node) in ("gpu", "auto"):
+        if per_node is not None and whole(per_node) is None and _said(per_node) in ("gpu", "auto"):
             per_node = None  # as many as the machine has
         if total is None and per_node is not None and nodes is not None:
-            one, two = _whole(per_node), _whole(nodes)
+            one, two = whole(per_node), whole(nodes)
             if one is not None and two is not None:
                 target = per_node.target if isinstance(per_node, Alias) else per_node
                 total = target if two == 1 else Built(str(one * two), per_node.start, per_node.end)
@@ -299,7 +307,8 @@ def _said(node: Node) -> str:
     return node.text if isinstance(node, Scalar) else ""
 
 
-def _whole(node: Node) -> int | None:
+def whole(node: Node) -> int | None:
+    """Return a node's whole number, None where it is none."""
     node = node.target if isinstance(node, Alias) else node
     text = node.text if isinstance(node, Scalar) and not isinstance(node, Unread) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
