@@ -2,5 +2,5 @@
 
 STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "trl", "axolotl", "vllm",
-    "sglang",
+    "sglang", "rl @", "vllm-openai",
 )  # fmt: skip

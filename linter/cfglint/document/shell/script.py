@@ -33,7 +33,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         parsed = Parsed(launch.start)
         parsed.end = max(launch.end, launch.start)
         parsed.root = launch.root
-        parsed.form, parsed.listed = "shell", listed
+        parsed.form, parsed.listed, parsed.over = "shell", listed, launch.over
         parsed.job = asked = _own(launch.job, job)
         if asked is not None:
             _add_job(launch.root, asked)
