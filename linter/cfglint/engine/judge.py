@@ -175,7 +175,7 @@ def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
     if subject.framework is None:
         return
     framework = pack.frameworks[subject.framework]
-    if framework["keys"] is not None:
+    if framework["keys"] is not None and subject.document.format != "shell":
         from cfglint.engine.keys import misfits
 
         yield from misfits(pack, subject)
@@ -202,7 +202,9 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
 
 def _unknown_names(pack: Pack, subject: Subject) -> Iterator[Mistake]:
     """Yield the keys that are no fact's name, where the facts' names are keys."""
-    if subject.framework is not None and pack.frameworks[subject.framework]["keys"] is not None:
+    if subject.framework is None or subject.document.format == "shell":
+        return  # flags are the program's own words
+    if pack.frameworks[subject.framework]["keys"] is not None:
         from cfglint.engine.keys import unknown_names
 
         yield from unknown_names(pack, subject)
