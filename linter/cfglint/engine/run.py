@@ -173,7 +173,10 @@ class Run:
             return [rule for rule in self.pack.rules if rule.code == "CFG001" and self.selected(rule.code)]
         key = (subject.framework, values.version)
         if key not in self._rules:
-            self._rules[key] = rules_for(self.pack, *key, self.selected)
+            told = rules_for(self.pack, *key, self.selected)
+            if subject.framework is None and subject.document.format == "shell":  # its launcher alone is known
+                told = [rule for rule in told if rule.code.startswith("DOC")]
+            self._rules[key] = told
         return self._rules[key]
 
     def aside(self, subject: Subject, values: Values) -> list[CompiledRule]:
@@ -225,6 +228,7 @@ class Run:
         ``mend`` attaches fixes to the findings of a document.
         """
         subjects = self.subjects(file, judge_broken=explicit)
+        subjects += self._unknown_programs(file, subjects)
         if not subjects:
             return False
         self.report.files += 1
@@ -240,6 +244,17 @@ class Run:
                 if subject.view.layers is not None:
                     self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}
         return True
+
+    def _unknown_programs(self, file: File, known: Sequence[Subject]) -> list[Subject]:
+        """Return the commands of no framework that contradict what their job asks for."""
+        found = []
+        for document in file.documents:
+            if document.job is None or any(one.document is document for one in known):
+                continue
+            subject = self.subject(document, None)
+            if any(v.truth is False for one in self.judged(subject) for v in one.verdicts):
+                found.append(subject)
+        return found
 
     def _undecided(self, judgements: Sequence[Judged], path: str) -> None:
         """Add what was left undecided; what every target leaves alike is said once, for none of them."""

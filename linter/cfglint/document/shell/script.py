@@ -78,8 +78,9 @@ def _add_job(root: Mapping, job: Job) -> None:
 
 
 def part(launches: list[Parsed]) -> None:
-    """A definition that several commands read is no command's to change."""
+    """Tell commands of what they share: GPUs; and a definition that several read is no command's to change."""
     roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
+    _count_together([head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)])
     if len(roots) < 2:
         return
     readers: dict[tuple[int, int], int] = {}
@@ -88,6 +89,19 @@ def part(launches: list[Parsed]) -> None:
             readers[key] = readers.get(key, 0) + 1
     for root in roots:
         _close(root, {key for key, number in readers.items() if number > 1})
+
+
+def _count_together(heads: list[Mapping]) -> None:
+    """Add up what all start, whether one after the other or beside each other; nothing where one is unknown."""
+    started = [head.entries.get("processes") for head in heads]
+    counts = [whole(entry.value) for entry in started if entry is not None]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(heads):
+        return
+    for head, entry in zip(heads, started, strict=True):
+        assert entry is not None
+        place = entry.value
+        head.entries["together"] = Entry(entry.key, Built(str(sum(known)), place.start, place.end))
 
 
 def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
