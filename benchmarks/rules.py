@@ -66,9 +66,8 @@ def main() -> None:
             most = ", ".join(f"{name} ({number})" for name, number in wants[key].most_common(3))
             never = "" if sum(counts[key].values()) else "  out of scope here"
             own = f"{key[1]:<14}" if args.by_framework else ""
-            print(
-                f"{rule.code:<8}{own}" + "".join(f"{counts[key][k]:>8}" for k in KINDS) + f"  {most}{never}"
-            )
+            row = "".join(f"{counts[key][kind]:>8}" for kind in KINDS)
+            print(f"{rule.code:<8}{own}{row}  {most}{never}")
     decided = {code for (code, _), count in counts.items() if count["holds"] or count["breaks"]}
     print(f"{len(decided)} of {len(run.pack.rules)} rules decided at least once")
 

@@ -203,3 +203,46 @@ def test_the_projects_own_scripts_are_recognised(corpus):
     }
     assert {name for name, found in seen.items() if found != ["openrlhf"]} == silent
     assert len(seen) == 17
+
+
+# The third of the systems that cfglint was made for: trainer and judge on one GPU, batch 1 to 128, L40S to H200.
+def test_ten_lines_judge_a_program_of_ones_own(run_it, folder, monkeypatch):
+    root = Path(__file__).parents[1]
+    monkeypatch.chdir(root)
+    example = "examples/judged_trainer"
+    block = Path(f"{example}.rules").read_text().partition("framework judged {\n")[2].partition("\n}")[0]
+    assert block.count("\n") == 9  # ten lines
+    given = ["--rules", str(root / f"{example}.rules"), "--no-detect"]
+    for gpu in ("l40s", "a100-80gb-sxm", "h100-sxm", "h200"):
+        given += ["--gpu", gpu]
+    table = [*given, "--vary", "micro_batch_size=1,2,4,8,16,32,64,128"]
+    status, page, err = run_it("fit", f"{example}.sbatch", *table)
+    assert (status, err) == (0, "")
+    expected = root / "tests" / "fit" / "judged_trainer.table"
+    if "CFGLINT_UPDATE" in os.environ:
+        expected.write_text(page)
+    assert page == expected.read_text()
+    # The facts file beside it describes the same job: the same numbers.
+    described = run_it("fit", "examples/own_trainer.yaml", *table)[1]
+    assert described.splitlines()[1:] == page.splitlines()[1:]
+    # With models of 0.5B all of it fits, up to where the logits do not.
+    small = folder / "small.sbatch"
+    text = Path(f"{example}.sbatch").read_text()
+    small.write_text(text.replace("2.5-7B", "2.5-0.5B").replace("2.5-14B", "2.5-0.5B"))
+    rows = json.loads(run_it("fit", small, *table, "--format", "json")[1])["rows"]
+    verdicts = {(row["target"], row["varied"]["micro_batch_size"]): row["verdict"] for row in rows}
+    assert {verdicts[gpu, size] for gpu, size in verdicts if size in (1, 2, 4, 8)} == {"fits"}
+    assert verdicts["l40s", 128] == "oom"
+
+
+def test_the_job_of_ones_own_program_is_its_target(run_it):
+    root = Path(__file__).parents[1]
+    script, rules = root / "examples" / "judged_trainer.sbatch", root / "examples" / "judged_trainer.rules"
+    status, out, _ = run_it("check", script, "--rules", rules, "--format", "json")
+    found = json.loads(out)
+    assert status == 1
+    assert [t["name"] for t in found["targets"]] == ["l40s:1"]
+    (error,) = [f for f in found["findings"] if f["level"] == "error"]
+    assert (error["code"], error["start"]["line"]) == ("MEM104", 9)
+    # Its flags are its own words: none is a key that cfglint does not know, and none is made up.
+    assert not [f for f in found["findings"] if f["code"].startswith("CFG")]

@@ -227,7 +227,10 @@ def test_what_a_command_launches(script, launcher, program, processes):
         "cat <<EOF\ntorchrun train.py --a 1\nEOF",
         "# torchrun train.py --a 1",
         "ray start --head",
-        "python train.py --config c.yaml --a 1",
+        "uv pip install deepspeed train.py",
+        "accelerate config",
+        "trl env",
+        "vllm bench serve",
     ],
 )
 def test_what_launches_nothing_is_no_document(script):

@@ -141,9 +141,13 @@ class Values(dict[str, object]):
         rules = pack.frameworks.get(framework) if framework is not None else None
         self.bindings: Mapping[str, tuple[Alternative, ...]] = rules["bind"] if rules else {}
         self.lets: Mapping[str, Packed] = rules["lets"] if rules else {}
-        self.named = rules is not None and rules["keys"] is not None
+        named = rules is not None and rules["keys"] is not None
+        # The flags of a command are its program's own words, whatever they are called.
+        document = getattr(view, "document", None)  # an example's keys are of none
+        self.named = named and (document is None or document.format != "shell")
         self.given = given if given is not None else {}
-        self._ways: dict[str, Way] = pack.ways.setdefault(framework, {})
+        ways = framework if self.named or not named else f"{framework} flags"
+        self._ways: dict[str, Way] = pack.ways.setdefault(ways, {})
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], list[object]] | None = None
         if framework is not None:

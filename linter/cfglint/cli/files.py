@@ -8,6 +8,7 @@ import stat
 import sys
 
 from cfglint.document.document import SCRIPTS, read
+from cfglint.document.shell.names import STARTERS
 from cfglint.document.yaml_tree import MAX_BYTES
 from cfglint.errors import UsageError
 
@@ -24,7 +25,7 @@ _BIGGEST_FOUND = (
     2**20
 )  # in folders, a file larger than this is data; a file named on its own is read up to MAX_BYTES
 # One of these stands in every script that launches a job; scripts of a folder without are not parsed.
-_LAUNCHERS = (b"python", b"torchrun", b"deepspeed", b"accelerate")
+_LAUNCHERS = tuple(word.encode() for word in STARTERS)
 _GONE = (
     errno.ENOENT,
     errno.ELOOP,
@@ -82,13 +83,13 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
         if not named:
             return None
         raise UsageError(f"{path}: a binary file, not a config")
-    if named or not path.endswith(SCRIPTS):
-        return read(found, path), found
-    if not any(word in found for word in _LAUNCHERS):
+    if not named and path.endswith(SCRIPTS) and not any(word in found for word in _LAUNCHERS):
         return None
     try:
         return read(found, path), found
     except UsageError as error:  # the extra is not installed: said once, and the configs are judged
+        if named:
+            raise
         if not _told:
             _told.append(path)
             print(f"cfglint: scripts are left out: {error}", file=sys.stderr)

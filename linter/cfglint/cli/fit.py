@@ -160,16 +160,19 @@ def _file(args: Args) -> File:
 def _asked(
     args: Args, file: File, every: bool, found: list[Target], notices: list[str]
 ) -> tuple[bool, list[Target]]:
-    """Return the GPUs that a batch script asks for itself, where none were named."""
-    if file.job is None or args.gpu or args.hardware or args.all_gpus:
+    """Return the GPUs that a job asks for itself, where none were named."""
+    job = next((document.job for document in file.documents if document.job is not None), None)
+    if job is None or args.gpu or args.hardware or args.all_gpus:
         return every, found
     from cfglint.hardware.declared import declared
 
-    target = declared(file.job)
-    if target is None:
+    asked = [target for target in declared(job) if target.vram_gib is not None]
+    if not asked:
         return every, found
-    notices[:] = [f"judged for what the job asks for, {target.name}; name others with --gpu", *target.notices]
-    return False, [target]
+    names = " and ".join(target.name for target in asked)
+    notices[:] = [f"judged for what the job asks for, {names}; name others with --gpu"]
+    notices += [notice for target in asked for notice in target.notices]
+    return False, asked
 
 
 def _subject(run: Run, args: Args, notices: list[str], file: File | None = None) -> Subject:

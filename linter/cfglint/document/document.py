@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.document.tree import Mapping
 from cfglint.document.yaml_tree import MAX_BYTES, Parsed, parse_yaml
 from cfglint.errors import DocumentError
 from cfglint.text import LineIndex
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
+# Keys of a SkyPilot task beside `run`, and of a RunPod pod (REST, Python, GraphQL).
+_TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}
+_POD = {"gpuTypeIds", "gpuTypeId", "gpu_type_id", "dockerStartCmd", "dockerArgs", "docker_args"}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -22,7 +26,9 @@ class Document:
     ``over`` are the scalars that name files which the document is laid over (a launch's ``--config``).
     """
 
-    __slots__ = ("duplicates", "end", "error", "file", "index", "over", "root", "start")
+    __slots__ = (
+        "duplicates", "end", "error", "file", "format", "index", "job", "listed", "over", "root", "start",
+    )  # fmt: skip
 
     def __init__(self, file: File, index: int, parsed: Parsed) -> None:
         self.file = file
@@ -33,12 +39,15 @@ class Document:
         self.duplicates: list[tuple[Scalar, Scalar]] = parsed.duplicates
         self.error: DocumentError | None = parsed.error
         self.over: tuple[Scalar, ...] = parsed.over
+        self.format = parsed.form or file.format  # a command in a manifest reads as one in a script
+        self.listed = parsed.listed
+        self.job: Job | None = parsed.job  # what the job asks for that it is part of
 
 
 class File:
     """A decoded file; ``text`` is without its byte order mark, and its line ends are as they were."""
 
-    __slots__ = ("_lines", "bom", "documents", "format", "job", "path", "text")
+    __slots__ = ("_lines", "bom", "documents", "format", "path", "text")
 
     def __init__(self, path: str, text: str, format: str, *, bom: bool) -> None:  # noqa: A002 (the field's term)
         self.path = path
@@ -46,7 +55,6 @@ class File:
         self.bom = bom
         self.format = format
         self.documents: list[Document] = []
-        self.job: Job | None = None  # what a batch script asks for
         self._lines: LineIndex | None = None
 
     @property
@@ -93,7 +101,7 @@ def read_text(text: str, path: str, *, bom: bool = False) -> File:
     if form == "shell":
         from cfglint.document.shell.script import parse_script
 
-        parsed, file.job = parse_script(text)
+        parsed = parse_script(text)
     elif form == "json":
         from cfglint.document.json_tree import parse_json
 
@@ -104,8 +112,28 @@ def read_text(text: str, path: str, *, bom: bool = False) -> File:
         parsed = parse_toml(text)
     else:
         parsed = parse_yaml(text)
+    if form in ("yaml", "json"):
+        parsed = [launch for one in parsed for launch in (_launches(text, one) or (one,))]
     file.documents = [Document(file, i, p) for i, p in enumerate(parsed)]
     return file
+
+
+def _launches(text: str, parsed: Parsed) -> list[Parsed]:
+    """Return the commands that a manifest launches: of SkyPilot, Kubernetes, compose, RunPod."""
+    root = parsed.root
+    if not isinstance(root, Mapping) or parsed.error is not None:
+        return []
+    names = root.entries.keys()
+    if not (
+        ("kind" in names and "apiVersion" in names)
+        or ("run" in names and not _TASK.isdisjoint(names))
+        or "services" in names
+        or not _POD.isdisjoint(names)
+    ):
+        return []
+    from cfglint.document.shell.manifest import launches_of
+
+    return launches_of(text, root)
 
 
 def format_of(path: str) -> str:

@@ -23,9 +23,9 @@ def replace_value(document: Document, node: Scalar, value: object, dialect: Dial
     """Return the edit that writes ``value`` in place of ``node``; None where one edit cannot."""
     if node.origin is not None or node.style in ("|", ">"):
         return None
-    if document.file.format == "toml":
+    if document.format == "toml":
         return None if value is None else Edit(node.start, node.end, spell(value, node, TOML))
-    if document.file.format == "shell":
+    if document.format == "shell":
         from cfglint.document.shell.edits import replace
 
         return replace(node, value)
@@ -77,13 +77,13 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     None where the key is there already, where its mapping is another's (an alias, a reference, a merge), or
     where the text has no place for it.
     """
-    if document.file.format == "toml":
+    if document.format == "toml":
         from cfglint.document.toml_edits import insert_toml_key
 
         return insert_toml_key(document, path, value)
     if not path or document.error is not None:
         return None
-    if document.file.format == "shell":
+    if document.format == "shell":
         from cfglint.document.shell.edits import insert
 
         return insert(document, path, value)
@@ -171,7 +171,7 @@ def _first_key(document: Document, path: Path, value: object, dialect: Dialect) 
     text = document.file.text
     if len(names) != len(path) or not document.start <= document.end <= len(text):
         return None
-    if document.file.format == "json":
+    if document.format == "json":
         return Edit(len(text), len(text), "{" + _flow_entry(names, value, ": ", JSON) + "}\n")
     body = text[document.start : document.end]
     if re.search("^(?:\\.\\.\\.|---[ \t]+[^# \t\r\n])", body, re.MULTILINE):
@@ -229,7 +229,7 @@ def _under_empty(
         node.start != node.end
         or node.style
         or node.tag is not None
-        or document.file.format == "json"
+        or document.format == "json"
         or not isinstance(parent, Mapping)
         or parent.flow
     ):
@@ -258,7 +258,7 @@ def _into_flow(
     text = document.file.text
     if text[mapping.start : mapping.start + 1] != "{" or text[mapping.end - 1 : mapping.end] != "}":
         return None  # the pair of `[key: value]` has no braces
-    if document.file.format == "json":
+    if document.format == "json":
         dialect = JSON
     entries = list(mapping.entries.values())
     children = [entry.value for entry in entries] + mapping.merges
@@ -302,7 +302,7 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     """
     text = document.file.text
     words = " ".join(note.split())
-    if document.file.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
+    if document.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
         return None
     at = _line_end(text, edit.end)
     for node in walk(document.root) if document.root is not None else ():
@@ -324,9 +324,9 @@ def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
     A comment alone on its line counts for the next one.
     """
     text = document.file.text
-    if document.file.format == "json" or "cfglint:" not in text:
+    if document.format == "json" or "cfglint:" not in text:
         return []
-    script = document.file.format == "shell"  # its documents are commands, and comments stand around them
+    script = document.format == "shell"  # its documents are commands, and comments stand around them
     spans = [] if script else _scalar_spans(document)
     first, last = (0, len(text)) if script else (document.start, document.end)
     found: list[tuple[int, tuple[str, ...]]] = []

@@ -170,7 +170,7 @@ def _walk(found: Trace, path: Path, depth: int) -> None:
         else:
             node = None
         if isinstance(node, Alias):
-            if view.document.file.format != "shell":  # there, one variable that two flags read
+            if view.document.format != "shell":  # there, one variable that two flags read
                 found.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
             node = node.target
         if node is None:

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from cfglint.document.shell.job import Job
     from cfglint.document.tree import Node
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -70,9 +71,15 @@ _ADVICE = {
 
 
 class Parsed:
-    """One document of a text. ``error`` is the first complaint; ``root`` is then what stood before it."""
+    """One document of a text. ``error`` is the first complaint; ``root`` is then what stood before it.
 
-    __slots__ = ("duplicates", "end", "error", "over", "root", "start")
+    A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
+    list), with what the job asks for.
+    """
+
+    __slots__ = (
+        "duplicates", "end", "error", "form", "job", "listed", "over", "root", "start",
+    )  # fmt: skip
 
     def __init__(self, start: int) -> None:
         self.root: Node | None = None
@@ -81,6 +88,9 @@ class Parsed:
         self.duplicates: list[tuple[Scalar, Scalar]] = []
         self.error: DocumentError | None = None
         self.over: tuple[Scalar, ...] = ()
+        self.form = ""  # the file's own
+        self.listed = False
+        self.job: Job | None = None
 
 
 def parse_yaml(text: str) -> list[Parsed]:

@@ -298,6 +298,8 @@ class Builder:
                     case t.Setting("resolvers", value):
                         self.one_of(entry.span, "resolver", value.split(), RESOLVERS)
                         resolvers += value.split()
+                    case t.Setting("extends", value):
+                        self.one_of(entry.span, "framework", (value,), self.symbols.frameworks)
                     case t.Setting("knows", value):
                         knows += value.split()
                     case t.NamesFile(path):
@@ -316,6 +318,16 @@ class Builder:
         )
         return head, block
 
+    def _extend(self, node: t.Framework) -> None:
+        """Give a framework what the one that it extends says of other names; keys and detection are its own."""
+        for base in [e.value for e in node.entries if isinstance(e, t.Setting) and e.key == "extends"]:
+            own = {e.name for e in node.entries if isinstance(e, t.Let | t.Binding)}
+            for other in self.symbols.frameworks.get(base, ()):
+                taken = [e for e in other.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
+                lent = t.Framework(node.name, tuple(taken), span=other.span)
+                self.symbols.frameworks[node.name].append(lent)
+                self.home[id(lent)] = self.home.get(id(other), self.source)
+
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def build(self, sources: Sequence[Source]) -> tuple[str, str]:
         """Return the source of the functions, and of the tables that name them.
@@ -328,6 +340,9 @@ class Builder:
             for node in source.statements:
                 self.home[id(node)] = source
             self.complaints += self.symbols.add(source)
+        for node in [node for source in sources for node in source.statements]:
+            if isinstance(node, t.Framework):
+                self._extend(node)
         circles = list(self._circles(sources))
         self.names = Names(self.symbols)
         if not circles:

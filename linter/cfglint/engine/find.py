@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cfglint.document.places import dotted
 from cfglint.document.tree import Mapping, Sequence
 from cfglint.document.view import dotted
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import paths_in
 from cfglint.dsl.show import show
+from cfglint.dsl.types import ANY
 from cfglint.dsl.values import needs_of
 from cfglint.engine.describe import Evaluator, arithmetic, message, show_value
 from cfglint.engine.origin import Origins
@@ -125,6 +127,8 @@ class Finder:
         path = broken.subject.document.file.path
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first here")]
         related += self._elsewhere(rule, origins)
+        if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
+            related += self._beside(rule, origins, spot)
         return Finding(
             Place(path, spot.start, spot.end),
             rule.code,
@@ -157,6 +161,17 @@ class Finder:
             if value == "":  # a key that the file does not have, where that says something
                 continue
             yield UsedFact(name, show_value(value, self.evaluator.type_of(name)), origins.of(name).source)
+
+    def _beside(self, rule: t.Rule, origins: Origins, spot: _Spot) -> Iterator[Related]:
+        """Yield where the file has the other keys of a requirement."""
+        for path in paths_in(rule.requirement):
+            trace = origins.trace(path)
+            if trace is None or not trace.present or trace.source is not None or trace.span[1] < 0:
+                continue
+            if trace.span != (spot.start, spot.end):
+                said = show_value(trace.view.get(path), ANY)
+                told = dotted(path).removeprefix("launch.")
+                yield Related(Place(trace.file.path, *trace.span), f"{told} is {said} here")
 
     def _elsewhere(self, rule: t.Rule, origins: Origins) -> Iterator[Related]:
         """Yield the places in other files that the rule's numbers come from."""

@@ -54,7 +54,7 @@ class Verdict:
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
     """Return how the framework's loader reads scalars."""
-    form = document.file.format
+    form = document.format
     if form != "yaml":
         return JSON if form == "json" else TOML if form == "toml" else SHELL
     return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
@@ -107,7 +107,7 @@ def recognise(
     """
     best: tuple[int, str] | None = None
     views: dict[object, Values] = {}
-    form = document.file.format
+    form = document.format
     composed = bool(document.over) if whole is None else whole
     for name, framework in pack.frameworks.items():
         if form == "yaml" and framework["dialect"] == "toml":
@@ -186,7 +186,7 @@ def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
     if subject.framework is None:
         return
     framework = pack.frameworks[subject.framework]
-    if framework["keys"] is not None:
+    if framework["keys"] is not None and subject.document.format != "shell":
         from cfglint.engine.keys import misfits
 
         yield from misfits(pack, subject)
@@ -213,7 +213,9 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
 
 def _unknown_names(pack: Pack, subject: Subject) -> Iterator[Mistake]:
     """Yield the keys that are no fact's name, where the facts' names are keys."""
-    if subject.framework is not None and pack.frameworks[subject.framework]["keys"] is not None:
+    if subject.framework is None or subject.document.format == "shell":
+        return  # flags are the program's own words
+    if pack.frameworks[subject.framework]["keys"] is not None:
         from cfglint.engine.keys import unknown_names
 
         yield from unknown_names(pack, subject)

@@ -116,17 +116,17 @@ class Run:
             info = TargetInfo(target.name, target.gpu, target.count, target.vram_gib)
             self.report.targets.append(info)
 
-    def aim(self, file: File) -> None:
-        """Take the targets that a file is judged for: those it asks for itself, where none were named."""
-        if self.named or (file.job is None and self.targets is self._usual):
+    def aim(self, document: Document) -> None:
+        """Take the targets that a document is judged for: those that its job asks for if none are named."""
+        if self.named or (document.job is None and self.targets is self._usual):
             return
         from cfglint.hardware.declared import declared
 
-        asked = declared(file.job)
-        self.targets = self._usual if asked is None else (asked,)
+        asked = declared(document.job)
+        self.targets = tuple(asked) or self._usual
         self._given = self._facts()
-        if asked is not None:
-            self._tell(asked)
+        for target in asked:
+            self._tell(target)
 
     # ── from file to subjects ──────────────────────────────────────────────────────────────────────────
     def subjects(self, file: File, *, judge_broken: bool) -> list[Subject]:
@@ -136,7 +136,6 @@ class Run:
         what stands before the mistake is recognised.
         """
         self._look_near(file.path)
-        self.aim(file)
         found = []
         for document in file.documents:
             framework = self.framework or recognise(self.pack, document, self.overrides, self.library)
@@ -159,6 +158,7 @@ class Run:
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
     def judged(self, subject: Subject) -> list[Judged]:
         """Judge a subject on every target; without targets, once."""
+        self.aim(subject.document)
         result = []
         for target, (given, sources) in zip(self.targets or (None,), self._given, strict=True):
             values = values_for(self.pack, subject, given, self.tables)
@@ -173,7 +173,10 @@ class Run:
             return [rule for rule in self.pack.rules if rule.code == "CFG001" and self.selected(rule.code)]
         key = (subject.framework, values.version)
         if key not in self._rules:
-            self._rules[key] = rules_for(self.pack, *key, self.selected)
+            told = rules_for(self.pack, *key, self.selected)
+            if subject.framework is None and subject.document.format == "shell":  # its launcher alone is known
+                told = [rule for rule in told if rule.code.startswith("DOC")]
+            self._rules[key] = told
         return self._rules[key]
 
     def aside(self, subject: Subject, values: Values) -> list[CompiledRule]:
@@ -225,6 +228,7 @@ class Run:
         ``mend`` attaches fixes to the findings of a document.
         """
         subjects = self.subjects(file, judge_broken=explicit)
+        subjects += self._unknown_programs(file, subjects)
         if not subjects:
             return False
         self.report.files += 1
@@ -240,6 +244,17 @@ class Run:
                 if subject.view.layers is not None:
                     self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}
         return True
+
+    def _unknown_programs(self, file: File, known: Sequence[Subject]) -> list[Subject]:
+        """Return the commands of no framework that contradict what their job asks for."""
+        found = []
+        for document in file.documents:
+            if document.job is None or any(one.document is document for one in known):
+                continue
+            subject = self.subject(document, None)
+            if any(v.truth is False for one in self.judged(subject) for v in one.verdicts):
+                found.append(subject)
+        return found
 
     def _undecided(self, judgements: Sequence[Judged], path: str) -> None:
         """Add what was left undecided; what every target leaves alike is said once, for none of them."""

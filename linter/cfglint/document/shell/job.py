@@ -1,4 +1,4 @@
-"""What the head of a batch script asks Slurm for: ``#SBATCH --gpus=rtx_4090:4``, nodes, tasks."""
+"""What a job asks for: GPUs, nodes, tasks; here by a batch script's head (``#SBATCH --gpus=rtx_4090:4``)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,36 @@ _MEMORY = re.compile(r"gpumem:([0-9]{1,9})([kmgKMG]?)\Z")
 
 
 class Job:
-    """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said."""
+    """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
 
-    __slots__ = ("figures", "kind", "memory_mib")
+    ``source`` names who is asked. ``many`` is how many GPUs of its ``kind`` a node has, where kinds differ in
+    that; ``others`` are further kinds that would do, with their numbers (None: as many as ``figures`` say). A
+    command is run ``everywhere`` where each node gets it, and not the first alone.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("everywhere", "figures", "kind", "many", "memory_mib", "others", "source")
+
+    def __init__(self, source: str = "#SBATCH") -> None:
+        self.source = source
+        self.everywhere = source != "#SBATCH"
         self.kind = ""  # of GPU, as the cluster calls it
+        self.many: int | None = None
+        self.others: list[tuple[str, int | None]] = []
         self.memory_mib: int | None = None  # that each GPU has at least (gpumem)
         self.figures: dict[str, tuple[int, int, int]] = {}
+
+    def say(self, name: str, value: int, start: int, end: int) -> None:
+        """Set a figure."""
+        self.figures[name] = value, start, end
+
+    def add_up(self) -> None:
+        """Work out GPUs in all from those of a node, or those of a node from all."""
+        nodes = self.count("nodes")
+        per_node, total = self.count("gpus_per_node"), self.count("gpus")
+        if total is None and per_node is not None and (nodes is not None or "nodes" not in self.figures):
+            self.say("gpus", per_node * (nodes or 1), *self.figures["gpus_per_node"][1:])
+        elif total is not None and per_node is None and nodes and total % nodes == 0:
+            self.say("gpus_per_node", total // nodes, *self.figures["gpus"][1:])
 
     def count(self, name: str) -> int | None:
         """Return a figure, such as ``gpus``, ``gpus_per_node``, ``nodes``, ``tasks_per_node``."""
@@ -40,13 +62,7 @@ def read_job(text: str) -> Job | None:
         _take(job, key, value, start)
     if not seen:
         return None
-    nodes = job.count("nodes")
-    per_node, total = job.count("gpus_per_node"), job.count("gpus")
-    if total is None and per_node is not None and (nodes is not None or "nodes" not in job.figures):
-        spot = job.figures["gpus_per_node"]
-        job.figures["gpus"] = (per_node * (nodes or 1), spot[1], spot[2])
-    elif total is not None and per_node is None and nodes and total % nodes == 0:
-        job.figures["gpus_per_node"] = (total // nodes, *job.figures["gpus"][1:])
+    job.add_up()
     return job
 
 

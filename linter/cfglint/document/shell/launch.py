@@ -8,45 +8,33 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.containers import container_job
+from cfglint.document.shell.programs import Start, program_of
 from cfglint.document.shell.words import Array, Piece, Word
 from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, Unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.shell.job import Job
     from cfglint.document.shell.run import Command
     from cfglint.document.tree import Node
 
-_PREFIXES = frozenset((
-    "srun", "mpirun", "mpiexec", "env", "nohup", "time", "exec", "sudo", "numactl", "taskset",
-    "stdbuf", "uv", "poetry", "pdm", "conda", "mamba", "micromamba", "pipenv", "docker",
-    "podman", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray", "command", "timeout",
-    "nice", "ionice", "sky", "xvfb-run",
-))  # fmt: skip
-# Flags of launchers that take no value; all others take one.
-_SWITCHES = {
-    "torchrun": "standalone m module no_python run_path virtual_local_rank use_env",
-    "accelerate": (
-        "quiet cpu multi_gpu tpu ipex use_mps_device use_deepspeed use_fsdp use_megatron_lm use_xpu"
-        " use_parallelism_config same_network m module no_python debug fp8_enable dynamo_use_dynamic"
-        " dynamo_use_fullgraph dynamo_use_regional_compilation enable_cpu_affinity"
-    ),
-    "deepspeed": (
-        "module no_python no_local_rank no_ssh no_ssh_check save_pid force_multi elastic_training"
-        " bind_cores_to_rank"
-    ),
-}
-_PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 MAX_DEPTH = 20
 
 
 class Launch:
-    """One command that starts a job: ``root`` is its tree, ``[start, end)`` where the file has it."""
+    """One command that starts a job: ``root`` is its tree, ``[start, end)`` where the file has it.
 
-    __slots__ = ("end", "root", "start")
+    ``job`` is what the command itself asks for (``docker run --gpus 2``).
+    """
+
+    __slots__ = ("end", "job", "over", "root", "start")
 
     def __init__(self, root: Mapping, start: int, end: int) -> None:
+        self.job: Job | None = None
+        self.over: tuple[Scalar, ...] = ()  # the files that its flags are laid over
         self.root = root
         self.start = start
         self.end = end
@@ -62,30 +50,35 @@ class Reader:
     def read(self, command: Command) -> Launch | None:
         """Return what a command launches, None where it launches nothing."""
         words = command.words
-        started = _program(words)
-        if started is None:
+        start = program_of(words)
+        if start is None:
             return None
-        launcher, options, name, rest, module = started
         self._known = {}
+        name = start.name
         places = [(w.start, w.end) for w in words if w.start >= 0]
-        start = min((s for s, _ in places), default=0)
-        root = Mapping(start, flow=True)
-        root.end = max((e for _, e in places), default=start)
-        head = Mapping(start, flow=True)
+        begun = min((s for s, _ in places), default=0)
+        root = Mapping(begun, flow=True)
+        root.end = max((e for _, e in places), default=begun)
+        head = Mapping(begun, flow=True)
         _add(root, "launch", head, name)
-        _add(head, "launcher", Built(launcher, name.start, name.end), name)
+        _add(head, "launcher", Built(start.launcher, name.start, name.end), name)
         _add(head, "program", self.scalar(name), name)
-        _add(head, "module", Built("true" if module else "false", name.start, name.end), name)
-        flags = Mapping(start, flow=True)
+        _add(head, "module", Built("true" if start.module else "false", name.start, name.end), name)
+        if start.suite:
+            _add(head, "suite", Built(start.suite, name.start, name.end), name)
+        flags = Mapping(begun, flow=True)
         flags.end = root.end
-        self._flags(flags, options, dotted=False)
+        self._flags(flags, start.options, None)
         _add(head, "flags", flags, name)
-        self._topology(head, launcher, flags, command, name)
+        files, rest = start.configs()
+        self._flags(root, rest, start)
+        self._topology(head, start, root if start.launcher == "trl" else flags, command)
         head.end = root.end
-        self._flags(root, rest, dotted=True)
-        if _reads_config(rest):
-            return None  # its flags are laid over a file: alone, they are not what the job runs with
-        return Launch(root, start, root.end)
+        launch = Launch(root, begun, root.end)
+        named = [self.scalar(file) for file in files]
+        launch.over = tuple(one.target if isinstance(one, Alias) else one for one in named)  # type: ignore[misc]
+        launch.job = container_job(command.outer) or container_job(words)
+        return launch
 
     # ── words to nodes ─────────────────────────────────────────────────────────────────────────────────
     def scalar(self, word: Word) -> Node:
@@ -130,7 +123,9 @@ class Reader:
         """Return how the file spells a word."""
         return self.text[word.start : word.end] if word.start >= 0 else word.spelled
 
-    def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
+    def _flags(self, root: Mapping, words: list[Word], start: Start | None) -> None:
+        """Set what flags and overrides say; a launcher's own (``start`` is None) have no dots."""
+        dotted = start is not None
         at = 0
         while at < len(words):
             word = words[at]
@@ -143,9 +138,11 @@ class Reader:
                     self._put(root, key, self._doubted(word, self.scalar(word.from_(found.end()))), word)
                 continue
             if not text.startswith("-") or _NUMBER.match(text) or text in ("-", "--"):
+                if start is not None and start.positional and start.positional not in root.entries:
+                    _add(root, start.positional, self._doubted(word, self.scalar(word)), word)
                 continue
             name, equals, _ = text.partition("=")
-            key = name.lstrip("-").replace("-", "_")
+            key = start.key(name) if start is not None else name.lstrip("-").replace("-", "_")
             if not key or (any(piece.unknown for piece in word.pieces) and not equals):
                 continue
             value: Node
@@ -207,7 +204,9 @@ class Reader:
         _add(holder, names[-1], value, word)
 
     # ── how many processes ─────────────────────────────────────────────────────────────────────────────
-    def _topology(self, head: Mapping, launcher: str, flags: Mapping, command: Command, name: Word) -> None:
+    def _topology(self, head: Mapping, start: Start, flags: Mapping, command: Command) -> None:
+        launcher, name = start.launcher, start.name
+
         def given(*names: str) -> Node | None:
             for one in names:
                 entry = flags.entries.get(one)
@@ -218,7 +217,14 @@ class Reader:
         nodes: Node | None = None
         total: Node | None = None
         per_node: Node | None = None
-        if launcher == "torchrun":
+        if launcher == "axolotl":  # hands what stands behind `--` on
+            launcher = (
+                "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
+            )
+        if launcher == "llamafactory-cli":  # torchrun, on all GPUs unless these say otherwise
+            per_node = self._variable(start, command, "NPROC_PER_NODE")
+            nodes = self._variable(start, command, "NNODES") or Built("1", name.start, name.end)
+        elif launcher in ("torchrun", "tune"):
             nodes = given("nnodes") or Built("1", name.start, name.end)
             per_node = given("nproc_per_node") or Built("1", name.start, name.end)
         elif launcher == "deepspeed":
@@ -232,15 +238,15 @@ class Reader:
                 nodes = Built(str(len(hosts)), included.start, included.end)  # type: ignore[union-attr]
             if nodes is None and given("hostfile", "H") is None:
                 nodes = Built("1", name.start, name.end)
-        elif launcher == "accelerate":
+        elif launcher in ("accelerate", "trl"):
             total = given("num_processes")
             nodes = given("num_machines")
-        if nodes is not None and _whole(nodes) is None:
+        if nodes is not None and whole(nodes) is None:
             nodes = Unread(_said(nodes), nodes.start, nodes.end, why=_why(nodes, "the number of nodes"))
-        if per_node is not None and _whole(per_node) is None and _said(per_node) in ("gpu", "auto"):
+        if per_node is not None and whole(per_node) is None and _said(per_node) in ("gpu", "auto"):
             per_node = None  # as many as the machine has
         if total is None and per_node is not None and nodes is not None:
-            one, two = _whole(per_node), _whole(nodes)
+            one, two = whole(per_node), whole(nodes)
             if one is not None and two is not None:
                 target = per_node.target if isinstance(per_node, Alias) else per_node
                 total = target if two == 1 else Built(str(one * two), per_node.start, per_node.end)
@@ -251,36 +257,23 @@ class Reader:
             if value is not None:
                 target = value.target if isinstance(value, Alias) else value
                 _add(head, key, Alias(key, target, value.start, value.end), name)
-        visible = command.environment.get("CUDA_VISIBLE_DEVICES") or command.exported.get(
-            "CUDA_VISIBLE_DEVICES"
+        visible = self._variable(start, command, "CUDA_VISIBLE_DEVICES")
+        if isinstance(visible, Unread):
+            _add(head, "visible_gpus", visible, name)
+        elif isinstance(visible, Scalar) and visible.text.strip():
+            listed = str(len(visible.text.split(",")))
+            _add(head, "visible_gpus", Built(listed, visible.start, visible.end), name)
+
+    def _variable(self, start: Start, command: Command, name: str) -> Node | None:
+        """Return what the program finds in its environment; None where the script does not set it."""
+        word = start.environment.get(name)
+        pieces = (
+            word.pieces if word is not None else command.environment.get(name) or command.exported.get(name)
         )
-        if visible is not None and not isinstance(visible, Array):
-            word = Word(visible, *_span(visible, name))
-            listed = word.text
-            if listed is None:
-                _add(head, "visible_gpus", self.scalar(word), name)
-            elif listed.strip():
-                _add(head, "visible_gpus", Built(str(len(listed.split(","))), word.start, word.end), name)
-
-
-def _reads_config(words: list[Word]) -> bool:
-    """Whether a program is told to read a config file."""
-    named = False
-    for word in words:
-        if _OVERRIDE.match(word.spelled):
-            continue  # `tools.config=tools.yaml` is a setting like others
-        if re.match(r"--config[-_](?:name|path|dir)(?:=|\Z)", word.spelled):
-            named = "=" not in word.spelled  # Hydra's: most often a config that comes with the program
-            continue
-        if named:
-            named = False
-            continue
-        text = word.spelled.partition("=")[2] or word.spelled
-        if text.endswith((".yaml", ".yml", ".toml")) or re.match(
-            r"--config(?:[-_]file)?(?:=|\Z)", word.spelled
-        ):
-            return True
-    return False
+        if pieces is None or isinstance(pieces, Array):
+            return None
+        found = self.scalar(Word(pieces, *_span(pieces, start.name)))
+        return found.target if isinstance(found, Alias) else found
 
 
 def _add(mapping: Mapping, key: str, value: Node, word: Word) -> None:
@@ -299,7 +292,8 @@ def _said(node: Node) -> str:
     return node.text if isinstance(node, Scalar) else ""
 
 
-def _whole(node: Node) -> int | None:
+def whole(node: Node) -> int | None:
+    """Return a node's whole number, None where it is none."""
     node = node.target if isinstance(node, Alias) else node
     text = node.text if isinstance(node, Scalar) and not isinstance(node, Unread) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
@@ -316,81 +310,3 @@ def _is_flag(word: Word, *, dotted: bool) -> bool:
     if text.startswith("-") and not _NUMBER.match(text) and text != "-":
         return True
     return dotted and _OVERRIDE.match(text) is not None
-
-
-def _base(word: Word) -> str:
-    """Return the name of a program; also of one that is there on some ways only."""
-    if any(piece.unknown for piece in word.pieces):
-        return ""
-    return word.spelled.rpartition("/")[2]
-
-
-def _program(words: list[Word]) -> tuple[str, list[Word], Word, list[Word], bool] | None:
-    """Return the launcher's name and flags, the program, its arguments, and whether it is a module."""
-    at = 0
-    while at < len(words):
-        name = _base(words[at])
-        if _PYTHON.match(name):
-            return _python(words, at + 1)
-        if name in ("torchrun", "deepspeed", "deepspeed.exe"):
-            return _after(words, at + 1, name)
-        if name == "accelerate" and at + 1 < len(words) and words[at + 1].text == "launch":
-            return _after(words, at + 2, name)
-        if at == 0 and name not in _PREFIXES and words[0].spelled and not words[0].maybe:
-            return None
-        at += 1
-    return None
-
-
-def _python(words: list[Word], at: int) -> tuple[str, list[Word], Word, list[Word], bool] | None:
-    while at < len(words):
-        text = words[at].text
-        if text is None and not words[at].maybe:
-            return None
-        text = words[at].spelled
-        if _PYTHON.match(_base(words[at])):
-            at += 1  # `python3` in either of two branches
-        elif text == "-m" and at + 1 < len(words):
-            module = words[at + 1]
-            if module.text in ("torch.distributed.run", "torch.distributed.launch"):
-                return _after(words, at + 2, "torchrun")
-            if module.text == "deepspeed.launcher.runner":
-                return _after(words, at + 2, "deepspeed")
-            if module.text == "accelerate.commands.launch":
-                return _after(words, at + 2, "accelerate")
-            return ("python", [], module, words[at + 2 :], True) if module.text else None
-        elif text in ("-c", "-", "--version", "-V") or text.startswith("-c"):
-            return None
-        elif text in ("-W", "-X"):
-            at += 2
-        elif text.startswith("-"):
-            at += 1
-        else:
-            return ("python", [], words[at], words[at + 1 :], False) if words[at].text else None
-    return None
-
-
-def _after(
-    words: list[Word], at: int, launcher: str
-) -> tuple[str, list[Word], Word, list[Word], bool] | None:
-    """Return the program behind a launcher's own flags."""
-    switches = _SWITCHES[launcher].split()
-    options: list[Word] = []
-    module = False
-    while at < len(words):
-        text = words[at].spelled
-        if not text.startswith("-"):
-            if words[at].text:
-                return launcher, options, words[at], words[at + 1 :], module
-            if text:
-                return None
-            at += 1  # `$OPTIONS`, which nobody set
-            continue
-        key = text.lstrip("-").partition("=")[0].replace("-", "_")
-        options.append(words[at])
-        module |= key in ("m", "module")
-        at += 1
-        if key not in switches and "=" not in text and at < len(words):
-            options.append(words[at])
-            at += 1
-    return None

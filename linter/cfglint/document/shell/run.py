@@ -7,12 +7,14 @@ change what the script sets itself.
 
 from __future__ import annotations
 
+from cfglint.document.shell.containers import pod_script
 from cfglint.document.shell.expand import DEEPEST, Expander
 from cfglint.document.shell.source import Source
 from cfglint.document.shell.words import Array, Piece, Word, joined, meet, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from cfglint.document.shell.words import Pieces
@@ -26,14 +28,22 @@ _BLOCKS = ("program", "compound_statement", "do_group", "else_clause")
 
 
 class Command:
-    """One command that the script runs: ``NAME=value`` in front, then its words."""
+    """One command that the script runs: ``NAME=value`` in front, then its words.
 
-    __slots__ = ("environment", "exported", "words")
+    ``outer`` is the command that was given it to run (``docker run … bash -c``).
+    """
+
+    __slots__ = ("environment", "exported", "outer", "words")
 
     def __init__(
-        self, words: list[Word], environment: dict[str, Pieces], exported: dict[str, Pieces | Array]
+        self,
+        words: list[Word],
+        environment: dict[str, Pieces],
+        exported: dict[str, Pieces | Array],
+        outer: list[Word],
     ) -> None:
         self.words = words
+        self.outer = outer
         self.environment = environment
         self.exported = exported
 
@@ -52,12 +62,27 @@ class Runner:
         self._steps = 0
         self._words = 0
         self._arguments: list[Word] | None = None
+        self._outer: list[Word] = []
         self._source = Source(())
 
     def script(self, text: str) -> None:
         """Go through a whole script."""
-        source = Source((Piece(text, 0, len(text)),))
-        self._nested(source, 0)
+        self.pieces((Piece(text, 0, len(text)),))
+
+    def pieces(self, pieces: Sequence[Piece]) -> None:
+        """Go through a script that stands in a file in pieces."""
+        self._nested(Source(pieces), 0)
+
+    def argv(self, words: list[Word], environment: dict[str, Pieces]) -> None:
+        """Take a command whose words are known one by one, as an image's entry point is."""
+        nested = _given_to_shell(words)
+        if nested is None:
+            self.commands.append(Command(words, environment, {}, []))
+            return
+        before = dict(self.variables)
+        self.variables.update(environment)
+        self._nested(Source(nested.pieces), 0)
+        self.variables = before
 
     def _nested(self, source: Source, depth: int) -> None:
         if depth > DEEPEST:
@@ -357,15 +382,16 @@ class Runner:
         if name in self.functions:
             self._call(name, words[1:], depth)
             return
-        nested = _given_to_shell(words)
+        nested = pod_script(words) or _given_to_shell(words)
         if nested is not None:
-            before = dict(self.variables)
+            before, outer = dict(self.variables), self._outer
+            self._outer = [*outer, *words]
             # A child has the exported variables alone; those that are not are rarely read by it.
             self._nested(Source(nested.pieces), depth + 1)
-            self.variables = before
+            self.variables, self._outer = before, outer
             return
         if len(self.commands) < MAX_COMMANDS:
-            self.commands.append(Command(words, environment, dict(self.variables)))
+            self.commands.append(Command(words, environment, dict(self.variables), self._outer))
 
     def _call(self, name: str, arguments: list[Word], depth: int) -> None:
         source, body = self.functions[name]
@@ -397,7 +423,7 @@ def _given_to_shell(words: list[Word]) -> Word | None:
             if flag is None or not flag.startswith("-"):
                 break
             if not flag.startswith("--") and flag.endswith("c"):
-                return words[i + 1]
+                return words[i + 2 if words[i + 1].text == "--" and i + 2 < len(words) else i + 1]
     return None
 
 

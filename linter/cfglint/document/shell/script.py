@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.document.shell.job import read_job
-from cfglint.document.shell.launch import Reader
+from cfglint.document.shell.launch import Reader, whole
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece
 from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, walk
@@ -12,27 +12,41 @@ from cfglint.document.yaml_tree import Parsed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.shell.job import Job
-    from cfglint.document.shell.launch import Launch
 
 
-def parse_script(text: str) -> tuple[list[Parsed], Job | None]:
-    """Return a document for each command that launches a job, and what the batch system is asked for."""
+def parse_script(text: str) -> list[Parsed]:
+    """Return a document for each command of a script that launches a job."""
     job = read_job(text)
     runner = Runner()
     runner.variables.update(_told_by_slurm(job))
     runner.script(text)
+    return launched(text, runner, job)
+
+
+def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False) -> list[Parsed]:
+    """Return the documents of the commands that were met in a script or a manifest, the whole of ``text``."""
     reader = Reader(text)
-    launches = [launch for launch in map(reader.read, runner.commands) if launch is not None]
-    _part(launches)
     found = []
-    for launch in launches:
+    for launch in map(reader.read, runner.commands):
+        if launch is None:
+            continue
         parsed = Parsed(launch.start)
         parsed.end = max(launch.end, launch.start)
         parsed.root = launch.root
-        if job is not None:
-            _add_job(launch.root, job)
+        parsed.form, parsed.listed, parsed.over = "shell", listed, launch.over
+        parsed.job = asked = _own(launch.job, job)
+        if asked is not None:
+            _add_job(launch.root, asked)
         found.append(parsed)
-    return found, job
+    part(found)
+    return found
+
+
+def _own(own: Job | None, job: Job | None) -> Job | None:
+    """Return what a command asks for itself, of the GPUs that the job around it is on."""
+    if own is not None and job is not None and not own.kind:
+        own.kind, own.others = job.kind, job.others
+    return own or job
 
 
 def _told_by_slurm(job: Job | None) -> dict[str, tuple[Piece, ...]]:
@@ -51,24 +65,43 @@ def _add_job(root: Mapping, job: Job) -> None:
     head = root.entries["launch"].value
     if not isinstance(head, Mapping) or not job.figures:
         return
-    spans = [(start, end) for _, start, end in job.figures.values()]
+    figures = dict(job.figures)
+    nodes = head.entries.get("nodes")
+    if job.everywhere and (job.count("nodes") or 1) > 1 and nodes is not None and whole(nodes.value) == 1:
+        figures["gpus"] = figures["gpus_per_node"]  # the launcher is started in each node, and sees no other
+    spans = [(start, end) for _, start, end in figures.values()]
     asked = Mapping(spans[0][0], flow=True)
     asked.end = spans[0][1]
-    for name, (number, start, end) in job.figures.items():
+    for name, (number, start, end) in figures.items():
         asked.entries[name] = Entry(Scalar(name, start, end, '"'), Built(str(number), start, end))
     head.entries["job"] = Entry(Scalar("job", *spans[0], '"'), asked)
 
 
-def _part(launches: list[Launch]) -> None:
-    """A definition that several commands read is no command's to change."""
-    if len(launches) < 2:
+def part(launches: list[Parsed]) -> None:
+    """Tell commands of what they share: GPUs; and a definition that several read is no command's to change."""
+    roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
+    _count_together([head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)])
+    if len(roots) < 2:
         return
     readers: dict[tuple[int, int], int] = {}
-    for launch in launches:
-        for key in {(n.start, n.end) for n in walk(launch.root) if type(n) is Scalar and n.end > n.start}:
+    for root in roots:
+        for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
             readers[key] = readers.get(key, 0) + 1
-    for launch in launches:
-        _close(launch.root, {key for key, number in readers.items() if number > 1})
+    for root in roots:
+        _close(root, {key for key, number in readers.items() if number > 1})
+
+
+def _count_together(heads: list[Mapping]) -> None:
+    """Add up what all start, whether one after the other or beside each other; nothing where one is unknown."""
+    started = [head.entries.get("processes") for head in heads]
+    counts = [whole(entry.value) for entry in started if entry is not None]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(heads):
+        return
+    for head, entry in zip(heads, started, strict=True):
+        assert entry is not None
+        place = entry.value
+        head.entries["together"] = Entry(entry.key, Built(str(sum(known)), place.start, place.end))
 
 
 def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
