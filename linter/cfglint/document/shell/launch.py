@@ -38,6 +38,7 @@ _SWITCHES = {
 _PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
+_LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
 
 
@@ -81,6 +82,12 @@ class Reader:
         self._flags(flags, options, dotted=False)
         _add(head, "flags", flags, name)
         self._topology(head, launcher, flags, command, name)
+        unread = dict.fromkeys(one for word in rest if (one := self._list(word)))
+        if unread:
+            named = Sequence(name.start, flow=True)
+            named.items = [Built(one, name.start, name.end) for one in unread]
+            named.end = name.end
+            _add(head, "unread", named, name)
         head.end = root.end
         self._flags(root, rest, dotted=True)
         if _reads_config(rest):
@@ -130,6 +137,13 @@ class Reader:
         """Return how the file spells a word."""
         return self.text[word.start : word.end] if word.start >= 0 else word.spelled
 
+    def _list(self, word: Word) -> str:
+        """Return the name of an array that nothing in the script sets: more flags, no value of the last."""
+        if len(word.pieces) != 1 or not word.pieces[0].unknown or word.start < 0:
+            return ""
+        found = _LIST.fullmatch(self.text[word.start : word.end])
+        return found[1] if found and found[1] == word.pieces[0].unknown else ""
+
     def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
         at = 0
         while at < len(words):
@@ -153,7 +167,7 @@ class Reader:
                 value = self.scalar(word.from_(len(name) + 1))
             else:
                 values: list[Word] = []
-                while at < len(words) and not _is_flag(words[at], dotted=dotted):
+                while at < len(words) and not (_is_flag(words[at], dotted=dotted) or self._list(words[at])):
                     values.append(words[at])
                     at += 1
                 if not values:
