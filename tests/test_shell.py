@@ -305,6 +305,17 @@ def test_what_is_put_together_or_shared_between_commands_is_not_edited(script, k
     assert not view(script)[1].trace((key,)).editable
 
 
+def test_an_array_of_flags_that_nothing_sets_is_no_value():
+    """``--colocate ${MODEL_ARGS[@]}``: the list is more flags, and which ones is not known."""
+    script = (
+        "source models.sh\nOWN=(--b 2 --path $HOME/x)\n"
+        'python3 train.py --colocate ${MODEL_ARGS[@]} --n 8 "${MORE[@]}" ${OWN[@]} --one ${ONE}\n'
+    )
+    seen = view(script)[1]
+    assert {key: seen.get((key,)) for key in ("colocate", "n", "b")} == {"colocate": True, "n": 8, "b": 2}
+    assert seen.get(("launch", "unread")) == ["MODEL_ARGS", "MORE"]
+
+
 def test_a_definition_that_two_flags_read_names_both():
     seen = view("A=8\ntorchrun t.py --n $A --m $A --p run-$A\n")[1]
     trace = seen.trace(("n",))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
+_LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
 
 
@@ -73,10 +74,16 @@ class Reader:
         files, rest = start.configs()
         self._flags(root, rest, start)
         self._topology(head, start, root if start.launcher == "trl" else flags, command)
+        unread = dict.fromkeys(one for word in rest if (one := self._list(word)))
+        if unread:
+            named = Sequence(name.start, flow=True)
+            named.items = [Built(one, name.start, name.end) for one in unread]
+            named.end = name.end
+            _add(head, "unread", named, name)
         head.end = root.end
         launch = Launch(root, begun, root.end)
-        named = [self.scalar(file) for file in files]
-        launch.over = tuple(one.target if isinstance(one, Alias) else one for one in named)  # type: ignore[misc]
+        under = [self.scalar(file) for file in files]
+        launch.over = tuple(one.target if isinstance(one, Alias) else one for one in under)  # type: ignore[misc]
         launch.job = container_job(command.outer) or container_job(words)
         return launch
 
@@ -123,6 +130,13 @@ class Reader:
         """Return how the file spells a word."""
         return self.text[word.start : word.end] if word.start >= 0 else word.spelled
 
+    def _list(self, word: Word) -> str:
+        """Return the name of an array that nothing in the script sets: more flags, no value of the last."""
+        if len(word.pieces) != 1 or not word.pieces[0].unknown or word.start < 0:
+            return ""
+        found = _LIST.fullmatch(self.text[word.start : word.end])
+        return found[1] if found and found[1] == word.pieces[0].unknown else ""
+
     def _flags(self, root: Mapping, words: list[Word], start: Start | None) -> None:
         """Set what flags and overrides say; a launcher's own (``start`` is None) have no dots."""
         dotted = start is not None
@@ -138,7 +152,8 @@ class Reader:
                     self._put(root, key, self._doubted(word, self.scalar(word.from_(found.end()))), word)
                 continue
             if not text.startswith("-") or _NUMBER.match(text) or text in ("-", "--"):
-                if start is not None and start.positional and start.positional not in root.entries:
+                free = start is not None and start.positional and start.positional not in root.entries
+                if start is not None and free and not self._list(word):
                     _add(root, start.positional, self._doubted(word, self.scalar(word)), word)
                 continue
             name, equals, _ = text.partition("=")
@@ -150,7 +165,7 @@ class Reader:
                 value = self.scalar(word.from_(len(name) + 1))
             else:
                 values: list[Word] = []
-                while at < len(words) and not _is_flag(words[at], dotted=dotted):
+                while at < len(words) and not (_is_flag(words[at], dotted=dotted) or self._list(words[at])):
                     values.append(words[at])
                     at += 1
                 if not values:
