@@ -98,6 +98,7 @@ def trace(view: View, path: Path) -> Trace:
             and (not isinstance(node, (Built, Unread)) or (isinstance(node, Built) and node.cut >= 0))
             and node.origin is None
             and node.style not in ("|", ">")
+            and view.document.owns(node.start, node.end)
         )
     else:
         found.present = False

@@ -83,6 +83,10 @@ def _keys(nodes: Iterable[t.Framework]) -> tuple[tuple[str | int, ...], ...] | N
     )
 
 
+def _in_sections(nodes: Iterable[t.Framework]) -> bool:
+    return any(isinstance(entry, t.SectionsAreJobs) for node in nodes for entry in node.entries)
+
+
 class Builder:
     """Compiles the statements of some files against all symbols known by then."""
 
@@ -290,7 +294,7 @@ class Builder:
         lets_text = ", ".join(f"{key!r}: {value}" for key, value in lets.items())
         head = (
             f"{{'dialect': {dialect or 'pyyaml'!r}, 'detect': ({''.join(d + ', ' for d in detect)}), "
-            f"'keys': {_keys(nodes)!r}}}"
+            f"'keys': {_keys(nodes)!r}, 'sections': {_in_sections(nodes)}}}"
         )
         block = (
             f"{{'versions': ({''.join(v + ', ' for v in versions)}), "

@@ -333,6 +333,11 @@ class NamesAreKeys(_Spanned):
 
 
 @dataclass(frozen=True, slots=True)
+class SectionsAreJobs(_Spanned):
+    """A framework's ``sections are jobs``: each mapping at the top of a file is a job of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Detect(_Spanned):
     """``detect EXPR``: one way to recognise the framework."""
 
@@ -361,7 +366,7 @@ class Framework(_Spanned):
     """``framework areal { … }``."""
 
     name: str
-    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Tie | Let, ...]
+    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +407,7 @@ class Rule(_Spanned):
     next: tuple[str, ...] = ()
 
 
+Entry: TypeAlias = Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | Let
 Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
 
 

@@ -6,6 +6,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 from __future__ import annotations
 
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
+from cfglint.document.tree import Scalar
 from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
@@ -68,13 +69,31 @@ def recognise(pack: Pack, document: Document, overrides: Sequence[str] = ()) -> 
         if yaml and framework["dialect"] == "toml":
             continue  # its loader reads TOML, and perhaps JSON
         dialect = dialect_of(pack, name, document)
-        values = views.get(dialect)
-        if values is None:
-            values = views[dialect] = Values(pack, View(document, dialect, overrides))
-        signs = sum(test(values) is True for test in framework["detect"])
+        if framework["sections"]:
+            signs = _in_sections(pack, framework["detect"], document, dialect)
+        else:
+            values = views.get(dialect)
+            if values is None:
+                values = views[dialect] = Values(pack, View(document, dialect, overrides))
+            signs = sum(test(values) is True for test in framework["detect"])
         if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
             best = (signs, name)
     return best[1] if best is not None else None
+
+
+def _in_sections(
+    pack: Pack, tests: Iterable[Callable[[Values], object]], document: Document, dialect: Dialect
+) -> int:
+    """Return the most signs that a section of a document has."""
+    root = document.root
+    if root is None or document.error is not None or not hasattr(root, "entries"):
+        return 0
+    for entry in root.entries.values():  # most files have a scalar there, and soon
+        if entry.value.__class__ is Scalar:
+            return 0
+        break
+    parts = (Values(pack, View(part, dialect)) for part in document.sections())
+    return max((sum(test(values) is True for test in tests) for values in parts), default=0)
 
 
 def subject_of(

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def judged_after(trials: Trials, edits: tuple[Edit, ...]) -> Sequence[Judged] | None:
     """Return the edited document, judged; None where it does not parse. The same edits are judged once."""
     if edits not in trials.edited:
-        file, index = trials.subject.document.file, trials.subject.document.index
-        again = read_text(apply_edits(file.text, edits), file.path, bom=file.bom).documents
-        sound = len(again) == len(file.documents) and again[index].error is None
+        document = trials.subject.document
+        file = document.file
+        again = document.again(read_text(apply_edits(file.text, edits), file.path, bom=file.bom))
         run = trials.run
         trials.edited[edits] = (
-            run.judged(run.subject(again[index], trials.subject.framework)) if sound else None
+            run.judged(run.subject(again, trials.subject.framework)) if again is not None else None
         )
     return trials.edited[edits]
 
