@@ -84,11 +84,16 @@ class Run:
         self.framework = framework
         self.version = version
         self.overrides = tuple(overrides)
+        seen: dict[str, tuple[object, str]] = {}
+        if any("observed." in text for text in overrides):
+            from cfglint.engine.seen import parted
+
+            self.overrides, seen = parted(pack, overrides)
         self.selected = selected
         self.guarded = guarded
         self.environ = environ
         self.tables = tables  # of the file at hand: a path in it is seen from its folder
-        self.given = dict(given or {})
+        self.given = {**(given or {}), **seen}
         self._folder: str | None = None
         self.report = Report()
         self.fixes = 0  # numbered over the whole run
