@@ -100,6 +100,12 @@ def test_invariants_of_fixing(case: Path) -> None:
     assert again.text == result.text, "fixing twice is fixing once"
     after = _findings(run, file.encode(result.text), case.name)
     known = {(f.code, f.target) for f in before}
+    # That hardware could do more now is worth a hint, and no reason to leave something broken.
+    after = [
+        f
+        for f in after
+        if (f.code, f.target) in known or not (f.code.startswith("PRF") and f.level == "info")
+    ]
     assert {(f.code, f.target) for f in after} <= known, "a fix brought a new finding"
     assert len(after) <= len(before)
     changed = set(_changed_lines(file.text, result.text))

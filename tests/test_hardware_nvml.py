@@ -87,7 +87,7 @@ def test_one_a40(library, tmp_path):
     assert device == {
         "index": 0, "name": "NVIDIA A40", "total_mib": 46068, "free_mib": 44486, "reserved_mib": 582,
         "usable_mib": 45486, "capability": 8.6, "mig": None, "mig_mode": None, "utilisation": 37,
-        "instances": [],
+        "computes": False, "instances": [],
     }  # fmt: skip
     assert (said["host"]["driver"], said["host"]["cuda"]) == ("550.54.15", "12.4")
     assert log.read_text() == "init\nshutdown\n"
@@ -247,3 +247,12 @@ def test_importing_hardware_does_not_touch_nvml(library, tmp_path):
     )
     assert ask(library, code, FAKE_NVML_LOG=str(log)) == []
     assert not log.exists()
+
+
+def test_utilisation_is_an_observation_while_a_process_computes(library):
+    idle, busy = ask(library), ask(library, FAKE_NVML_PROCESSES="4711:8000")
+    assert "observed.gpu_util" not in idle["targets"][0]["facts"]
+    value, source = busy["targets"][0]["facts"]["observed.gpu_util"]
+    assert value == 0.37
+    assert source.startswith("NVML")
+    assert "utilisation" not in json.dumps(busy["sheet"])

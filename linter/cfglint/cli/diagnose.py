@@ -266,10 +266,10 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: object) -> Repair
     assert isinstance(fix, Fix)
     file = subject.document.file
     text = apply_edits(file.text, fix.edits)
-    again = read_text(text, file.path, bom=file.bom).documents
-    if len(again) != len(file.documents):
+    again = subject.document.again(read_text(text, file.path, bom=file.bom))
+    if again is None:
         return None
-    mended = run.subject(again[subject.document.index], subject.framework)
+    mended = run.subject(again, subject.framework)
     rows = [next(fit_rows(run.pack, one, run.targets, run.tables)) for one in (subject, mended)]
     (target,) = run.targets
     values = [_values(run, one, target) for one in (subject, mended)]

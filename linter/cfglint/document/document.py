@@ -24,10 +24,13 @@ class Document:
     """One document of a file. With ``error`` set, ``root`` is what stood before it, and may be None.
 
     ``over`` are the scalars that name files which the document is laid over (a launch's ``--config``).
+    A section of a document is one itself: ``key`` is its name, ``whole`` the document that it stands in,
+    ``lent`` the spans of definitions in it that other sections read.
     """
 
     __slots__ = (
-        "duplicates", "end", "error", "file", "format", "index", "job", "listed", "over", "root", "start",
+        "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent", "listed", "over", "root",
+        "start", "whole",
     )  # fmt: skip
 
     def __init__(self, file: File, index: int, parsed: Parsed) -> None:
@@ -42,6 +45,32 @@ class Document:
         self.format = parsed.form or file.format  # a command in a manifest reads as one in a script
         self.listed = parsed.listed
         self.job: Job | None = parsed.job  # what the job asks for that it is part of
+        self.key: Scalar | None = None
+        self.whole = self
+        self.lent: tuple[tuple[int, int], ...] = ()
+
+    def sections(self) -> list[Document]:
+        """Return the mappings at the top as documents; none where something else stands there, too."""
+        from cfglint.document.sections import sections
+
+        return sections(self)
+
+    def again(self, file: File) -> Document | None:
+        """Return this document in an edited version of its file; None where it cannot be found in it."""
+        if len(file.documents) != len(self.file.documents) or file.documents[self.index].error is not None:
+            return None
+        found = file.documents[self.index]
+        if self.key is None:
+            return found
+        return next((part for part in found.sections() if part.key.text == self.key.text), None)  # type: ignore[union-attr]
+
+    def owns(self, start: int, end: int) -> bool:
+        """Whether what stands there is this document's alone, and no other section's as well."""
+        return self.key is None or (
+            self.start <= start
+            and end <= self.end
+            and not any(first <= start and end <= last for first, last in self.lent)
+        )
 
 
 class File:

@@ -103,6 +103,8 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
         node = child
     else:
         return None
+    if not document.owns(node.start, node.end):
+        return None
     rest = path[depth:]
     names = [part for part in rest if isinstance(part, str)]
     if len(names) != len(rest):

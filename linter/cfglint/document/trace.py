@@ -139,6 +139,7 @@ def trace(view: View, path: Path) -> Trace:
             and node.origin is None
             and found.source is None
             and node.style not in ("|", ">")
+            and view.document.owns(node.start, node.end)
         )
     else:
         found.present = False

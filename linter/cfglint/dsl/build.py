@@ -85,6 +85,10 @@ def _keys(nodes: Iterable[t.Framework]) -> tuple[tuple[str | int, ...], ...] | N
     )
 
 
+def _in_sections(nodes: Iterable[t.Framework]) -> bool:
+    return any(isinstance(entry, t.SectionsAreJobs) for node in nodes for entry in node.entries)
+
+
 class Builder:
     """Compiles the statements of some files against all symbols known by then."""
 
@@ -310,7 +314,8 @@ class Builder:
         head = (
             f"{{'dialect': {dialect or 'pyyaml'!r}, 'detect': ({''.join(d + ', ' for d in detect)}), "
             f"'keys': {_keys(nodes)!r}, 'composes': {composes!r}, 'files': {tuple(files)!r}, "
-            f"'knows': {tuple(knows)!r}, 'resolvers': {tuple(sorted(set(resolvers)))!r}}}"
+            f"'knows': {tuple(knows)!r}, 'resolvers': {tuple(sorted(set(resolvers)))!r}, "
+            f"'sections': {_in_sections(nodes)}}}"
         )
         block = (
             f"{{'versions': ({''.join(v + ', ' for v in versions)}), "

@@ -196,9 +196,7 @@ def _domain(knob: t.Knob) -> str:
     return show(t.ListOf(knob.values)) if knob.domain == "values" else "any"
 
 
-def _entry(
-    entry: t.Binding | t.Setting | t.NamesAreKeys | t.Detect | t.Since | t.Tie | t.NamesFile | t.Let,
-) -> str:
+def _entry(entry: t.Entry) -> str:
     match entry:
         case t.Binding():
             text = f"{entry.name} <- {show(entry.source)}"
@@ -213,6 +211,8 @@ def _entry(
             return f"{key} {quote(value)}"
         case t.NamesAreKeys():
             return "names are keys"
+        case t.SectionsAreJobs():
+            return "sections are jobs"
         case t.Detect(condition):
             return f"detect {show(condition)}"
         case t.Tie(name, path, citation):

@@ -271,6 +271,9 @@ class Transformer:
     def names(self, node: Any, span: t.Span) -> t.NamesAreKeys:  # noqa: ARG002
         return t.NamesAreKeys(span=span)
 
+    def sections(self, node: Any, span: t.Span) -> t.SectionsAreJobs:  # noqa: ARG002
+        return t.SectionsAreJobs(span=span)
+
     def tied(self, node: Any, span: t.Span) -> t.Tie:
         name, path, *citation = node.children
         return t.Tie(str(name), self.build(path), _unquote(citation[0]) if citation else "", span=span)

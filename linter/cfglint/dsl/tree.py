@@ -333,6 +333,11 @@ class NamesAreKeys(_Spanned):
 
 
 @dataclass(frozen=True, slots=True)
+class SectionsAreJobs(_Spanned):
+    """A framework's ``sections are jobs``: each mapping at the top of a file is a job of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Detect(_Spanned):
     """``detect EXPR``: one way to recognise the framework."""
 
@@ -368,7 +373,7 @@ class Framework(_Spanned):
     """``framework areal { … }``."""
 
     name: str
-    entries: tuple[Binding | Setting | NamesAreKeys | Detect | Since | Tie | NamesFile | Let, ...]
+    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +414,9 @@ class Rule(_Spanned):
     next: tuple[str, ...] = ()
 
 
+Entry: TypeAlias = (
+    Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
+)
 Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
 
 

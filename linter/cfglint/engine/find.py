@@ -217,6 +217,8 @@ class Finder:
         start = view.document.start
         if absent is not None and absent != (start, start):
             return absent
+        if view.document.key is not None:
+            return (view.document.key.start, view.document.key.end)
         root = view.document.root  # not the comment above it
         return (start, start) if root is None else (root.start, root.start)
 

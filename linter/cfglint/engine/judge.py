@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
 from cfglint.document.tree import Mapping as Tree
+from cfglint.document.tree import Scalar
 from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
@@ -113,15 +114,18 @@ def recognise(
         if form == "yaml" and framework["dialect"] == "toml":
             continue  # its loader reads TOML, and perhaps JSON
         dialect = dialect_of(pack, name, document)
-        key = (framework["dialect"], framework["composes"]) if composed else dialect
-        values = views.get(key)
-        if values is None:
-            if composed:
-                view = view_of(pack, name, document, overrides, None, library)
-            else:
-                view = View(document, dialect, overrides)
-            values = views[key] = Values(pack, view)
-        signs = sum(test(values) is True for test in framework["detect"])
+        if framework["sections"]:
+            signs = _in_sections(pack, framework["detect"], document, dialect)
+        else:
+            key = (framework["dialect"], framework["composes"]) if composed else dialect
+            values = views.get(key)
+            if values is None:
+                if composed:
+                    view = view_of(pack, name, document, overrides, None, library)
+                else:
+                    view = View(document, dialect, overrides)
+                values = views[key] = Values(pack, view)
+            signs = sum(test(values) is True for test in framework["detect"])
         if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
             best = (signs, name)
     if best is not None:
@@ -130,6 +134,21 @@ def recognise(
     if bases and library is not None and not composed:
         return recognise(pack, document, overrides, library, whole=True)
     return None
+
+
+def _in_sections(
+    pack: Pack, tests: Iterable[Callable[[Values], object]], document: Document, dialect: Dialect
+) -> int:
+    """Return the most signs that a section of a document has."""
+    root = document.root
+    if root is None or document.error is not None or not hasattr(root, "entries"):
+        return 0
+    for entry in root.entries.values():  # most files have a scalar there, and soon
+        if entry.value.__class__ is Scalar:
+            return 0
+        break
+    parts = (Values(pack, View(part, dialect)) for part in document.sections())
+    return max((sum(test(values) is True for test in tests) for values in parts), default=0)
 
 
 def subject_of(

@@ -88,11 +88,16 @@ class Run:
         self.framework = framework
         self.version = version
         self.overrides = tuple(overrides)
+        seen: dict[str, tuple[object, str]] = {}
+        if any("observed." in text for text in overrides):
+            from cfglint.engine.seen import parted
+
+            self.overrides, seen = parted(pack, overrides)
         self.selected = selected
         self.guarded = guarded
         self.environ = environ
         self.tables = tables  # of the file at hand: a path in it is seen from its folder
-        self.given = dict(given or {})
+        self.given = {**(given or {}), **seen}
         self._folder: str | None = None
         self.report = Report()
         self.fixes = 0  # numbered over the whole run
@@ -141,7 +146,10 @@ class Run:
             framework = self.framework or recognise(self.pack, document, self.overrides, self.library)
             if framework is None and not (document.error is not None and judge_broken):
                 continue
-            found.append(self.subject(document, framework))
+            parts = [document]
+            if framework is not None and self.pack.frameworks[framework]["sections"]:
+                parts = document.sections() or parts
+            found += [self.subject(part, framework) for part in parts]
         return found
 
     def _look_near(self, path: str) -> None:
@@ -233,9 +241,10 @@ class Run:
             return False
         self.report.files += 1
         self.report.texts[file.path] = file.text
+        told = len(self.report.undecided)
         for subject in subjects:
             judgements = self.judged(subject)
-            self._undecided(judgements, file.path)
+            self._undecided(judgements, file.path, told)
             found = list(self.findings(judgements))
             if found:
                 if mend is not None:
@@ -249,15 +258,20 @@ class Run:
         """Return the commands of no framework that contradict what their job asks for."""
         found = []
         for document in file.documents:
-            if document.job is None or any(one.document is document for one in known):
+            if document.job is None or any(one.document.whole is document for one in known):
                 continue
             subject = self.subject(document, None)
             if any(v.truth is False for one in self.judged(subject) for v in one.verdicts):
                 found.append(subject)
         return found
 
-    def _undecided(self, judgements: Sequence[Judged], path: str) -> None:
-        """Add what was left undecided; what every target leaves alike is said once, for none of them."""
+    def _undecided(self, judgements: Sequence[Judged], path: str, told: int) -> None:
+        """Add what was left undecided; what every target leaves alike is said once, for none of them.
+
+        So is what other sections of the file left undecided alike: those from number ``told`` on.
+        """
+        sections = bool(judgements) and judgements[0].subject.document.key is not None
+        known = {(u.target, u.code, u.needs) for u in self.report.undecided[told:]} if sections else ()
         each = [
             {v.rule.code: needs_shown(v) for v in one.verdicts if v.truth is not False and v.needs}
             for one in judgements
@@ -267,7 +281,9 @@ class Run:
                 common = all(other.get(code) == needs for other in each)
                 if common and i:
                     continue
-                self.report.undecided.append(Undecided(path, None if common else one.name, code, needs))
+                where = None if common else one.name
+                if (where, code, needs) not in known:
+                    self.report.undecided.append(Undecided(path, where, code, needs))
 
 
 def unsuppressed(found: Sequence[Finding], file: File, document: Document) -> list[Finding]:
@@ -276,7 +292,7 @@ def unsuppressed(found: Sequence[Finding], file: File, document: Document) -> li
         return list(found)
     from cfglint.document.edits import suppressions
 
-    off = suppressions(document)
+    off = suppressions(document.whole)
     return [
         finding
         for finding in found

@@ -24,12 +24,14 @@ _SINCE = {"bf16": 8.0, "tf32": 8.0, "fp8": 8.9, "fp4": 10.0}
 class Device:
     """One GPU or one MIG instance (``mig`` is its profile). Memory in MiB, utilisation in per cent.
 
+    ``computes`` is whether a process computes on it now.
+
     ``reserved_mib`` is what the driver keeps for itself; ``instances`` are those of a GPU in MIG mode. None
     is what nobody said.
     """
 
     __slots__ = (
-        "capability", "free_mib", "index", "instances", "mig", "mig_mode", "name", "reserved_mib",
+        "capability", "computes", "free_mib", "index", "instances", "mig", "mig_mode", "name", "reserved_mib",
         "total_mib", "usable_mib", "utilisation",
     )  # fmt: skip
 
@@ -46,6 +48,7 @@ class Device:
         mig: str | None = None,
         mig_mode: bool | None = None,
         utilisation: int | None = None,
+        computes: bool = False,
     ) -> None:
         self.index = index
         self.name = name
@@ -56,6 +59,7 @@ class Device:
         self.mig = mig
         self.mig_mode = mig_mode
         self.utilisation = utilisation
+        self.computes = computes
         self.instances: list[Device] = []
         if usable_mib is None and total_mib is not None and reserved_mib is not None:
             usable_mib = total_mib - reserved_mib

@@ -79,7 +79,15 @@ def _detection(host: Host) -> Detection:
         if visible.devices:
             return Detection(host, problem="MIG is on, but no MIG instance exists")
         return Detection(host, problem="CUDA_VISIBLE_DEVICES hides every GPU of this machine")
-    return Detection(host, [target(units, "NVML", notices=notices)])
+    found = target(units, "NVML", notices=notices)
+    # An idle machine tells nothing of a job, and neither does one that is still loading.
+    busy = max((unit.utilisation or 0 for unit in units if unit.computes), default=0)
+    if busy:
+        found.facts["observed.gpu_util"] = (
+            busy / 100,
+            "NVML, just now: the busiest GPU that a process computes on",
+        )
+    return Detection(host, [found])
 
 
 def _visible(host: Host) -> tuple[Host, list[str]]:
@@ -134,6 +142,7 @@ def _device(nvml: Any, handle: Any, index: int) -> Device:
         capability=float(f"{capability[0]}.{capability[1]}") if capability else None,
         mig_mode=bool(mode[0]) if mode else None,
         utilisation=int(use.gpu) if use else None,
+        computes=bool(_ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.document import read_text
 from cfglint.engine.judge import judge
+from cfglint.repair.trials import is_hint
 from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 def judged_after(trials: Trials, edits: tuple[Edit, ...]) -> Sequence[Judged] | None:
     """Return the edited document, judged; None where it does not parse. The same edits are judged once."""
     if edits not in trials.edited:
-        file, index = trials.subject.document.file, trials.subject.document.index
-        again = read_text(apply_edits(file.text, edits), file.path, bom=file.bom).documents
-        sound = len(again) == len(file.documents) and again[index].error is None
+        document = trials.subject.document
+        file = document.file
+        again = document.again(read_text(apply_edits(file.text, edits), file.path, bom=file.bom))
         run = trials.run
         trials.edited[edits] = (
-            run.judged(run.subject(again[index], trials.subject.framework)) if sound else None
+            run.judged(run.subject(again, trials.subject.framework)) if again is not None else None
         )
     return trials.edited[edits]
 
@@ -55,6 +56,8 @@ def proven(
         aside = judge(trials.run.aside(new.subject, new.values), new.values)
         for found in (*new.verdicts, *aside):
             code = found.rule.code
+            if is_hint(found.rule) and (id(old), code) not in mended:
+                continue
             if code not in before or (found.truth is False and before[code].truth is not False):
                 return False
             if (id(old), code) in mended and (sure or found.truth is False or found.needs):

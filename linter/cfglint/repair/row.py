@@ -140,13 +140,11 @@ class _Writer:
             return False
         (edit,), (old,) = patch.edits, patch.old
         document = self.subject.document
-        again = read_text(apply_edits(document.file.text, [edit]), document.file.path, bom=document.file.bom)
-        if (
-            len(again.documents) != len(document.file.documents)
-            or again.documents[document.index].error is not None
-        ):
+        text = apply_edits(document.file.text, [edit])
+        again = document.again(read_text(text, document.file.path, bom=document.file.bom))
+        if again is None:
             return False
-        self.subject = self.run.subject(again.documents[document.index], self.subject.framework)
+        self.subject = self.run.subject(again, self.subject.framework)
         first = self.done.get(written.path, (old, ""))[0]
         self.done[written.path] = first, shown(written.value)
         return True

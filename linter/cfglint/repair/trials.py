@@ -34,6 +34,11 @@ def key_of(facts: Facts) -> _Key:
     )
 
 
+def is_hint(rule: CompiledRule) -> bool:
+    """Whether a rule only tells of hardware that could do more; what fits is not made larger for that."""
+    return rule.level == "info" and rule.code.startswith("PRF")
+
+
 class _Moved:
     """What some facts move on one target: the rules among that, and the facts that stay."""
 
@@ -125,7 +130,7 @@ class Trials:
         harmed = []
         for rule in self._moved(base, facts).rules:
             truth = rule.test(values)
-            if truth is True or truth is None:
+            if truth is True or truth is None or is_hint(rule):
                 continue
             was = base.before.get(rule.code)
             if was is None or (truth is False and was.truth is not False):

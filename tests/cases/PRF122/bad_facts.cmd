@@ -1,0 +1,1 @@
+--gpu a100-40gb-sxm --set observed.gpu_util=8%

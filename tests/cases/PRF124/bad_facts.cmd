@@ -1,0 +1,1 @@
+--gpu a100-80gb-sxm:8 --set observed.gpu_util=41%

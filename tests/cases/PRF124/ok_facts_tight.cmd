@@ -1,0 +1,1 @@
+--gpu rtx-4090:8 --set observed.gpu_util=41%
