@@ -266,7 +266,11 @@ class Reader:
 def _reads_config(words: list[Word]) -> bool:
     """Whether a program is told to read a config file."""
     named = False
+    # torchtitan's `--module llama3 --config llama3_8b` names a function of a Python module.
+    python = any(re.match(r"--module(?:=|\Z)", word.spelled) for word in words)
     for word in words:
+        if python and re.match(r"--config(?:=|\Z)", word.spelled):
+            continue
         if _OVERRIDE.match(word.spelled):
             continue  # `tools.config=tools.yaml` is a setting like others
         if re.match(r"--config[-_](?:name|path|dir)(?:=|\Z)", word.spelled):
