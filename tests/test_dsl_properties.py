@@ -173,7 +173,7 @@ def extend(inner: st.SearchStrategy[t.Expr]) -> st.SearchStrategy[t.Expr]:
         ),
         st.builds(
             t.Call,
-            words | st.sampled_from(["max", "min", "ceil", "sqrt", "capture", "length"]),
+            words | st.sampled_from(["max", "min", "ceil", "sqrt", "capture", "length", "divisors"]),
             some(inner, 0),
         ),
         st.builds(t.Quantifier, kinds, words, inner | st.just(t.Name("roles")), inner),

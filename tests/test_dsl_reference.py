@@ -25,6 +25,7 @@ from cfglint.dsl.values import (
     binary_logarithm,
     ceiling,
     divide,
+    divisors,
     floor,
     hull,
     if_,
@@ -310,6 +311,22 @@ def test_comparisons_are_decided_only_where_all_points_agree(
 ) -> None:
     found = COMPARISONS[sign](a[0], b[0])
     assert isinstance(found, Open) or found is COMPARISONS[sign](a[1], b[1])
+
+
+@given(st.lists(st.integers(1, 400) | st.integers(-2, 5).map(float), min_size=1, max_size=4))
+def test_divisors_are_those_that_leave_no_rest(values: list[float]) -> None:
+    found = divisors(*values)
+    if min(values) <= 0:
+        assert needs_of(found)  # of zero and less it says nothing
+    else:
+        assert found == [n for n in range(1, int(min(values)) + 1) if all(v % n == 0 for v in values)]
+
+
+@given(spans(), st.integers(1, 400))
+def test_divisors_wait_for_what_is_not_known(span: tuple[object, float], value: int) -> None:
+    found = divisors(value, span[0])
+    assert needs_of(span[0]) <= needs_of(found)
+    assert isinstance(span[0], (int, float)) or needs_of(found)
 
 
 monomials = st.lists(st.sampled_from(["a", "b", "/a", "c"]), max_size=3).map(lambda m: tuple(sorted(m)))

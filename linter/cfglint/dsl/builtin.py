@@ -9,7 +9,7 @@ from cfglint.dsl import tree as t
 from cfglint.dsl.emit import CallError, CompileError
 from cfglint.dsl.pattern import compile_pattern
 from cfglint.dsl.show import quote, show
-from cfglint.dsl.types import BOOL, COUNT, NUMBER, TEXT, Type
+from cfglint.dsl.types import BOOL, COUNT, LIST, NUMBER, TEXT, Type
 from cfglint.dsl.units import PLAIN
 
 if TYPE_CHECKING:
@@ -137,6 +137,15 @@ def _length(function: Emitter, node: t.Call) -> tuple[str, Type]:
     return function.put(f"length(as_list({atom}))"), COUNT
 
 
+def _divisors(function: Emitter, node: t.Call) -> tuple[str, Type]:
+    """``divisors(a, b)``: the whole numbers that divide all of its arguments, as a list."""
+    _take(node, 1, 10)
+    atoms, kind = _numbers(function, node)
+    if kind.dimension != PLAIN:
+        raise CallError(f"divisors takes plain numbers, and {show(node.arguments[0])} is {kind}")
+    return function.put(f"divisors({', '.join(atoms)})"), LIST
+
+
 def _known(function: Emitter, node: t.Call) -> tuple[str, Type]:
     """``known(x)``: whether there is a value for it at all, however uncertain."""
     _take(node, 1)
@@ -159,5 +168,6 @@ FUNCTIONS: dict[str, Callable[[Emitter, t.Call], tuple[str, Type]]] = {
     "after": _texts("after"),
     "capture": _capture,
     "length": _length,
+    "divisors": _divisors,
     "known": _known,
 }

@@ -14,6 +14,7 @@ from cfglint.dsl.values import (
     binary_logarithm,
     ceiling,
     divide,
+    divisors,
     equal,
     floor,
     highest,
@@ -340,7 +341,7 @@ NAMESPACE: dict[str, object] = {
         for function in (
             absolute, after, again, all_over, and_, any_over, arm, as_bool, as_count, as_list, as_member,
             as_number, as_text, as_version, before, binary_logarithm, capture, ceiling, chosen, count_over,
-            divide, equal, field, floor, highest, hull, if_, implies, length, like, lost, lowest,
+            divide, divisors, equal, field, floor, highest, hull, if_, implies, length, like, lost, lowest,
             max_of_roles, max_over, maximum, maximum_of, member, min_of_roles, min_over, minimum, minimum_of,
             modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root, sum_over,
         )

@@ -394,3 +394,19 @@ def modulo(a: Number, b: Number) -> Number:
     if low > 0 and a_lo >= 0 and a_hi < low:
         return interval(a_lo, a_hi, needs)
     return interval(min(low, 0), max(high, 0), needs)
+
+
+_MOST_DIVIDED = 10**8  # larger numbers are not taken apart: that would cost time, and nobody asks
+
+
+def divisors(*values: Number) -> list[int] | Unknown:
+    """The whole numbers that divide every one of ``values``, the least first; of zero nothing is known."""
+    needs = NOTHING
+    common = 0
+    for value in values:
+        needs |= needs_of(value)
+        if type(value) is Interval or not 0 < value <= _MOST_DIVIDED or value != int(value):  # type: ignore[operator,arg-type]
+            return Unknown(needs or _OUTSIDE)
+        common = math.gcd(common, int(value))  # type: ignore[arg-type]
+    low = [n for n in range(1, math.isqrt(common) + 1) if common % n == 0]
+    return low + [common // n for n in reversed(low) if n * n != common]

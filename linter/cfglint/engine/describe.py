@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
 
 
+_LISTED = 16  # items of a list in a message
+
+
 class Evaluator:
     """Evaluates any expression of the language on the values of a file; compiled once each."""
 
@@ -89,14 +92,22 @@ def _unit(kind: Type) -> str | None:
 def message(
     say: str, evaluator: Evaluator, values: Values, variables: Mapping[str, object] | None = None
 ) -> str:
-    """Return a rule's message with the values in its braces; a text stands there as it is."""
+    """Return a rule's message with the values in its braces; texts stand there as they are, lists without brackets."""
     parts = []
     for part in template(say):
         if not isinstance(part, str):
             value, kind = evaluator(part, values, variables)
-            part = value if isinstance(value, str) else show_value(value, kind)  # noqa: PLW2901
+            part = value if isinstance(value, str) else _in_message(value, kind)  # noqa: PLW2901
         parts.append(part)
     return "".join(parts)
+
+
+def _in_message(value: object, kind: Type) -> str:
+    """Return a value as messages print it: of a list its first items, ``1, 2, 4, 7``."""
+    if not isinstance(value, (list, tuple)) or kind.kind == "version":
+        return show_value(value, kind)
+    items = [show_value(item, ANY) for item in value[:_LISTED]]
+    return ", ".join(items) + (", …" if len(value) > _LISTED else "") if items else "none"
 
 
 def arithmetic(

@@ -107,9 +107,50 @@ def figures_of(data: bytes, file: str) -> dict[str, object]:
     family = str(inner.get("model_type") or config.get("model_type") or "unknown")
     family = _ALIASES.get(family, family)
     figures = _figures(inner, family, file)
+    lengths = _lengths(config, inner)
     figures["tied"] = _tied(config, inner, family)
     figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
-    return _told(figures, family, config)
+    return {**_told(figures, family, config), **lengths}
+
+
+# Where a config may say how long a sequence may be (vllm/transformers_utils/model_arch_config_convertor.py:374-407).
+_LENGTHS = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
+    *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
+)
+# Kinds of rope scaling that leave the length as it is stated.
+_UNSCALED = ("su", "longrope", "llama3", "default", "mrope", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
+
+
+def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]:
+    """Return `positions`, what the config itself states, and `context`, the longest that vLLM makes of it.
+
+    Versions of vLLM differ about YaRN, so `context` is the largest that one of them takes.
+    """
+    stated = [inner[key] for key in _LENGTHS if type(inner.get(key)) is int and inner[key] > 0]
+    positions = inner.get("max_position_embeddings")
+    found: dict[str, object] = {"positions": positions} if type(positions) is int and positions > 0 else {}
+    if not stated:
+        return found
+    least = min(stated)
+    scaling = inner.get("rope_parameters") or inner.get("rope_scaling") or {}
+    several = [s for s in scaling.values() if isinstance(s, dict)] if isinstance(scaling, dict) else []
+    longest = max(_scaled(least, one) for one in several or [scaling])
+    other = [c.get("model_max_length") for c in (config, inner)]
+    return {**found, "context": max(longest, *(n for n in other if type(n) is int), 0)}
+
+
+def _scaled(length: int, scaling: Any) -> int:
+    if not isinstance(scaling, dict):
+        return length
+    kind = scaling.get("rope_type") or scaling.get("type")
+    factor = scaling.get("factor")
+    if not isinstance(factor, (int, float)):
+        return length
+    start = scaling.get("original_max_position_embeddings")
+    if kind in _UNSCALED:
+        return max(length, ceil(start * factor)) if "yarn" in str(kind) and type(start) is int else length
+    return ceil(length * max(1, factor))
 
 
 def _told(figures: dict[str, Any], family: str, config: dict[str, Any]) -> dict[str, object]:

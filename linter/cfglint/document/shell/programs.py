@@ -69,6 +69,7 @@ _SHORT = {
     "vllm": {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "dp": "data-parallel-size"},
     "sglang": {"tp": "tp-size", "dp": "dp-size", "pp": "pp-size", "model": "model-path"},
 }
+_MODULE = re.compile(r"--module(?:=|\Z)")
 _CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)")
 _TRL = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
@@ -108,11 +109,13 @@ class Start:
         files: Words = []
         rest: Words = []
         at = 0
+        # torchtitan's `--module llama3 --config llama3_8b` names a function of a Python module.
+        python = any(_MODULE.match(word.spelled) for word in self.rest)
         while at < len(self.rest):
             word = self.rest[at]
             text = word.spelled
             at += 1
-            found = _CONFIG.match(text)
+            found = None if python and text.startswith("--config") else _CONFIG.match(text)
             if found is not None and text.endswith("=") and found.end() == len(text):
                 files.append(word.from_(found.end()))  # `--config=$FILE`
             elif found is not None and "=" in text:

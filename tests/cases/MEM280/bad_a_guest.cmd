@@ -1,0 +1,1 @@
+--gpu a40 --rules measured.rules

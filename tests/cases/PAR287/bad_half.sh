@@ -1,0 +1,22 @@
+python3 -m openrlhf.cli.train_ppo_ray \
+   --ref.num_nodes 1 \
+   --ref.num_gpus_per_node 4 \
+   --actor.num_nodes 1 \
+   --actor.num_gpus_per_node 4 \
+   --critic.num_nodes 1 \
+   --critic.num_gpus_per_node 2 \
+   --reward.num_nodes 1 \
+   --reward.num_gpus_per_node 4 \
+   --train.colocate_critic_reward \
+   --vllm.num_engines 2 \
+   --vllm.tensor_parallel_size 1 \
+   --actor.model_name_or_path Qwen/Qwen2.5-1.5B-Instruct \
+   --reward.model_name_or_path our/reward-model \
+   --algo.advantage.estimator gae \
+   --train.batch_size 128 \
+   --rollout.batch_size 128 \
+   --rollout.micro_batch_size 4 \
+   --data.max_len 2048 \
+   --ds.zero_stage 3 \
+   --actor.gradient_checkpointing_enable \
+   --ds.packing_samples
