@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from merge import one_of
 from python import Module, Package
-from shapes import Schema, Shaper, Style, merged
+from shapes import Schema, Shaper, Style, merged, pydantic_extra
 from sources import SourceError, Tree, tree
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Framework:
     loader: str
     unknown: str = "refused"
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # version -> source -> its version
+    unless: tuple[tuple[str, str], ...] = ()  # keys (with a pattern) whose presence brings other classes' keys
     programs: tuple[str, ...] = ()  # those of a launch script whose flags are these keys
 
     def schema(self, name: str, places: dict[str, str]) -> Schema:
@@ -61,6 +62,8 @@ class Framework:
             marks["unknown"] = self.unknown
         if self.unknown == "subclass":  # an editor need not complain about the job's own keys
             del made["additionalProperties"]
+        if self.unless:
+            marks["unless"] = [list(pair) for pair in self.unless]
         if self.programs:
             marks["programs"] = list(self.programs)
         made["x-cfglint"] = marks
@@ -98,7 +101,7 @@ def joined(parts: list[Schema], extra: Mapping[str, Schema]) -> Schema:
     for part in parts:
         for key, schema in part["properties"].items():
             keys.setdefault(key, []).append(schema)
-    properties = {key: merged(schemas) for key, schemas in keys.items()}
+    properties = {key: merged(schemas, newest=False) for key, schemas in keys.items()}
     return {"type": "object", "properties": {**properties, **extra}, "additionalProperties": False}
 
 
@@ -114,6 +117,138 @@ def _areal(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     )
 
 
+# ── transformers and TRL ───────────────────────────────────────────────────────────────────────────────────
+def _transformers(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["transformers"])
+    path = "transformers/training_args_seq2seq.py"
+    return classes(package, path, ("Seq2SeqTrainingArguments",), HF)
+
+
+HF = Style(any_class=frozenset({"JsonObject"}))
+_TRL_ROOTS = {
+    "trl/trainer/{}_config.py": {
+        "sft": "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig", "kto": "KTOConfig", "rloo": "RLOOConfig",
+        "reward": "RewardConfig", "orpo": "ORPOConfig", "ppo": "PPOConfig", "gkd": "GKDConfig", "cpo": "CPOConfig",
+        "bco": "BCOConfig", "online_dpo": "OnlineDPOConfig", "xpo": "XPOConfig", "nash_md": "NashMDConfig",
+        "prm": "PRMConfig",
+    },
+    "trl/experimental/{0}/{0}_config.py": {
+        "async_grpo": "AsyncGRPOConfig", "bco": "BCOConfig", "cpo": "CPOConfig", "gkd": "GKDConfig",
+        "distillation": "DistillationConfig", "gold": "GOLDConfig", "minillm": "MiniLLMConfig",
+        "nash_md": "NashMDConfig", "online_dpo": "OnlineDPOConfig", "orpo": "ORPOConfig", "ppo": "PPOConfig",
+        "prm": "PRMConfig", "sdft": "SDFTConfig", "sdpo": "SDPOConfig", "tpo": "TPOConfig", "xpo": "XPOConfig",
+    },
+}  # fmt: skip
+# What `trl sft --config` takes beside the scripts' classes: its own keys, and those of the launcher.
+_TRL_OWN = {"env": {"type": "object"}, "accelerate_config": {"type": "string"}, "deepspeed_config": {}, "config": {}}
+
+
+# With the transformers that each version was written for.
+_TRL_VERSIONS = {
+    "v0.12.2": "4.48.3", "v0.15.2": "4.48.3", "v0.16.1": "4.51.3", "v0.17.0": "4.51.3", "v0.19.1": "4.51.3",
+    "v0.21.0": "4.57.6", "v0.23.1": "4.57.6", "v0.25.1": "4.57.6", "v0.26.2": "4.57.6", "v0.28.0": "4.57.6",
+    "v0.29.1": "5.23.0", "v1.0.0": "5.23.0", "v1.4.0": "5.23.0", "v1.9.0": "5.23.0", "f2cd5771": "5.23.0",
+}  # fmt: skip
+
+
+def _trl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["trl"], others=(Package(trees["transformers"]),))
+    shaper = Shaper(package, HF)
+    parts = []
+    for pattern, roots in _TRL_ROOTS.items():
+        for short, name in roots.items():
+            module = package.module(pattern.format(short))
+            parts += [part for part in (_record(shaper, module, name),) if part] if module is not None else []
+    for path, names in (
+        ("trl/trainer/model_config.py", ("ModelConfig",)),
+        ("trl/scripts/utils.py", ("ScriptArguments", "DatasetMixtureConfig")),
+        ("trl/trainer/utils.py", ("ScriptArguments", "ModelConfig")),
+        ("trl/utils.py", ("ScriptArguments",)),
+        ("trl/scripts/grpo.py", ("GRPOScriptArguments",)),
+        ("trl/scripts/rloo.py", ("RLOOScriptArguments",)),
+        ("trl/scripts/sft.py", ("SFTScriptArguments",)),
+        ("trl/scripts/dpo.py", ("DPOScriptArguments",)),
+    ):
+        module = package.module(path)
+        for name in names if module is not None else ():
+            part = _record(shaper, module, name)
+            parts += [part] if part is not None else []
+    return joined(parts, _TRL_OWN), shaper.defs
+
+
+# ── LLaMA-Factory, accelerate, torchtitan ──────────────────────────────────────────────────────────────────
+_LLAMAFACTORY = {
+    "model_args": ("ModelArguments",), "data_args": ("DataArguments",), "training_args": ("TrainingArguments",),
+    "finetuning_args": ("FinetuningArguments",), "generating_args": ("GeneratingArguments",),
+    "evaluation_args": ("EvaluationArguments",), "megatron_bridge_args": ("MegatronBridgeArguments",),
+    "parser": ("_KTransformersRuntimeArguments",),
+}  # fmt: skip
+
+
+_LLAMAFACTORY_VERSIONS = {
+    "v0.8.3": "4.48.3", "v0.9.0": "4.48.3", "v0.9.1": "4.48.3", "v0.9.2": "4.51.3", "v0.9.3": "4.51.3",
+    "v0.9.4": "4.57.6", "v0.9.5": "5.23.0", "ff6d4d12": "5.23.0",
+}  # fmt: skip
+
+
+def _llamafactory(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["llamafactory"], "src/", (Package(trees["transformers"]),))
+    shaper = Shaper(package, HF)
+    parts = []
+    for file, names in _LLAMAFACTORY.items():
+        module = package.module(f"src/llamafactory/hparams/{file}.py")
+        for name in names if module is not None else ():
+            part = _record(shaper, module, name)
+            parts += [part] if part is not None else []
+    base = package.imported("transformers.training_args_seq2seq")  # the class that TrainingArguments is made from
+    if base is not None:
+        parts += [part for part in (_record(shaper, base, "Seq2SeqTrainingArguments"),) if part]
+    return joined(parts, {}), shaper.defs
+
+
+def _accelerate(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["accelerate"], "src/")
+    path = "src/accelerate/commands/config/config_args.py"
+    legacy = {"fp16": {"type": "boolean"}, "dynamo_backend": {"type": "string"}}  # what process_config converts
+    return classes(package, path, ("ClusterConfig", "SageMakerConfig"), HF, legacy)
+
+
+def _torchtitan(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["torchtitan"])
+    return classes(package, "torchtitan/config/job_config.py", ("JobConfig",), Style(extra=lambda *_: "subclass"))
+
+
+# ── Axolotl, prime-rl ──────────────────────────────────────────────────────────────────────────────────────
+_AXOLOTL_PLUGINS = (
+    "cut_cross_entropy", "densemixer", "diffusion", "expert_parallel", "grokfast", "hatchery", "kd", "kernels", "liger",
+    "llm_compressor", "lm_eval", "mora", "nemo_gym", "spectrum", "swanlab",
+)  # fmt: skip
+
+
+def _axolotl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["axolotl"], "src/")
+    shaper = Shaper(package, Style(extra=pydantic_extra("ignored"), qualified=True))
+    parts = []
+    for path in ("src/axolotl/utils/schemas/config.py", "src/axolotl/utils/config/models/input/v0_4_1/__init__.py"):
+        module = package.module(path)
+        for name in ("AxolotlInputConfig", "AxolotlConfigWCapabilities") if module is not None else ():
+            part = _record(shaper, module, name)
+            parts += [part] if part is not None else []
+    for plugin in _AXOLOTL_PLUGINS:
+        module = package.module(f"src/axolotl/integrations/{plugin}/args.py")
+        for node in module.classes.values() if module is not None else ():
+            if shaper.is_record(module, node):
+                parts.append(shaper.record(module, node))
+    return joined(parts, {}), shaper.defs
+
+
+def _prime_rl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    prefix = "packages/prime-rl-configs/src/"
+    package = Package(trees["prime-rl"], prefix)
+    style = Style(extra=pydantic_extra(None), qualified=True)
+    return classes(package, f"{prefix}prime_rl/configs/rl.py", ("RLConfig",), style)
+
+
 FRAMEWORKS = {
     "areal": Framework(
         "AReaL experiment",
@@ -124,5 +259,73 @@ FRAMEWORKS = {
         _areal,
         loader="omegaconf",
         unknown="subclass",
+    ),
+    "transformers": Framework(
+        "transformers TrainingArguments",
+        "the wheels of transformers",
+        frozenset({"transformers"}),
+        ("4.48.3", "4.51.3", "4.57.6", "5.23.0"),
+        _transformers,
+        loader="argparse",
+        unknown="subclass",
+    ),
+    "trl": Framework(
+        "TRL: trl sft, dpo, grpo … --config",
+        "github.com/huggingface/trl",
+        frozenset({"trl", "transformers"}),
+        tuple(_TRL_VERSIONS),
+        _trl,
+        loader="argparse",
+        unknown="subclass",
+        others={version: {"transformers": other} for version, other in _TRL_VERSIONS.items()},
+    ),
+    "llamafactory": Framework(
+        "LLaMA-Factory: llamafactory-cli train",
+        "github.com/hiyouga/LLaMA-Factory",
+        frozenset({"llamafactory", "transformers"}),
+        tuple(_LLAMAFACTORY_VERSIONS),
+        _llamafactory,
+        loader="unchecked",
+        # Megatron's adapter (USE_MCA) has classes of its own.
+        unless=(("tensor_model_parallel_size", "*"), ("pipeline_model_parallel_size", "*"),
+                ("expert_model_parallel_size", "*"), ("sequence_parallel", "*")),
+        others={version: {"transformers": other} for version, other in _LLAMAFACTORY_VERSIONS.items()},
+    ),
+    "accelerate": Framework(
+        "accelerate launch --config_file",
+        "github.com/huggingface/accelerate",
+        frozenset({"accelerate"}),
+        ("v0.20.3", "v0.26.1", "v0.31.0", "v0.34.2", "v1.2.1", "v1.6.0", "v1.10.1", "v1.14.0", "16cb6eb8"),
+        _accelerate,
+        loader="unchecked",
+    ),
+    "torchtitan": Framework(
+        "torchtitan job (TOML)",
+        "github.com/pytorch/torchtitan",
+        frozenset({"torchtitan"}),
+        ("v0.2.0", "v0.2.1", "v0.2.2", "238fa9953"),
+        _torchtitan,
+        loader="unchecked",
+        unknown="subclass",  # --job.custom_config_module on the command line extends any section
+        unless=(("job.custom_config_module", "?*"), ("experimental.custom_args_module", "?*")),
+    ),
+    "axolotl": Framework(
+        "Axolotl",
+        "github.com/axolotl-ai-cloud/axolotl",
+        frozenset({"axolotl"}),
+        ("v0.5.2", "v0.6.0", "v0.7.1", "v0.8.1", "v0.9.2", "v0.10.1", "v0.12.2", "v0.13.2", "v0.15.0", "v0.16.1",
+         "v0.18.0", "067b021c"),
+        _axolotl,
+        loader="pydantic",
+        unknown="ignored",
+        unless=(("plugins", "!axolotl.integrations.*"),),
+    ),
+    "prime_rl": Framework(
+        "prime-rl: rl @ config.toml",
+        "github.com/PrimeIntellect-ai/prime-rl",
+        frozenset({"prime-rl"}),
+        ("d62c7539e", "e26b50503", "559b4477"),
+        _prime_rl,
+        loader="pydantic_none",
     ),
 }  # fmt: skip

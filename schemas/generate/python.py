@@ -28,9 +28,10 @@ class Module:
 class Package:
     """The modules of a tree, read when they are asked for; ``prefix`` is the folder that imports start at."""
 
-    def __init__(self, tree: Tree, prefix: str = "") -> None:
+    def __init__(self, tree: Tree, prefix: str = "", others: tuple[Package, ...] = ()) -> None:
         self.tree = tree
         self.prefix = prefix
+        self.others = others  # packages that this one imports from
         self._known: dict[str, Module | None] = {}
 
     def module(self, path: str) -> Module | None:
@@ -45,6 +46,10 @@ class Package:
         inside = dotted.replace(".", "/")
         for base in dict.fromkeys((self.prefix + inside, inside)):
             found = self.module(f"{base}.py") or self.module(f"{base}/__init__.py")
+            if found is not None:
+                return found
+        for other in self.others:
+            found = other.imported(dotted)
             if found is not None:
                 return found
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from python import UNKNOWN, Module, Package, base_name
@@ -31,6 +32,7 @@ RANGED: dict[str, Schema] = {
 LISTS = ("list", "List", "Sequence", "tuple", "Tuple", "set", "Set", "Iterable", "frozenset", "Collection")
 MAPPINGS = ("dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict")
 LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_CONVERTERS = ("BeforeValidator", "PlainValidator", "WrapValidator")
 BOUNDS = tuple(LIMITS.values())
 ORDER = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -135,10 +137,11 @@ def _merged_maps(maps: list[Schema]) -> Schema:
     return made
 
 
-def merged(schemas: list[Schema]) -> Schema:
-    """Return the union, with the last one's default."""
+def merged(schemas: list[Schema], *, newest: bool = True) -> Schema:
+    """Return the union, with the last one's default; without one where they differ and none is the ``newest``."""
     made = dict(union({k: v for k, v in s.items() if k not in ("default", "$comment")} for s in schemas))
-    if "default" in schemas[-1]:
+    one = newest or all(schema.get("default") == schemas[-1].get("default") for schema in schemas)
+    if "default" in schemas[-1] and one:
         made["default"] = schemas[-1]["default"]
     if any(schema.get("deprecated") for schema in schemas):
         made["deprecated"] = True
@@ -151,6 +154,7 @@ class Style:
 
     extra: Callable[[Shaper, Module, ast.ClassDef], Any] | None = None  # additionalProperties and policy
     private: bool = False  # names with an underscore in front are keys, too
+    qualified: bool = False  # two files have classes of one name
     names_too: bool = False  # enumerations are written by their members' names as well
     skip: frozenset[str] = frozenset()
     any_class: frozenset[str] = frozenset()  # classes that stand for anything
@@ -201,6 +205,8 @@ class Shaper:
         if name == "Annotated":
             schema = dict(self.annotation(module, inner[0], depth + 1))
             for extra in inner[1:]:
+                if isinstance(extra, ast.Call) and base_name(extra.func) in _CONVERTERS:
+                    return {}  # takes what its function takes
                 if isinstance(extra, ast.Call):
                     schema = self.limited(module, schema, extra)
             return schema
@@ -211,7 +217,7 @@ class Shaper:
         if name in MAPPINGS:
             item = self.annotation(module, inner[1], depth + 1) if len(inner) > 1 else {}
             return {"type": "object", "additionalProperties": item} if item else {"type": "object"}
-        if name in ("Required", "NotRequired", "ReadOnly", "Final", "InitVar"):
+        if name in ("SerializeAsAny", "Required", "NotRequired", "ReadOnly", "Final", "InitVar"):
             return self.annotation(module, inner[0], depth + 1)
         found = self.package.find(module, name)
         if found is not None and isinstance(found[1], ast.ClassDef):
@@ -246,10 +252,11 @@ class Shaper:
             return {"enum": list(dict.fromkeys(values))} if values else {}
         if not self.is_record(module, node):
             return {}
-        if node.name not in self.defs:
-            self.defs[node.name] = {}  # a class may hold itself
-            self.defs[node.name] = self.record(module, node)
-        return {"$ref": f"#/$defs/{node.name}"}
+        name = f"{PurePath(module.path).stem}.{node.name}" if self.style.qualified else node.name
+        if name not in self.defs:
+            self.defs[name] = {}  # a class may hold itself
+            self.defs[name] = self.record(module, node)
+        return {"$ref": f"#/$defs/{name}"}
 
     def is_record(self, module: Module, node: ast.ClassDef) -> bool:
         """Whether a class is a dataclass, a pydantic model or a TypedDict."""
@@ -273,13 +280,27 @@ class Shaper:
             for line in one.body:
                 if isinstance(line, ast.FunctionDef) and line.name == "__post_init__":
                     self._checked(at, line, properties)
+                if isinstance(line, ast.FunctionDef):
+                    properties.update((name, {}) for name in self._converted(at, line) if name in properties)
         made: Schema = {"type": "object", "properties": properties}
         extra = self.style.extra(self, module, node) if self.style.extra else None
         if extra is None:
             made["additionalProperties"] = False
+        elif extra == "subclass":
+            made["x-cfglint"] = {"unknown": extra}
         elif extra != "open":
             made |= {"additionalProperties": False, "x-cfglint": {"unknown": extra}}
         return made
+
+    def _converted(self, module: Module, function: ast.FunctionDef) -> list[str]:
+        """Return the fields whose value a validator of this class changes before its type is looked at."""
+        names = []
+        for decorator in function.decorator_list:
+            if isinstance(decorator, ast.Call) and base_name(decorator.func) in ("field_validator", "validator"):
+                words = {word.arg: self.package.value(module, word.value) for word in decorator.keywords}
+                if words.get("mode") in ("before", "plain", "wrap") or words.get("pre") is True:
+                    names += [self.package.value(module, one) for one in decorator.args]
+        return names
 
     def field(self, module: Module, line: ast.AnnAssign) -> list[tuple[str, Schema]]:
         """Return a field's names (its own, and an alias) with what it takes."""
@@ -381,6 +402,7 @@ class Shaper:
             if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)
         }
         for line in function.body:
+            self._enumerated(module, line, properties)
             if isinstance(line, ast.If) and line.body and isinstance(line.body[-1], ast.Raise):
                 tests = (
                     line.test.values
@@ -389,6 +411,18 @@ class Shaper:
                 )
                 for test in tests:
                     self._narrowed(module, test, properties, local)
+
+    def _enumerated(self, module: Module, line: ast.stmt, properties: dict[str, Schema]) -> None:
+        """Take in ``self.x = Kind(self.x)``, which raises for what is no member of an enumeration."""
+        if not (isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 1):
+            return
+        name = _own(line.value.args[0])
+        found = self.package.find(module, base_name(line.value.func)) if base_name(line.value.func) else None
+        if name not in properties or found is None or not isinstance(found[1], ast.ClassDef):
+            return
+        if self.package.is_enum(*found):
+            default = {k: v for k, v in properties[name].items() if k == "default"}
+            properties[name] = {**self._class(*found), **default}
 
     def _narrowed(
         self, module: Module, test: ast.expr, properties: dict[str, Schema], local: dict[str, ast.expr]
@@ -424,6 +458,32 @@ class Shaper:
                 and {"integer", "number"} & {*types_of(schema)}
             ):
                 schema[_RAISES[sign]] = value
+
+
+def pydantic_extra(default: str | None) -> Callable[[Shaper, Module, ast.ClassDef], str | None]:
+    """Return what reads a model's ``extra``: None where it forbids, "open" where it allows, else ``default``."""
+
+    def extra(shaper: Shaper, module: Module, node: ast.ClassDef) -> str | None:
+        found = default
+        for at, one in shaper.package.lineage(module, node):
+            if "TypedDict" in map(base_name, one.bases):
+                found = "open"  # only a hint
+            for line in one.body:
+                said: Any = UNKNOWN
+                if isinstance(line, ast.Assign) and base_name(line.targets[0]) == "model_config":
+                    if isinstance(line.value, ast.Call):
+                        words = {word.arg: word.value for word in line.value.keywords}
+                        said = shaper.package.value(at, words.get("extra"))
+                    elif isinstance(line.value, ast.Dict):
+                        settings = shaper.package.value(at, line.value)
+                        said = settings.get("extra", UNKNOWN) if isinstance(settings, dict) else UNKNOWN
+                elif isinstance(line, ast.ClassDef) and line.name == "Config":
+                    said = shaper.package.members(at, line).get("extra", UNKNOWN)
+                if said is not UNKNOWN:
+                    found = {"forbid": None, "allow": "open", "ignore": "ignored"}.get(said, found)
+        return found
+
+    return extra
 
 
 def _own(node: ast.AST) -> str:

@@ -18,6 +18,25 @@ def of_script(table: Table, subject: Subject) -> list[Problem]:
     return problems(table, subject.view, skip=("launch",)) if _own_program(table, subject) else []
 
 
+_FATE = {
+    "refused": "",
+    "ignored": ": it has no effect",
+    "subclass": ": the run stops, unless a class of your own defines it",
+}
+
+
+def _extended(table: Table, subject: Subject) -> bool:
+    """Whether the file says that other classes than the framework's own take keys from it."""
+    from fnmatch import fnmatchcase
+
+    for key, pattern in table[3]:
+        value = subject.view.get(tuple(key.split(".")))
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, (str, int)) and fnmatchcase(str(one), pattern.lstrip("!")) != (pattern[0] == "!"):
+                return True
+    return False
+
+
 def _own_program(table: Table, subject: Subject) -> bool:
     from fnmatch import fnmatchcase
 
@@ -32,14 +51,17 @@ def note(found: Sequence[Problem], table: Table, subject: Subject) -> None:
 
     checked = subject.checked
     assert checked is not None
+    extended = any(p.what == "key" for p in found) and _extended(table, subject)
     for problem, span in words.unique(found, subject.view):
         key = words.shown(problem.path)
         mark = problem.node[6]
         if problem.what == "key":
-            if mark == "subclass" and words.meant(problem, subject.view) is None:
+            if extended or (mark == "subclass" and words.meant(problem, subject.view) is None):
                 continue  # probably the job's own; a slip of the pen looks like a key that is there
             kind = "refused_keys" if mark == "refused" else "ignored_keys"
-            note = words.near(problem) or words.elsewhere(problem, table)
+            meant = words.meant(problem, subject.view)
+            near = f"; did you mean {meant!r}?" if meant else words.near(problem)
+            note = _FATE[mark] + (near or words.elsewhere(problem, table))
             mistake = Mistake(note, *span, key=key, text=mark)
         else:
             kind = "misfits"

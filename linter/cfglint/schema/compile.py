@@ -42,7 +42,8 @@ def compiled(schema: Mapping[str, Any]) -> Table:
     compiler = _Compiler(schema.get("$defs", {}))
     compiler.nodes.append(_EVERY)  # the root's place
     compiler.nodes[0] = compiler.nodes[compiler.node(schema)]
-    return tuple(compiler.nodes), marks.get("loader", ""), tuple(marks.get("programs", ()))
+    unless = tuple((key, pattern) for key, pattern in marks.get("unless", ()))
+    return tuple(compiler.nodes), marks.get("loader", ""), tuple(marks.get("programs", ())), unless
 
 
 _EVERY: Node = (EVERYTHING, None, None, None, ANY, ANY, "")

@@ -85,8 +85,10 @@ def words(value: Any, kinds: int, node: Any) -> object:
 
 
 def pydantic(value: Any, kinds: int, node: Any) -> object:
-    """Convert as a pydantic model does that is not strict."""
+    """Convert as a pydantic model does that is not strict; null stands for what the command line gives."""
     del node
+    if value is None:
+        return None
     if isinstance(value, str):
         if kinds & BOOL and value.lower() in (*_TRUE, *_FALSE):
             return value.lower() in _TRUE
@@ -102,9 +104,25 @@ def pydantic(value: Any, kinds: int, node: Any) -> object:
     return NO
 
 
+def unchecked(value: Any, kinds: int, node: Any) -> object:
+    """Take what a loader takes that looks at no value: only a text that is no number cannot be one."""
+    if isinstance(value, str) and not kinds & ~(NUMBER | NULL):
+        return value if not kinds or _number(value, NUMBER) is not NO else NO
+    if isinstance(value, str) and node[1] is not None and not kinds & ~NULL:
+        return NO
+    return value
+
+
+def pydantic_none(value: Any, kinds: int, node: Any) -> object:
+    """Convert as pydantic does where the text None is null, as in TOML, which has no other."""
+    return None if value == "None" else pydantic(value, kinds, node)
+
+
 CONVERT: dict[str, Callable[[Any, int, Any], object]] = {
     "omegaconf": omegaconf,
     "argparse": argparse,
     "words": words,
     "pydantic": pydantic,
+    "pydantic_none": pydantic_none,
+    "unchecked": unchecked,
 }

@@ -43,7 +43,7 @@ def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str,
 
     ``skip`` are keys at the top that are none of the framework's.
     """
-    nodes, loader, _ = table
+    nodes, loader, *_ = table
     root = view.root
     if root.__class__ is not Mapping:
         return []

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     Node: TypeAlias = tuple[
         int, tuple[object, ...] | None, Limits | None, Mapping[str, int] | None, int, int, str
     ]
-    # the nodes (the first is the root), the loader, the programs of launch scripts that take these keys
-    Table: TypeAlias = tuple[tuple[Node, ...], str, tuple[str, ...]]
+    # the nodes (the first is the root), the loader, the programs of launch scripts that take these keys, and the
+    # keys whose value, like a pattern (unlike, behind a "!"), means that other classes' keys may be there
+    Table: TypeAlias = tuple[tuple[Node, ...], str, tuple[str, ...], tuple[tuple[str, str], ...]]
 
 NULL, BOOL, INT, FLOAT, TEXT, LIST, MAP = (1 << i for i in range(7))
 NUMBER = INT | FLOAT

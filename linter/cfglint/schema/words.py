@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cfglint.schema.table import Node, Table
 
 _SHORT = 5  # letters; in a shorter name, two differences are another word
-_LONGEST_LIST = 400  # characters of the members that a message lists
+_LONGEST_LIST = 240  # characters of the members that a message lists
 
 
 def wanted(node: Node) -> str:
