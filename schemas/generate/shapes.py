@@ -236,7 +236,12 @@ class Shaper:
             return {"type": "object"}
         if name in self.style.any_class:
             return {}
-        found = self.package.find(module, name)
+        if isinstance(node, ast.Attribute):  # of another module; what is not in the tree is not known
+            owner = module.imports.get(base_name(node.value))
+            other = None if owner is None else self.package.imported(".".join(owner))
+            found = None if other is None else self.package.find(other, name)
+        else:
+            found = self.package.find(module, name)
         if found is None:
             return {}
         if isinstance(found[1], ast.ClassDef):
