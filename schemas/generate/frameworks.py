@@ -33,7 +33,9 @@ class Framework:
     loader: str
     unknown: str = "refused"
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # version -> source -> its version
-    unless: tuple[tuple[str, str], ...] = ()  # keys (with a pattern) whose presence brings other classes' keys
+    unless: tuple[
+        tuple[str, str], ...
+    ] = ()  # keys (with a pattern) whose presence brings other classes' keys
     programs: tuple[str, ...] = ()  # those of a launch script whose flags are these keys
 
     def schema(self, name: str, places: dict[str, str]) -> Schema:
@@ -140,7 +142,12 @@ _TRL_ROOTS = {
     },
 }  # fmt: skip
 # What `trl sft --config` takes beside the scripts' classes: its own keys, and those of the launcher.
-_TRL_OWN = {"env": {"type": "object"}, "accelerate_config": {"type": "string"}, "deepspeed_config": {}, "config": {}}
+_TRL_OWN = {
+    "env": {"type": "object"},
+    "accelerate_config": {"type": "string"},
+    "deepspeed_config": {},
+    "config": {},
+}
 
 
 # With the transformers that each version was written for.
@@ -200,7 +207,9 @@ def _llamafactory(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]
         for name in names if module is not None else ():
             part = _record(shaper, module, name)
             parts += [part] if part is not None else []
-    base = package.imported("transformers.training_args_seq2seq")  # the class that TrainingArguments is made from
+    base = package.imported(
+        "transformers.training_args_seq2seq"
+    )  # the class that TrainingArguments is made from
     if base is not None:
         parts += [part for part in (_record(shaper, base, "Seq2SeqTrainingArguments"),) if part]
     return joined(parts, {}), shaper.defs
@@ -209,13 +218,18 @@ def _llamafactory(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]
 def _accelerate(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     package = Package(trees["accelerate"], "src/")
     path = "src/accelerate/commands/config/config_args.py"
-    legacy = {"fp16": {"type": "boolean"}, "dynamo_backend": {"type": "string"}}  # what process_config converts
+    legacy = {
+        "fp16": {"type": "boolean"},
+        "dynamo_backend": {"type": "string"},
+    }  # what process_config converts
     return classes(package, path, ("ClusterConfig", "SageMakerConfig"), HF, legacy)
 
 
 def _torchtitan(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     package = Package(trees["torchtitan"])
-    return classes(package, "torchtitan/config/job_config.py", ("JobConfig",), Style(extra=lambda *_: "subclass"))
+    return classes(
+        package, "torchtitan/config/job_config.py", ("JobConfig",), Style(extra=lambda *_: "subclass")
+    )
 
 
 # ── Axolotl, prime-rl ──────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +243,10 @@ def _axolotl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     package = Package(trees["axolotl"], "src/")
     shaper = Shaper(package, Style(extra=pydantic_extra("ignored"), qualified=True))
     parts = []
-    for path in ("src/axolotl/utils/schemas/config.py", "src/axolotl/utils/config/models/input/v0_4_1/__init__.py"):
+    for path in (
+        "src/axolotl/utils/schemas/config.py",
+        "src/axolotl/utils/config/models/input/v0_4_1/__init__.py",
+    ):
         module = package.module(path)
         for name in ("AxolotlInputConfig", "AxolotlConfigWCapabilities") if module is not None else ():
             part = _record(shaper, module, name)

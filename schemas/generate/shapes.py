@@ -301,7 +301,10 @@ class Shaper:
         """Return the fields whose value a validator of this class changes before its type is looked at."""
         names = []
         for decorator in function.decorator_list:
-            if isinstance(decorator, ast.Call) and base_name(decorator.func) in ("field_validator", "validator"):
+            if isinstance(decorator, ast.Call) and base_name(decorator.func) in (
+                "field_validator",
+                "validator",
+            ):
                 words = {word.arg: self.package.value(module, word.value) for word in decorator.keywords}
                 if words.get("mode") in ("before", "plain", "wrap") or words.get("pre") is True:
                     names += [self.package.value(module, one) for one in decorator.args]
@@ -419,7 +422,9 @@ class Shaper:
 
     def _enumerated(self, module: Module, line: ast.stmt, properties: dict[str, Schema]) -> None:
         """Take in ``self.x = Kind(self.x)``, which raises for what is no member of an enumeration."""
-        if not (isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 1):
+        if not (
+            isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 1
+        ):
             return
         name = _own(line.value.args[0])
         found = self.package.find(module, base_name(line.value.func)) if base_name(line.value.func) else None

@@ -32,7 +32,9 @@ def _extended(table: Table, subject: Subject) -> bool:
     for key, pattern in table[3]:
         value = subject.view.get(tuple(key.split(".")))
         for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, (str, int)) and fnmatchcase(str(one), pattern.lstrip("!")) != (pattern[0] == "!"):
+            if isinstance(one, (str, int)) and fnmatchcase(str(one), pattern.lstrip("!")) != (
+                pattern[0] == "!"
+            ):
                 return True
     return False
 

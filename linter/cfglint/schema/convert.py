@@ -50,7 +50,11 @@ def omegaconf(value: Any, kinds: int, node: Any) -> object:
         return value if wanted & (wanted - 1) and node[1] is None and not wanted & (LIST | MAP) else NO
     if wanted == BOOL:
         if isinstance(value, str):
-            return True if value.lower() in _TRUE else False if value.lower() in _FALSE else NO
+            number = _number(value, INT)
+            if number is not NO:
+                return bool(number)
+            word = value.lower()
+            return NO if word in ("t", "f") or word not in (*_TRUE, *_FALSE) else word in _TRUE
         return bool(value) if isinstance(value, int) else NO
     if isinstance(value, bool) or (isinstance(value, float) and wanted == INT):
         return NO

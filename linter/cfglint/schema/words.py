@@ -72,9 +72,16 @@ def told(value: object) -> str:
 
 
 def near(problem: Problem) -> str:
-    """Return ``"; did you mean …?"`` for an unknown key, or for a text that is no member."""
+    """Return ``"; did you mean …?"`` for an unknown key, or for a text that is no member.
+
+    A key of which more than a third is different is no help.
+    """
     if problem.what == "key":
-        return did_you_mean(str(problem.path[-1]), problem.node[3] or ())
+        name = _plain(str(problem.path[-1]))
+        most = max(2, len(name) // 3)
+        return did_you_mean(
+            name, [key for key in problem.node[3] or () if _distance(name, _plain(key)) <= most]
+        )
     members = [one for one in problem.node[1] or () if isinstance(one, str)]
     return did_you_mean(problem.value, members) if isinstance(problem.value, str) else ""
 
