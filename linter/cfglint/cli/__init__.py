@@ -27,6 +27,7 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
   cfglint gpus [NAME]      the GPUs that cfglint knows
   cfglint rules            the rules
   cfglint frameworks       the frameworks that it recognises
+  cfglint schema NAME      the JSON Schema of a framework's keys, for editors   [--list]
   cfglint test [RULES…]    run the rules' own examples, and find rules that are at odds
   cfglint init             write settings, the pre-commit entry and the CI workflow
 
@@ -46,6 +47,7 @@ COMMANDS = (
     "gpus",
     "rules",
     "frameworks",
+    "schema",
     "test",
     "init",
 )
@@ -88,6 +90,10 @@ def _command(name: str) -> Callable[[list[str]], int]:
         from cfglint.cli import init
 
         return init.main
+    if name == "schema":
+        from cfglint.cli import schema
+
+        return schema.schema
     if name in ("hardware", "gpus"):
         from cfglint.cli import hardware
 

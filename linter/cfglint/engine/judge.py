@@ -12,6 +12,8 @@ from cfglint.document.view import View, dotted
 from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
 from cfglint.facts import Values
+from cfglint.schema.judge import problems
+from cfglint.schema.table import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,18 +26,21 @@ if TYPE_CHECKING:
     from cfglint.document.scalars import Dialect
     from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.facts import Steps, Tables
+    from cfglint.schema.judge import Problem
 
+BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values")
 DIALECTS: dict[str, Dialect] = {"pyyaml": PYYAML, "omegaconf": OMEGACONF, "json": JSON, "toml": TOML}
 
 
 class Subject:
     """A document as one framework sees it; ``framework`` is None where none recognises it."""
 
-    __slots__ = ("document", "framework", "version", "view")
+    __slots__ = ("checked", "document", "framework", "version", "view")
 
     def __init__(
         self, document: Document, view: View, framework: str | None, version: tuple[float, ...] | None
     ) -> None:
+        self.checked: dict[str, list[Mistake]] | None = None  # against the framework's schema (keyed.py)
         self.document = document
         self.view = view
         self.framework = framework
@@ -186,6 +191,8 @@ def _defects(pack: Pack, subject: Subject) -> Callable[[str], list[object]]:
             return list(_misfits(pack, subject))
         if kind == "unknown_names":
             return list(_unknown_names(pack, subject))
+        if kind in BY_SCHEMA:
+            return list(_by_schema(subject, kind))
         return list(getattr(subject.view.defects(), kind, ()))
 
     return defects
@@ -209,11 +216,29 @@ def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
         from cfglint.engine.keys import misfits
 
         yield from misfits(pack, subject)
+    if table(subject.framework) is not None:
+        yield from _by_schema(subject, "misfits")
+        return
     for path in _number_paths(pack, subject.framework):
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
             trace = subject.view.trace(path)
             yield Mistake("a number", *trace.span, key=dotted(path), text=f'the text "{value}"')
+
+
+def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
+    """Return the mistakes of one kind that the framework's schema finds; none where it has no schema."""
+    if subject.checked is None:
+        found = None if subject.framework is None else table(subject.framework)
+        subject.checked = {}
+        if found is not None:
+            own = subject.view.dialect is not SHELL
+            wrong = problems(found, subject.view) if own else ()
+            if wrong or not own:
+                from cfglint.engine import keyed
+
+                keyed.note(wrong if own else keyed.of_script(found, subject), found, subject)
+    return subject.checked.get(kind, [])
 
 
 def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
@@ -243,10 +268,13 @@ def _unknown_names(pack: Pack, subject: Subject) -> Iterator[Mistake]:
 class Mistake:
     """A mistake in the file, in the shape of the document's own defects."""
 
-    __slots__ = ("end", "key", "kind", "note", "related", "start", "text")
+    __slots__ = ("end", "key", "kind", "note", "problem", "related", "start", "text")
 
-    def __init__(self, note: str, start: int, end: int, key: str = "", text: str = "") -> None:
-        self.kind = ""
+    def __init__(
+        self, note: str, start: int, end: int, key: str = "", text: str = "", kind: str = ""
+    ) -> None:
+        self.kind = kind
+        self.problem: Problem | None = None  # what the schema's judge found
         self.key = key
         self.text = text
         self.note = note

@@ -9,6 +9,7 @@ from cfglint.engine.run import unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.repair.fixes import ANY, SAFE, fix_of, fixes_of, groups_of, mend, unfixed
 from cfglint.repair.prove import proven
+from cfglint.repair.rename import renames
 from cfglint.repair.solve import Allowed, Solver
 from cfglint.repair.trials import Trials
 from cfglint.repair.write import comments
@@ -82,6 +83,10 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged,
             finding.alternatives = tuple(fixes)
         if finding.fix is None:
             finding.unfixed = unfixed(solver, groups[finding.code])
+    for finding, fix in renames(solver.trials, found, "info"):
+        run.fixes += fix.edits not in numbers
+        fix.number = numbers.setdefault(fix.edits, run.fixes)
+        finding.fix = fix
 
 
 class _Step:
@@ -133,6 +138,11 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
             chosen.update(_possible(solver, found, wanted))
         if chosen:
             return _step(solver, list(chosen.values()))
+        step = _Step(subject)
+        for finding, fix in renames(solver.trials, found, wanted.least) if wanted.unsafe else ():
+            step.take(finding, fix)
+        if step.applied:
+            return step
     return None
 
 

@@ -1,0 +1,75 @@
+"""A document held against its framework's schema: the mistakes, by the list that a CFG rule reads them from."""
+
+from __future__ import annotations
+
+from cfglint.schema.judge import problems
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.engine.judge import Subject
+    from cfglint.schema.judge import Problem
+    from cfglint.schema.table import Table
+
+
+def of_script(table: Table, subject: Subject) -> list[Problem]:
+    """Return what is wrong with a launch script's flags; another program's may be more than the framework's."""
+    return problems(table, subject.view, skip=("launch",)) if _own_program(table, subject) else []
+
+
+_FATE = {
+    "refused": "",
+    "ignored": ": it has no effect",
+    "subclass": ": the run stops, unless a class of your own defines it",
+}
+
+
+def _extended(table: Table, subject: Subject) -> bool:
+    """Whether the file says that other classes than the framework's own take keys from it."""
+    from fnmatch import fnmatchcase
+
+    for key, pattern in table[3]:
+        value = subject.view.get(tuple(key.split(".")))
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, (str, int)) and fnmatchcase(str(one), pattern.lstrip("!")) != (
+                pattern[0] == "!"
+            ):
+                return True
+    return False
+
+
+def _own_program(table: Table, subject: Subject) -> bool:
+    from fnmatch import fnmatchcase
+
+    started = [subject.view.get(("launch", key)) for key in ("program", "module")]
+    return any(isinstance(one, str) and fnmatchcase(one, known) for one in started for known in table[2])
+
+
+def note(found: Sequence[Problem], table: Table, subject: Subject) -> None:
+    """Write down what is wrong with a document's keys and values, each kind in the file's order."""
+    from cfglint.engine.judge import Mistake
+    from cfglint.schema import words
+
+    checked = subject.checked
+    assert checked is not None
+    extended = any(p.what == "key" for p in found) and _extended(table, subject)
+    for problem, span in words.unique(found, subject.view):
+        key = words.shown(problem.path)
+        mark = problem.node[6]
+        if problem.what == "key":
+            if extended or (mark == "subclass" and words.meant(problem, subject.view) is None):
+                continue  # probably the job's own; a slip of the pen looks like a key that is there
+            kind = "refused_keys" if mark == "refused" else "ignored_keys"
+            meant = words.meant(problem, subject.view)
+            near = f"; did you mean {meant!r}?" if meant else words.near(problem)
+            note = _FATE[mark] + (near or words.elsewhere(problem, table))
+            mistake = Mistake(note, *span, key=key, text=mark)
+        else:
+            kind = "misfits"
+            if problem.what == "value":
+                kind = "doubtful_values" if mark == "named" else "refused_values"
+            note = words.wanted(problem.node) + words.near(problem)
+            mistake = Mistake(note, *span, key=key, text=words.told(problem.value), kind="refused")
+        mistake.problem = problem
+        checked.setdefault(kind, []).append(mistake)

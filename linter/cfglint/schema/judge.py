@@ -1,0 +1,190 @@
+"""Holds a document against a framework's table: unknown keys, values of another kind, values that cannot be.
+
+Runs for every file of a framework that has a schema; words and spans are found afterwards (words.py).
+"""
+
+from __future__ import annotations
+
+from cfglint.document.places import BudgetError, Record, Value
+from cfglint.document.scalars import Missing, resolve
+from cfglint.document.tree import Alias, Mapping, Scalar, Sequence
+from cfglint.schema.table import ANY, BOOL, EVERYTHING, FLOAT, INT, LIST, MAP, NONE, NULL, NUMBER, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cfglint.document.places import Path
+    from cfglint.document.view import View
+    from cfglint.schema.table import Node, Table
+
+_KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
+_DEEPEST = 60
+_MOST = 2_000  # problems of one document
+
+
+class Problem:
+    """What is wrong at ``path``: an unknown ``key``, a ``kind`` that does not fit, or a ``value`` that cannot be."""
+
+    __slots__ = ("node", "path", "value", "what")
+
+    def __init__(self, what: str, path: Path, node: Node, value: object = None) -> None:
+        self.what = what
+        self.path = path
+        self.node = node
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Problem({self.what!r}, {self.path!r}, {self.value!r})"
+
+
+def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str, ...] = ()) -> list[Problem]:
+    """Return what is wrong with a document; ``strict``: as JSON Schema has it, without the loader's conversions.
+
+    ``skip`` are keys at the top that are none of the framework's.
+    """
+    nodes, loader, *_ = table
+    root = view.root
+    if root.__class__ is not Mapping:
+        return []
+    judge = _Judge(view, nodes, None if strict else loader)
+    view.refill()
+    try:
+        judge.mapping(root, (), nodes[0], skip)
+    except (BudgetError, RecursionError):
+        pass  # the file stands for more values than are followed; what was found holds
+    return judge.found
+
+
+class _Judge:
+    __slots__ = ("dialect", "found", "interpolates", "loader", "nodes", "view")
+
+    def __init__(self, view: View, nodes: tuple[Node, ...], loader: str | None) -> None:
+        self.view = view
+        self.dialect = view.dialect
+        self.interpolates = view.dialect.interpolates
+        self.nodes = nodes
+        self.loader = loader
+        self.found: list[Problem] = []
+
+    def mapping(self, mapping: Mapping, path: Path, node: Node, skip: tuple[str, ...] = ()) -> None:
+        keys, others, nodes = node[3] or (), node[4], self.nodes
+        dialect, interpolates = self.dialect, self.interpolates
+        entries = mapping.entries if not mapping.merges else self.view.entries(mapping)
+        for name, entry in entries.items():
+            if name in keys:
+                inner = nodes[keys[name]]  # type: ignore[call-overload]
+            elif others == NONE:
+                if name not in skip:
+                    self.note("key", (*path, name), node)
+                continue
+            elif others == ANY:
+                if node[6] and self.loader is not None:
+                    self.note("key", (*path, name), node)
+                continue
+            else:
+                inner = nodes[others]
+            value = entry.value
+            own = value.__class__
+            if own is Scalar and not (interpolates and ("$" in value.text or value.text == "???")):  # type: ignore[union-attr]
+                found = resolve(value, dialect)  # type: ignore[arg-type]
+                kind = _KIND.get(found.__class__, 0)
+                if not inner[0] & kind or (inner[2] is not None and kind & NUMBER):
+                    self.scalar(found, kind, (*path, name), inner)
+            elif own is Mapping and inner[0] & MAP:
+                if (inner[3] is not None or inner[4] != ANY) and len(path) < _DEEPEST:
+                    self.mapping(value, (*path, name), inner)  # type: ignore[arg-type]
+            elif inner[0] != EVERYTHING or inner[3] is not None:
+                self.value(value, (*path, name), inner)
+
+    def value(self, value: Any, path: Path, node: Node) -> None:
+        """Judge what stands at a path, wherever it is defined."""
+        if len(path) > _DEEPEST:
+            return
+        if value.__class__ is Alias:
+            self.view.spend(1)
+            value = value.target
+        if value.__class__ is not Mapping and value.__class__ is not Sequence:
+            value, _ = self.view.follow(value, path)
+            if value.__class__ is Alias:
+                value = value.target
+        if value.__class__ is Value:
+            value = value.value
+            if isinstance(value, Record):
+                value, _ = self.view.follow(*self.view.place(value.path))
+        if isinstance(value, Missing) or value is None:
+            if value is None:
+                self.scalar(None, NULL, path, node)
+            return
+        if isinstance(value, Mapping):
+            if node[0] & MAP:
+                self.mapping(value, path, node)
+            else:
+                self.converted(value, path, node)
+        elif isinstance(value, (Sequence, list)):
+            self.sequence(value, path, node)
+        else:
+            found = resolve(value, self.dialect) if isinstance(value, Scalar) else value
+            if isinstance(found, Missing) or (found == "???" and self.interpolates):
+                return
+            self.scalar(found, _KIND.get(found.__class__, 0), path, node)
+
+    def sequence(self, value: Sequence | list[object], path: Path, node: Node) -> None:
+        """Judge a list, as the file has it or put together."""
+        if not node[0] & LIST:
+            self.converted(value, path, node)
+        elif node[5] != ANY:
+            items = value.items if isinstance(value, Sequence) else value
+            inner = self.nodes[node[5]]
+            for i, item in enumerate(items):
+                self.view.spend(1)
+                self.value(item, (*path, i), inner)
+
+    def scalar(self, value: object, kind: int, path: Path, node: Node) -> None:
+        """Judge a known value: as it is, else as the loader turns it into what is wanted."""
+        if not kind:
+            return  # not a value that the file tells
+        if kind == FLOAT and node[0] & NUMBER == INT and value.is_integer():  # type: ignore[attr-defined]
+            if self.loader is not None:
+                self.converted(value, path, node)
+                return
+            kind = INT  # 1.0, to JSON Schema
+        if node[0] & kind:
+            if kind & NUMBER and node[2] is not None and not within(value, node[2]):
+                self.note("value", path, node, value)
+            return
+        if node[1] is not None and member(value, node[1]):
+            return
+        self.converted(value, path, node)
+
+    def converted(self, value: object, path: Path, node: Node) -> None:
+        """Judge what the loader makes of a value that does not fit as it is."""
+        if self.loader:
+            from cfglint.schema.convert import CONVERT, NO
+
+            found = CONVERT[self.loader](value, node[0], node)
+            if found is not NO:
+                if node[2] is not None and type(found) in (int, float) and not within(found, node[2]):
+                    self.note("value", path, node, value)
+                return
+        self.note("value" if node[1] and not node[0] & ~NULL else "kind", path, node, value)
+
+    def note(self, what: str, path: Path, node: Node, value: object = None) -> None:
+        if len(self.found) < _MOST:
+            self.found.append(Problem(what, path, node, value))
+
+
+def member(value: object, members: tuple[object, ...]) -> bool:
+    """Whether a value is one of those listed; a truth is no number."""
+    return any(value == one and (type(value) is bool) == (type(one) is bool) for one in members)
+
+
+def within(value: Any, limits: Any) -> bool:
+    """Whether a number lies in its range."""
+    least, greatest, above, below = limits
+    return not (
+        (least is not None and value < least)
+        or (greatest is not None and value > greatest)
+        or (above is not None and value <= above)
+        or (below is not None and value >= below)
+    )

@@ -1,0 +1,73 @@
+"""A framework's JSON Schema as a compact table: parsed once, kept by the cache, small enough for a clean run.
+
+A node stands for what one value may be: (kinds, members, limits, keys, others, item, mark).
+
+kinds    bits of the kinds of values that it takes
+members  values that it takes besides, or None; a truth is never a number here
+limits   (least, greatest, above, below) of its numbers, or None
+keys     the number of a node for each key of a mapping, or None where no key is named
+others   the node of all other keys; ANY or NONE
+item     the node of a list's items, or ANY
+mark     what becomes of an unknown key (refused, ignored; subclass: refused unless the job's own class has it);
+         "named" where other members may work
+"""
+
+from __future__ import annotations
+
+import os
+
+from cfglint import resources
+from cfglint.cache import cached
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None]
+    Node: TypeAlias = tuple[
+        int, tuple[object, ...] | None, Limits | None, Mapping[str, int] | None, int, int, str
+    ]
+    # the nodes (the first is the root), the loader, the programs of launch scripts that take these keys, and the
+    # keys whose value, like a pattern (unlike, behind a "!"), means that other classes' keys may be there
+    Table: TypeAlias = tuple[tuple[Node, ...], str, tuple[str, ...], tuple[tuple[str, str], ...]]
+
+NULL, BOOL, INT, FLOAT, TEXT, LIST, MAP = (1 << i for i in range(7))
+NUMBER = INT | FLOAT
+EVERYTHING = 127
+ANY, NONE = -1, -2
+
+_tables: dict[str, Table | None] = {}
+
+
+def path_of(name: str) -> str:
+    """Return where the schema of a framework would be."""
+    return os.path.join(resources.folder("schemas"), "frameworks", f"{name}.schema.json")
+
+
+def table(name: str) -> Table | None:
+    """Return a framework's table; None where no schema is shipped for it."""
+    if name not in _tables:
+        _tables[name] = _loaded(name)
+    return _tables[name]
+
+
+def _loaded(name: str) -> Table | None:
+    path = path_of(name)
+    try:
+        stat = os.stat(path)
+        key = f"{stat.st_size} {stat.st_mtime_ns}"
+    except (OSError, ValueError):
+        try:
+            key = resources.read(path)  # inside a zip
+        except (OSError, ValueError):
+            return None
+
+    def build() -> object:
+        import json
+
+        from cfglint.schema.compile import compiled
+
+        return compiled(json.loads(resources.read(path)))
+
+    return cached(f"schema-{name}", {path: key}, build)  # type: ignore[return-value]

@@ -1,0 +1,56 @@
+"""Writes schemas/frameworks/NAME.schema.json from the sources of the frameworks, which are read and never run.
+
+    python schemas/generate [NAME…] --from areal=DIR --from transformers=DIR …
+
+DIR is a git directory (or a clone with its tags) of the framework, or a folder with its wheels. Without NAME, all
+frameworks are generated whose sources are given. ``--check`` writes nothing and exits 1 where a file would change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from frameworks import FRAMEWORKS  # noqa: E402 (the folder is a script, not a package)
+from sources import SourceError  # noqa: E402
+
+OUT = Path(__file__).resolve().parents[1] / "frameworks"
+
+
+def main() -> int:
+    """Generate what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python schemas/generate", description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FRAMEWORKS)}")
+    parser.add_argument("--from", dest="places", action="append", default=[], metavar="SOURCE=DIR")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 where a file would change"
+    )
+    args = parser.parse_args()
+    places = dict(place.split("=", 1) for place in args.places)
+    changed = 0
+    for name in args.names or list(FRAMEWORKS):
+        if name not in FRAMEWORKS:
+            parser.error(f"no framework is named {name}; known are {', '.join(FRAMEWORKS)}")
+        framework = FRAMEWORKS[name]
+        if not args.names and not framework.needs <= places.keys():
+            continue
+        try:
+            text = json.dumps(framework.schema(name, places), indent=1, ensure_ascii=False) + "\n"
+        except SourceError as error:
+            parser.exit(2, f"{parser.prog}: {error}\n")
+        path = OUT / f"{name}.schema.json"
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        if text != before:
+            changed += 1
+            if not args.check:
+                path.write_text(text, encoding="utf-8")
+        print(f"{path.name}: {'unchanged' if text == before else 'differs' if args.check else 'written'}")
+    return int(args.check and changed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
