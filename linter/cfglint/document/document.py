@@ -29,8 +29,8 @@ class Document:
     """
 
     __slots__ = (
-        "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent", "listed", "over", "root",
-        "start", "whole",
+        "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent", "listed", "over",
+        "root", "start", "whole",
     )  # fmt: skip
 
     def __init__(self, file: File, index: int, parsed: Parsed) -> None:

@@ -6,7 +6,6 @@ the cache (pack.py).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.document.resolvers import RESOLVERS
@@ -16,7 +15,7 @@ from cfglint.dsl.compile import CompileError, Function, Names
 from cfglint.dsl.message import MessageError, offset_in, placed, template
 from cfglint.dsl.rearrange import literal
 from cfglint.dsl.show import show
-from cfglint.dsl.symbols import Source, Symbols
+from cfglint.dsl.sources import read_sources
 from cfglint.dsl.tree import paths_in, walk
 from cfglint.dsl.types import ANY, BOOL, Type
 from cfglint.dsl.units import UNITS
@@ -25,46 +24,13 @@ from cfglint.errors import Complaint, RulesError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from cfglint.dsl.symbols import Source, Symbols
+
 __all__ = ["Builder", "paths_in", "read_sources", "template", "walk"]
 
 DIALECTS = ("pyyaml", "omegaconf", "json", "toml")
 COMPOSES = ("hydra", "parents")
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
-
-
-def read_sources(texts: Mapping[str, str], expressions: Sequence[str]) -> list[Source]:
-    """Parse rule files and ``--rule`` expressions. Raises RulesError with the complaints of all of them."""
-    from cfglint.dsl.parse import parse, parse_rule
-
-    sources: list[Source] = []
-    complaints: list[Complaint] = []
-    bare = 0
-    for path, text in texts.items():
-        try:
-            statements = list(parse(text, path))
-        except RulesError as error:
-            complaints += error.complaints
-            continue
-        for i, statement in enumerate(statements):
-            if isinstance(statement, t.Rule) and not statement.code:
-                bare += 1
-                statements[i] = _named(statement, f"USR{bare:03}", text)
-        sources.append(Source(path, text, tuple(statements)))
-    for i, text in enumerate(expressions, 1):
-        try:
-            rule = parse_rule(text, f"--rule {i}")
-        except RulesError as error:
-            complaints += error.complaints
-            continue
-        sources.append(Source(f"--rule {i}", text, (_named(rule, f"CLI{i:03}", text),)))
-    if complaints:
-        raise RulesError(complaints)
-    return sources
-
-
-def _named(rule: t.Rule, code: str, text: str) -> t.Rule:
-    written = " ".join(text[slice(*rule.span)].split())
-    return replace(rule, code=code, name="rule-of-yours", say="", why=f"Your own rule: {written}")
 
 
 def _number(value: float) -> str:
@@ -324,14 +290,16 @@ class Builder:
         return head, block
 
     def _extend(self, node: t.Framework) -> None:
-        """Give a framework what the one that it extends says of other names; keys and detection are its own."""
+        """Give a framework what the one that it extends says of other names; detection is its own."""
         for base in [e.value for e in node.entries if isinstance(e, t.Setting) and e.key == "extends"]:
             own = {e.name for e in node.entries if isinstance(e, t.Let | t.Binding)}
             for other in self.symbols.frameworks.get(base, ()):
                 taken = [e for e in other.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
                 lent = t.Framework(node.name, tuple(taken), span=other.span)
                 self.symbols.frameworks[node.name].append(lent)
-                self.home[id(lent)] = self.home.get(id(other), self.source)
+                home = self.home.get(id(other), self.source)
+                assert home is not None
+                self.home[id(lent)] = home
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def build(self, sources: Sequence[Source]) -> tuple[str, str]:

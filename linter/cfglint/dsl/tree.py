@@ -414,9 +414,7 @@ class Rule(_Spanned):
     next: tuple[str, ...] = ()
 
 
-Entry: TypeAlias = (
-    Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
-)
+Entry: TypeAlias = Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
 Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
 
 

@@ -405,8 +405,8 @@ def divisors(*values: Number) -> list[int] | Unknown:
     common = 0
     for value in values:
         needs |= needs_of(value)
-        if type(value) is Interval or not 0 < value <= _MOST_DIVIDED or value != int(value):  # type: ignore[operator,arg-type]
+        if isinstance(value, Interval) or not 0 < value <= _MOST_DIVIDED or value != int(value):
             return Unknown(needs or _OUTSIDE)
-        common = math.gcd(common, int(value))  # type: ignore[arg-type]
+        common = math.gcd(common, int(value))
     low = [n for n in range(1, math.isqrt(common) + 1) if common % n == 0]
     return low + [common // n for n in reversed(low) if n * n != common]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.places import dotted
 from cfglint.document.tree import Mapping, Sequence
-from cfglint.document.view import dotted
 from cfglint.dsl import tree as t
 from cfglint.dsl.build import paths_in
 from cfglint.dsl.show import show

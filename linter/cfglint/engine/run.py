@@ -182,7 +182,9 @@ class Run:
         key = (subject.framework, values.version)
         if key not in self._rules:
             told = rules_for(self.pack, *key, self.selected)
-            if subject.framework is None and subject.document.format == "shell":  # its launcher alone is known
+            if (
+                subject.framework is None and subject.document.format == "shell"
+            ):  # its launcher alone is known
                 told = [rule for rule in told if rule.code.startswith("DOC")]
             self._rules[key] = told
         return self._rules[key]

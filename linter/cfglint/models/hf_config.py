@@ -119,7 +119,16 @@ _LENGTHS = (
     *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
 )
 # Kinds of rope scaling that leave the length as it is stated.
-_UNSCALED = ("su", "longrope", "llama3", "default", "mrope", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
+_UNSCALED = (
+    "su",
+    "longrope",
+    "llama3",
+    "default",
+    "mrope",
+    "yarn",
+    "deepseek_yarn",
+    "deepseek_llama_scaling",
+)
 
 
 def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]:
