@@ -15,6 +15,7 @@ from cfglint.dsl.compile import CompileError, Function, Names
 from cfglint.dsl.message import MessageError, offset_in, placed, template
 from cfglint.dsl.rearrange import literal
 from cfglint.dsl.show import show
+from cfglint.dsl.signs import signs
 from cfglint.dsl.sources import read_sources
 from cfglint.dsl.tree import paths_in, walk
 from cfglint.dsl.types import ANY, BOOL, Type
@@ -53,6 +54,15 @@ def _keys(nodes: Iterable[t.Framework]) -> tuple[tuple[str | int, ...], ...] | N
 
 def _in_sections(nodes: Iterable[t.Framework]) -> bool:
     return any(isinstance(entry, t.SectionsAreJobs) for node in nodes for entry in node.entries)
+
+
+def _signs(condition: t.Expr, nodes: Iterable[t.Framework], symbols: Symbols) -> str:
+    """Return the source of the keys that a file cannot be recognised without."""
+    own = {entry.name: entry for node in nodes for entry in node.entries if isinstance(entry, t.Let)}
+    bound = {entry.name for node in nodes for entry in node.entries if isinstance(entry, t.Binding)}
+    lets = {**symbols.lets, **own}
+    found = signs(condition, {name: let for name, let in lets.items() if name not in bound})
+    return repr(None if found is None else tuple(sorted(found)))
 
 
 class Builder:
@@ -246,7 +256,8 @@ class Builder:
             for entry in node.entries:
                 match entry:
                     case t.Detect(condition):
-                        detect.append(self.function(condition, BOOL))
+                        keys = _signs(condition, nodes, self.symbols)
+                        detect.append(f"({keys}, {self.function(condition, BOOL)})")
                     case t.Tie(tied):
                         if tied not in self.symbols.types:
                             near = self._near(tied, self.symbols.types)

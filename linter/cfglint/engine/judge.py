@@ -115,13 +115,24 @@ def recognise(
     views: dict[object, Values] = {}
     form = document.format
     composed = bool(document.over) if whole is None else whole
+    root = document.root
+    plain = isinstance(root, Tree) and not root.merges and not overrides and not composed
+    keys = frozenset(root.entries) if isinstance(root, Tree) else NOTHING
     for name, framework in pack.frameworks.items():
         if form == "yaml" and framework["dialect"] == "toml":
             continue  # its loader reads TOML, and perhaps JSON
-        dialect = dialect_of(pack, name, document)
         if framework["sections"]:
-            signs = _in_sections(pack, framework["detect"], document, dialect)
+            tests = [test for _, test in framework["detect"]]
+            signs = _in_sections(pack, tests, document, dialect_of(pack, name, document))
         else:
+            asked = [
+                test
+                for needed, test in framework["detect"]
+                if needed is None or not plain or not keys.isdisjoint(needed)
+            ]
+            if not asked:
+                continue
+            dialect = dialect_of(pack, name, document)
             key = (framework["dialect"], framework["composes"]) if composed else dialect
             values = views.get(key)
             if values is None:
@@ -130,7 +141,7 @@ def recognise(
                 else:
                     view = View(document, dialect, overrides)
                 values = views[key] = Values(pack, view)
-            signs = sum(test(values) is True for test in framework["detect"])
+            signs = sum(test(values) is True for test in asked)
         if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
             best = (signs, name)
     if best is not None:
