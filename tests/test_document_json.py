@@ -152,3 +152,20 @@ def test_hostile(text):
     for node in walk(parsed.root) if parsed.root is not None else ():
         if isinstance(node, Scalar):
             resolve(node, JSON)
+
+
+@settings(deadline=None, max_examples=300)
+@given(VALUES, st.sampled_from(["// c\n", "# c\n", "/* c\n * / */", " "]))
+def test_comments_are_passed_over(value, comment):
+    """What hjson takes is noted, and the values are there all the same."""
+    text = json.dumps(value, indent=1).replace("\n", f" {comment}\n")
+    commented = "\n" in json.dumps(value, indent=1) and comment != " "
+    (parsed,) = parse_json(text)
+    assert (parsed.error is not None) == (parsed.lax is not None) == commented
+    assert same(native(parsed.root), value) or value != value
+
+
+def test_a_comma_too_many_is_passed_over():
+    (parsed,) = parse_json('{"a": [1, 2,], "b": 3,}')
+    assert parsed.error is parsed.lax
+    assert native(parsed.root) == {"a": [1, 2], "b": 3}

@@ -29,8 +29,8 @@ class Document:
     """
 
     __slots__ = (
-        "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent", "listed", "over",
-        "root", "start", "whole",
+        "_lax", "_loader", "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent", "listed",
+        "over", "root", "start", "whole",
     )  # fmt: skip
 
     def __init__(self, file: File, index: int, parsed: Parsed) -> None:
@@ -41,6 +41,8 @@ class Document:
         self.end = parsed.end
         self.duplicates: list[tuple[Scalar, Scalar]] = parsed.duplicates
         self.error: DocumentError | None = parsed.error
+        self._loader = ""
+        self._lax = self.error is not None and self.error is parsed.lax
         self.over: tuple[Scalar, ...] = parsed.over
         self.format = parsed.form or file.format  # a command in a manifest reads as one in a script
         self.listed = parsed.listed
@@ -55,11 +57,20 @@ class Document:
 
         return sections(self)
 
+    def taken_by(self, dialect: str) -> None:
+        """Forget a mistake that is none to a loader: hjson takes comments and a comma too many."""
+        self._loader = dialect
+        if self._lax and dialect == "hjson":
+            self.error = None
+
     def again(self, file: File) -> Document | None:
         """Return this document in an edited version of its file; None where it cannot be found in it."""
-        if len(file.documents) != len(self.file.documents) or file.documents[self.index].error is not None:
+        if len(file.documents) != len(self.file.documents):
             return None
         found = file.documents[self.index]
+        found.taken_by(self._loader)
+        if found.error is not None:
+            return None
         if self.key is None:
             return found
         return next((part for part in found.sections() if part.key.text == self.key.text), None)  # type: ignore[union-attr]

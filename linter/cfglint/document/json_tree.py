@@ -1,6 +1,8 @@
 """JSON text to the same nodes; libyaml cannot read JSON, since it refuses surrogate pairs.
 
 Accepts what Python's ``json.loads`` does (so ``NaN`` and ``Infinity`` too), since that is what trainers call.
+Comments and a comma before a closing bracket are noted as mistakes and passed over: DeepSpeed's own loader
+(hjson) takes them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from cfglint.document.tree import Node
 
 _BLANK = re.compile(r"[ \t\n\r]*")
+_COMMENTS = re.compile(r"(?:[ \t\n\r]+|//[^\n]*|#[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
 _STRING = re.compile(r'"([^"\\\x00-\x1f]*)"')
 _ESCAPED = re.compile(r'"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*)"')
 _BAD_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*')
@@ -45,6 +48,7 @@ def parse_json(text: str) -> list[Parsed]:
             _build(text, document)
         except DocumentError as error:
             document.error = error
+    document.error = document.error or document.lax
     return [document]
 
 
@@ -90,7 +94,7 @@ def _build(text: str, document: Parsed) -> None:
     at = 0
     while True:
         # A value is due at `at`.
-        at = _after(text, at)
+        at = _after(text, at, document)
         nodes += 1
         if nodes > MAX_NODES:
             raise DocumentError(f"more than {MAX_NODES:,} nodes", at)
@@ -124,15 +128,15 @@ def _build(text: str, document: Parsed) -> None:
             if len(stack) > MAX_DEPTH:
                 raise DocumentError(f"nested more than {MAX_DEPTH} levels deep", opened.start)
             owner = opened
-            at = opened.end = _after(text, at)
+            at = opened.end = _after(text, at, document)
             close = "}" if owner.__class__ is Mapping else "]"
             if text[at : at + 1] != close:
                 if owner.__class__ is Mapping:
-                    key, at = _key(text, at)
+                    key, at = _key(text, at, document)
                 continue
         # A value is complete: close what ends here, and go on behind the next comma.
         while True:
-            at = _after(text, at)
+            at = _after(text, at, document)
             if owner is None:
                 if at < len(text):
                     raise _unexpected(text, at, "the end of the file")
@@ -148,24 +152,37 @@ def _build(text: str, document: Parsed) -> None:
             if char != ",":
                 raise _unexpected(text, at, f"',' or '{close}'")
             comma = at
-            at = _after(text, at + 1)
+            at = _after(text, at + 1, document)
             if text[at : at + 1] == close:
-                raise DocumentError(f"a comma before '{close}': remove it", comma)
+                _lax(document, DocumentError(f"a comma before '{close}': remove it", comma))
+                continue
             if owner.__class__ is Mapping:
-                key, at = _key(text, at)
+                key, at = _key(text, at, document)
             break
 
 
-def _after(text: str, at: int) -> int:
+def _after(text: str, at: int, document: Parsed) -> int:
+    """Return where blanks and comments end."""
     found = _BLANK.match(text, at)
-    return at if found is None else found.end()
+    end = at if found is None else found.end()
+    if text[end : end + 1] in ("#", "/"):
+        comments = _COMMENTS.match(text, end)
+        if comments is not None and comments.end() > end:
+            _lax(document, _unexpected(text, end, ""))
+            return comments.end()
+    return end
 
 
-def _key(text: str, at: int) -> tuple[Scalar, int]:
+def _lax(document: Parsed, mistake: DocumentError) -> None:
+    if document.lax is None:
+        document.lax = mistake
+
+
+def _key(text: str, at: int, document: Parsed) -> tuple[Scalar, int]:
     if text[at : at + 1] != '"':
         raise _unexpected(text, at, "a key in double quotes")
     key, at = _string(text, at)
-    at = _after(text, at)
+    at = _after(text, at, document)
     if text[at : at + 1] != ":":
         raise _unexpected(text, at, "':'")
     return key, at + 1

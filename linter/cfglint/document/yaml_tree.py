@@ -74,11 +74,11 @@ class Parsed:
     """One document of a text. ``error`` is the first complaint; ``root`` is then what stood before it.
 
     A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
-    list), with what the job asks for.
+    list), with what the job asks for. ``lax`` is the first thing that JSON forbids and hjson takes.
     """
 
     __slots__ = (
-        "duplicates", "end", "error", "form", "job", "listed", "over", "root", "start",
+        "duplicates", "end", "error", "form", "job", "lax", "listed", "over", "root", "start",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -87,6 +87,7 @@ class Parsed:
         self.end = start
         self.duplicates: list[tuple[Scalar, Scalar]] = []
         self.error: DocumentError | None = None
+        self.lax: DocumentError | None = None
         self.over: tuple[Scalar, ...] = ()
         self.form = ""  # the file's own
         self.listed = False

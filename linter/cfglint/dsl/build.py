@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Builder", "paths_in", "read_sources", "template", "walk"]
 
-DIALECTS = ("pyyaml", "omegaconf", "json", "toml")
+DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 

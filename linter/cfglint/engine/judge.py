@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from cfglint.schema.judge import Problem
 
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values")
-DIALECTS: dict[str, Dialect] = {"pyyaml": PYYAML, "omegaconf": OMEGACONF, "json": JSON, "toml": TOML}
+DIALECTS: dict[str, Dialect] = {
+    "pyyaml": PYYAML,
+    "omegaconf": OMEGACONF,
+    "json": JSON,
+    "hjson": JSON,
+    "toml": TOML,
+}
 
 
 class Subject:

@@ -147,8 +147,10 @@ class Run:
             if framework is None and not (document.error is not None and judge_broken):
                 continue
             parts = [document]
-            if framework is not None and self.pack.frameworks[framework]["sections"]:
-                parts = document.sections() or parts
+            if framework is not None:
+                block = self.pack.frameworks[framework]
+                document.taken_by(block["dialect"])
+                parts = (document.sections() if block["sections"] else None) or parts
             found += [self.subject(part, framework) for part in parts]
         return found
 
