@@ -1,5 +1,6 @@
 """What tests share: a cache of their own, and the real command in a process of its own."""
 
+import gc
 import os
 import resource
 import shutil
@@ -14,6 +15,8 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+gc.set_threshold(50_000, 20, 20)  # as rarely as the command looks for garbage, or nearly (cli/__init__.py)
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "grpo_one_gpu.yaml"

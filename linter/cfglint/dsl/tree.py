@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Span: TypeAlias = tuple[int, int]
 NO_SPAN: Span = (0, 0)
@@ -19,6 +20,28 @@ NO_SPAN: Span = (0, 0)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spanned:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled as a class and its slots: three times as fast to load as what dataclasses do."""
+        kind: Any = type(self)
+        return _loaded, (kind, *[getattr(self, name) for name in _slots(kind)])
+
+
+@cache
+def _slots(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+@cache
+def _setters(kind: type) -> tuple[Callable[[object, object], None], ...]:
+    return tuple(getattr(kind, name).__set__ for name in _slots(kind))
+
+
+def _loaded(kind: type, *values: object) -> object:
+    node: object = object.__new__(kind)
+    for put, value in zip(_setters(kind), values):  # noqa: B905 (hot; as many as there were)
+        put(node, value)
+    return node
 
 
 # ── expressions ────────────────────────────────────────────────────────────────────────────────────────────
