@@ -21,11 +21,8 @@ COUNTS = {
 }  # fmt: skip
 # Those that have no rule yet, and may stand without one.
 NOT_YET = {
-    *(f"nemo_rl-{n:02d}" for n in range(1, 21)),
     *(f"prime_rl-{n:02d}" for n in (2, 8, 9, 10)),
-    *(f"slime-{n:02d}" for n in range(1, 6)),
     *(f"transformers-{n:02d}" for n in range(1, 6)),
-    *(f"sb3_zoo-{n:02d}" for n in range(1, 4)),
 }
 # No config can break these; the note on the page says why.
 OUT_OF_REACH = {"areal-13", "areal-18"}
