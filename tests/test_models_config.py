@@ -371,6 +371,50 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path, text):
     assert isinstance(caught.value, CfglintError)
 
 
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8192}
+LENGTHS = {
+    "as stated": ({"max_position_embeddings": 8192}, 8192, 8192),
+    "the least of several": ({"max_position_embeddings": 8192, "seq_length": 4096}, 8192, 4096),
+    "another name": ({"n_positions": 1024}, None, 1024),
+    "a longer one beside": ({"max_position_embeddings": 8192, "model_max_length": 131072}, 8192, 131072),
+    "linear scaling": (
+        {"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 4.0}},
+        4096,
+        16384,
+    ),
+    "Llama 3's own, stated in full": (
+        {"max_position_embeddings": 131072, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+        131072,
+        131072,
+    ),
+    "YaRN, not yet in the number": ({"max_position_embeddings": 8192, "rope_scaling": YARN}, 8192, 32768),
+    "YaRN, in the number": ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 32768, 32768),
+    "one for each kind of layer": (
+        {
+            "max_position_embeddings": 8192,
+            "rope_parameters": {"full": YARN, "window": {"rope_type": "default"}},
+        },
+        8192,
+        32768,
+    ),
+    "null": ({"max_position_embeddings": 8192, "rope_scaling": None}, 8192, 8192),
+    "nothing": ({}, None, None),
+    "no number": ({"model_max_length": "long", "rope_scaling": "yarn"}, None, None),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_how_long_a_sequence_may_be(name):
+    config, positions, context = LENGTHS[name]
+    found = figures({**LLAMA, **config})
+    assert found.get("positions") == positions
+    assert found.get("context") == context
+
+
+def test_the_catalogue_tells_no_length():
+    assert not any("positions" in row or "context" in row for row in catalogue().values())
+
+
 def test_nothing_there(tmp_path):
     with pytest.raises(ModelConfigError, match=r"no such file or folder; name a config\.json"):
         read(str(tmp_path / "none"))

@@ -92,7 +92,7 @@ def _unit(kind: Type) -> str | None:
 def message(
     say: str, evaluator: Evaluator, values: Values, variables: Mapping[str, object] | None = None
 ) -> str:
-    """Return a rule's message with the values in its braces; texts stand there as they are, lists without brackets."""
+    """Return a rule's message with the values in its braces: texts as they are, lists without brackets."""
     parts = []
     for part in template(say):
         if not isinstance(part, str):

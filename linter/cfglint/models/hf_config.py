@@ -113,7 +113,7 @@ def figures_of(data: bytes, file: str) -> dict[str, object]:
     return {**_told(figures, family, config), **lengths}
 
 
-# Where a config may say how long a sequence may be (vllm/transformers_utils/model_arch_config_convertor.py:374-407).
+# Where a config may say how long a sequence is (vllm/transformers_utils/model_arch_config_convertor.py:374).
 _LENGTHS = (
     *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
     *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
