@@ -73,16 +73,20 @@ class Runner:
         """Go through a script that stands in a file in pieces."""
         self._nested(Source(pieces), 0)
 
-    def argv(self, words: list[Word], environment: dict[str, Pieces]) -> None:
-        """Take a command whose words are known one by one, as an image's entry point is."""
+    def argv(self, words: list[Word], environment: dict[str, Pieces]) -> bool:
+        """Take a command whose words are known one by one, as an image's entry point is.
+
+        Returns whether it is itself what runs; a shell runs the script that it is given.
+        """
         nested = _given_to_shell(words)
         if nested is None:
             self.commands.append(Command(words, environment, {}, []))
-            return
+            return True
         before = dict(self.variables)
         self.variables.update(environment)
         self._nested(Source(nested.pieces), 0)
         self.variables = before
+        return False
 
     def _nested(self, source: Source, depth: int) -> None:
         if depth > DEEPEST:
