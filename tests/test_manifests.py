@@ -266,7 +266,7 @@ def test_what_a_compose_file_asks_for(service, gpus, count):
     commands = (
         f"torchrun --nproc_per_node {count} t.py --a ${{A:-1}} --b $B",
         f"[torchrun, --nproc_per_node, '{count}', t.py, --a, '${{A:-1}}', --b, $B]",
-        f'bash -c "torchrun --nproc_per_node $$N t.py --a ${{A:-1}} --b $B"',
+        'bash -c "torchrun --nproc_per_node $$N t.py --a ${A:-1} --b $B"',
     )
     for command in commands:
         text = f"services:\n  x:\n    image: y\n    {service}\n    environment: [N={count}]\n    command: {command}\n"  # noqa: E501

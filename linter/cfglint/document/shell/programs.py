@@ -78,8 +78,8 @@ class Start:
     """A program that a command starts.
 
     ``options`` are the launcher's own words, ``rest`` the program's. ``suite`` names the framework whose own
-    command it is; a server's flags have dashes, as in its config file. ``positional`` is the key of what has no
-    flag. ``environment`` is what stands before the program as ``NAME=value``.
+    command it is; a server's flags have dashes, as in its config file. ``positional`` is the key of what has
+    no flag. ``environment`` is what stands before the program as ``NAME=value``.
     """
 
     __slots__ = ("environment", "launcher", "module", "name", "options", "positional", "rest", "suite")
