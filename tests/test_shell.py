@@ -340,6 +340,29 @@ def test_a_flag_is_added_behind_the_last_one(script, key, new, result):
 
 
 @pytest.mark.parametrize(
+    ("script", "key", "new", "result"),
+    [
+        ("trl sft --config x.yaml > log 2>&1\n", "c", 3, "trl sft --config x.yaml --c 3 > log 2>&1\n"),
+        ("C=x.yaml\ntrl sft \\\n  --config $C\n", "c_d", 3, "C=x.yaml\ntrl sft \\\n  --config $C \\\n  --c_d 3\n"),  # noqa: E501
+        ("B=1\ntrl sft --config x.yaml --b-b $B | tee y\n", "c_d", 3, "B=1\ntrl sft --config x.yaml --b-b $B --c-d 3 | tee y\n"),  # noqa: E501
+        ("tune run r --config x.yaml\n", "a.b", 3, "tune run r --config x.yaml a.b=3\n"),
+        ("llamafactory-cli train x.yaml\n", "c", 3, "llamafactory-cli train x.yaml c=3\n"),
+        ("axolotl train x.yaml\n", "c_d", 3, "axolotl train x.yaml --c-d 3\n"),
+        ("srun bash -c 'trl sft --config x.yaml' &\n", "c", True, "srun bash -c 'trl sft --config x.yaml --c' &\n"),  # noqa: E501
+        ("python t.py --config x.yaml a.b=1\n", "a.c", 3, "python t.py --config x.yaml a.b=1 a.c=3\n"),
+        ("python t.py --config x.yaml\n", "a.b", 3, None),
+    ],
+)  # fmt: skip
+def test_a_command_with_a_config_takes_flags_at_its_end(script, key, new, result):
+    document = read_text(script, "x.sh").documents[0]
+    edit = insert_key(document, tuple(key.split(".")), new, SHELL)
+    assert (edit and apply_edits(script, [edit])) == result
+    if result is not None:
+        assert View(read_text(result, "x.sh").documents[0], SHELL).get(tuple(key.split("."))) == new
+        assert [node.text for node in document.over] == ["x.yaml"]
+
+
+@pytest.mark.parametrize(
     ("head", "kind", "figures", "memory"),
     [
         ("--gpus=rtx_4090:4\n#SBATCH --gres=gpumem:23872m", "rtx_4090", {"gpus": 4}, 23872),

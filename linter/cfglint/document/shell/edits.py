@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")
+_OVERRIDING = ("torchtune", "llamafactory")  # their commands take `key=value`
+_CONTINUED = re.compile(r"[ \t]+\\\r?\n[ \t]*")
 _OPENED = re.compile(r"\$\{\w+:?[-=]\Z")
 _FLAG = re.compile(r"--([\w.-]+)")
 _OVERRIDE = re.compile(r"(?:\+\+|\+)?([A-Za-z_][\w./@-]*)=")
@@ -57,13 +59,13 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     leaves = [n for key, e in root.entries.items() if key != "launch" for n in _leaves(e.value, e.key)]
     leaves.sort(key=lambda leaf: leaf[0].start)
     if len(leaves) < 2:
-        return None
+        return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
     style = _OVERRIDE.match(text, flag.start)
     near = flag.start <= last.end <= flag.end + 400
     end = max(_word_end(text, last.start, last.end), flag.end) if near else flag.end
     if last.start < flag.start or last.start > flag.end + 400:
-        return None  # its value is defined elsewhere: where the word itself ends is not kept
+        return _behind(document, names, value, leaves)  # where the word itself ends is not kept
     key = ".".join(names)
     if _has_dashes(text, leaves):
         key = key.replace("_", "-")
@@ -84,6 +86,35 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     if style is None:
         items = [" ".join(items)] if value is True else [f"--{key} {word}"]
     return Edit(end, end, gap + items[0])
+
+
+def _behind(
+    document: Document, names: list[str], value: object, leaves: list[tuple[Scalar, Scalar]]
+) -> Edit | None:
+    """Return the edit that adds a flag at the end of a command."""
+    text, end = document.file.text, document.end
+    word = spelled(value)
+    if document.listed or end <= document.start or word is None or value is False:
+        return None
+    name = ".".join(names)
+    suite = _suite(document)
+    if leaves:
+        overrides = _OVERRIDE.match(text, leaves[-1][0].start) is not None
+    elif len(names) > 1 and suite not in (*_OVERRIDING, "prime_rl"):
+        return None  # `--a.b c` to some, `a.b=c` to others
+    else:
+        overrides = suite in _OVERRIDING
+    name = name.replace("_", "-") if suite == "axolotl" or _has_dashes(text, leaves) else name
+    goes_on = _CONTINUED.findall(text, document.start, end)
+    flag = f"{name}={word}" if overrides else f"--{name}" if value is True else f"--{name} {word}"
+    return Edit(end, end, (goes_on[-1] if goes_on else " ") + flag)
+
+
+def _suite(document: Document) -> str:
+    """Return the framework whose own command it is."""
+    head = document.root.entries["launch"].value if isinstance(document.root, Mapping) else None
+    entry = head.entries.get("suite") if isinstance(head, Mapping) else None
+    return entry.value.text if entry is not None and isinstance(entry.value, Scalar) else ""
 
 
 def _has_dashes(text: str, leaves: list[tuple[Scalar, Scalar]]) -> bool:
