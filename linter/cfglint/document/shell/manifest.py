@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.document import STARTERS
 from cfglint.document.shell.decoded import pieces_of
 from cfglint.document.shell.job import Job
-from cfglint.document.shell.names import STARTERS
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.script import launched, part
