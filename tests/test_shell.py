@@ -381,6 +381,7 @@ TRICKY = ["$(", "${", "((((", "if", "A=(", "<<EOF", "'", "\x00", "torchrun $A", 
 
 
 @settings(max_examples=150, deadline=None)
+@example("torchrun t.py --a {\U0009c19f..\U000f02fd} ${\U000cf946} $((\U000e4956))")
 @example("torchrun t.py " + "$(" * 500)
 @example("torchrun t.py " + "(" * 5000)
 @example("A=" + '"${A:-' * 300)
@@ -420,3 +421,10 @@ def test_no_bytes_crash_the_reader(data):
 def test_a_script_has_a_limit():
     (document,) = read_text("# x\n" * 300_000, "x.sh").documents
     assert "larger than 1 MiB" in str(document.error)
+
+
+def test_letters_of_all_languages_stand_in_words_as_they_are():
+    file, seen = view("N='日本 é'\ntorchrun t.py --a 名 --b \"$N 🙂\" --d é=1 --e 2\n")
+    assert (seen.get(("b",)), seen.get(("e",))) == ("日本 é 🙂", 2)
+    (start, end) = seen.trace(("e",)).span
+    assert file.text[start:end] == "2"
