@@ -109,7 +109,8 @@ def test_invariants_of_fixing(case: Path) -> None:
     assert {(f.code, f.target) for f in after} <= known, "a fix brought a new finding"
     assert len(after) <= len(before)
     changed = set(_changed_lines(file.text, result.text))
-    assert len(changed) <= 2 * sum(len(fix.edits) for _, fix in result.applied) or not result.applied
+    most = 3 if "\\\n" in file.text else 2  # a command that goes on changes its last line, too
+    assert len(changed) <= most * sum(len(fix.edits) for _, fix in result.applied) or not result.applied
     if not result.applied:
         assert result.text == file.text
 

@@ -8,13 +8,16 @@ import math
 
 import pytest
 
-from cfglint.document.document import read
+from cfglint.document.document import read, read_text
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.view import View
 from cfglint.dsl.build import Builder, read_sources
 from cfglint.dsl.pack import Pack, packed
+from cfglint.dsl.pack import load as load_pack
 from cfglint.dsl.symbols import Symbols
 from cfglint.dsl.values import INF, Interval, Open, Unknown, needs_of
+from cfglint.engine.run import Run
+from cfglint.errors import RulesError
 from cfglint.facts import Values
 
 GIB = 2**30
@@ -394,3 +397,19 @@ def test_a_long_derivation_is_evaluated() -> None:
     missing = Values(load(chain))["a57"]
     assert isinstance(missing, Interval)
     assert missing.needs == {"n"}
+
+
+def test_a_framework_takes_what_the_one_that_it_extends_says():
+    block = "framework mine {\n  extends facts\n  detect has($.mine)\n  micro_batch_size <- $.mine.batch\n  let optimizer = sgd\n}\n"
+    run = Run(load_pack({"mine.rules": block}))
+    (subject,) = run.subjects(read_text("mine: {batch: 4}\nseq_len: 7\n", "x.yaml"), judge_broken=True)
+    values = run.judged(subject)[0].values
+    assert (values["micro_batch_size"], values["optimizer"]) == (4, "sgd")  # its own
+    assert (values["num_gpus"], values["dtype"], values["gradient_checkpointing"]) == (1, "bf16", "none")
+    assert values["task"] == "sft"
+    assert needs_of(values["seq_len"])  # the names as keys are not taken over
+    # What is extended stays as it was.
+    (facts,) = run.subjects(read_text("cfglint: facts\nnum_gpus: 2\n", "y.yaml"), judge_broken=True)
+    assert run.judged(facts)[0].values["optimizer"] == "adamw"
+    with pytest.raises(RulesError, match="no framework is named 'fact'; did you mean 'facts'"):
+        load_pack({"x.rules": block.replace("extends facts", "extends fact")})

@@ -205,7 +205,7 @@ def test_the_projects_own_scripts_are_recognised(corpus):
     assert len(seen) == 17
 
 
-# The third of the systems that cfglint was made for: trainer and judge on one GPU, batch 1 to 128, L40S to H200.
+# Trainer and judge on one GPU, batch 1 to 128, L40S to H200: the third of the systems that cfglint was made for.  # noqa: E501
 def test_ten_lines_judge_a_program_of_ones_own(run_it, folder, monkeypatch):
     root = Path(__file__).parents[1]
     monkeypatch.chdir(root)

@@ -340,6 +340,29 @@ def test_a_flag_is_added_behind_the_last_one(script, key, new, result):
 
 
 @pytest.mark.parametrize(
+    ("script", "key", "new", "result"),
+    [
+        ("trl sft --config x.yaml > log 2>&1\n", "c", 3, "trl sft --config x.yaml --c 3 > log 2>&1\n"),
+        ("C=x.yaml\ntrl sft \\\n  --config $C\n", "c_d", 3, "C=x.yaml\ntrl sft \\\n  --config $C \\\n  --c_d 3\n"),  # noqa: E501
+        ("B=1\ntrl sft --config x.yaml --b-b $B | tee y\n", "c_d", 3, "B=1\ntrl sft --config x.yaml --b-b $B --c-d 3 | tee y\n"),  # noqa: E501
+        ("tune run r --config x.yaml\n", "a.b", 3, "tune run r --config x.yaml a.b=3\n"),
+        ("llamafactory-cli train x.yaml\n", "c", 3, "llamafactory-cli train x.yaml c=3\n"),
+        ("axolotl train x.yaml\n", "c_d", 3, "axolotl train x.yaml --c-d 3\n"),
+        ("srun bash -c 'trl sft --config x.yaml' &\n", "c", True, "srun bash -c 'trl sft --config x.yaml --c' &\n"),  # noqa: E501
+        ("python t.py --config x.yaml a.b=1\n", "a.c", 3, "python t.py --config x.yaml a.b=1 a.c=3\n"),
+        ("python t.py --config x.yaml\n", "a.b", 3, None),
+    ],
+)  # fmt: skip
+def test_a_command_with_a_config_takes_flags_at_its_end(script, key, new, result):
+    document = read_text(script, "x.sh").documents[0]
+    edit = insert_key(document, tuple(key.split(".")), new, SHELL)
+    assert (edit and apply_edits(script, [edit])) == result
+    if result is not None:
+        assert View(read_text(result, "x.sh").documents[0], SHELL).get(tuple(key.split("."))) == new
+        assert [node.text for node in document.over] == ["x.yaml"]
+
+
+@pytest.mark.parametrize(
     ("head", "kind", "figures", "memory"),
     [
         ("--gpus=rtx_4090:4\n#SBATCH --gres=gpumem:23872m", "rtx_4090", {"gpus": 4}, 23872),
@@ -358,6 +381,7 @@ TRICKY = ["$(", "${", "((((", "if", "A=(", "<<EOF", "'", "\x00", "torchrun $A", 
 
 
 @settings(max_examples=150, deadline=None)
+@example("torchrun t.py --a {\U0009c19f..\U000f02fd} ${\U000cf946} $((\U000e4956))")
 @example("torchrun t.py " + "$(" * 500)
 @example("torchrun t.py " + "(" * 5000)
 @example("A=" + '"${A:-' * 300)
@@ -397,3 +421,10 @@ def test_no_bytes_crash_the_reader(data):
 def test_a_script_has_a_limit():
     (document,) = read_text("# x\n" * 300_000, "x.sh").documents
     assert "larger than 1 MiB" in str(document.error)
+
+
+def test_letters_of_all_languages_stand_in_words_as_they_are():
+    file, seen = view("N='日本 é'\ntorchrun t.py --a 名 --b \"$N 🙂\" --d é=1 --e 2\n")
+    assert (seen.get(("b",)), seen.get(("e",))) == ("日本 é 🙂", 2)
+    (start, end) = seen.trace(("e",)).span
+    assert file.text[start:end] == "2"

@@ -7,8 +7,7 @@ import os
 import stat
 import sys
 
-from cfglint.document.document import SCRIPTS, read
-from cfglint.document.shell.names import STARTERS
+from cfglint.document.document import SCRIPTS, STARTERS, read
 from cfglint.document.yaml_tree import MAX_BYTES
 from cfglint.errors import UsageError
 

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from cfglint.document.tree import Node, Scalar
 
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
+# The words of which one stands in every script that launches a job.
+STARTERS = (
+    "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "trl", "axolotl", "vllm",
+    "sglang", "rl @", "vllm-openai",
+)  # fmt: skip
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
 # Keys of a SkyPilot task beside `run`, and of a RunPod pod (REST, Python, GraphQL).
 _TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}

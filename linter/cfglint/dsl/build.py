@@ -308,9 +308,8 @@ class Builder:
                 taken = [e for e in other.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
                 lent = t.Framework(node.name, tuple(taken), span=other.span)
                 self.symbols.frameworks[node.name].append(lent)
-                home = self.home.get(id(other), self.source)
-                assert home is not None
-                self.home[id(lent)] = home
+                if id(other) in self.home:  # else it is a shipped one, which was checked
+                    self.home[id(lent)] = self.home[id(other)]
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def build(self, sources: Sequence[Source]) -> tuple[str, str]:

@@ -39,6 +39,8 @@ def _named(job: Job, kind: str, many: int | None) -> Target | None:
         name += f":{per_node}x{nodes}" if nodes > 1 else f":{per_node}"
     try:
         target = parse_target(name)
+        if not per_node and nodes > 1 and target.count:  # a cloud's machine says how many it has
+            target = parse_target(f"{name}:{target.count}x{nodes}")
     except HardwareError:
         return None
     for fact in {"gpu.count", "gpu.per_node", "gpu.nodes"} & target.facts.keys():

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")
+_OVERRIDING = ("torchtune", "llamafactory")  # their commands take `key=value`
+_CONTINUED = re.compile(r"[ \t]+\\\r?\n[ \t]*")
+_OPENED = re.compile(r"\$\{\w+:?[-=]\Z")
+_FLAG = re.compile(r"--([\w.-]+)")
 _OVERRIDE = re.compile(r"(?:\+\+|\+)?([A-Za-z_][\w./@-]*)=")
 
 
@@ -51,25 +55,90 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     if len(names) != len(path) or not isinstance(root, Mapping) or names[0] == "launch":
         return None
     text = document.file.text
-    # Keys know the word of their flag, and the flags stand in the order of the command.
+    # Keys know the word of their flag.
     leaves = [n for key, e in root.entries.items() if key != "launch" for n in _leaves(e.value, e.key)]
+    leaves.sort(key=lambda leaf: leaf[0].start)
     if len(leaves) < 2:
-        return None
+        return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
     style = _OVERRIDE.match(text, flag.start)
-    end = _word_end(text, max(last.end, flag.end) if flag.start <= last.end <= flag.end + 400 else flag.end)
-    if last.start < flag.start or last.start > flag.end + 400 or before.end > flag.start:
-        return None  # its value is defined elsewhere: where the word itself ends is not kept
-    gap = text[_word_end(text, before.end) : flag.start]
+    near = flag.start <= last.end <= flag.end + 400
+    end = max(_word_end(text, last.start, last.end), flag.end) if near else flag.end
+    if last.start < flag.start or last.start > flag.end + 400:
+        return _behind(document, names, value, leaves)  # where the word itself ends is not kept
+    key = ".".join(names)
+    if _has_dashes(text, leaves):
+        key = key.replace("_", "-")
+    word = spelled(value)
+    if word is None or (value is False and style is None):
+        return None
+    if style is not None:
+        items = [f"{key}={word}"]
+    elif value is True:
+        items = [f"--{key}"]
+    else:
+        items = [f"--{key}={word}"] if "=" in text[flag.start : last.start] else [f"--{key}", word]
+    if document.listed:
+        return _items(text, flag.start, end, items)
+    gap = text[_word_end(text, before.start, before.end) : flag.start]
     if gap.strip(" \t\r\n\\") or not gap:
         gap = " "
-    key = ".".join(names)
+    if style is None:
+        items = [" ".join(items)] if value is True else [f"--{key} {word}"]
+    return Edit(end, end, gap + items[0])
+
+
+def _behind(
+    document: Document, names: list[str], value: object, leaves: list[tuple[Scalar, Scalar]]
+) -> Edit | None:
+    """Return the edit that adds a flag at the end of a command."""
+    text, end = document.file.text, document.end
     word = spelled(value)
-    if style is not None:
-        return Edit(end, end, f"{gap}{key}={word}") if word is not None else None
-    if value is True:
-        return Edit(end, end, f"{gap}--{key}")
-    return Edit(end, end, f"{gap}--{key} {word}") if word is not None and value is not False else None
+    if document.listed or end <= document.start or word is None or value is False:
+        return None
+    name = ".".join(names)
+    suite = _suite(document)
+    if leaves:
+        overrides = _OVERRIDE.match(text, leaves[-1][0].start) is not None
+    elif len(names) > 1 and suite not in (*_OVERRIDING, "prime_rl"):
+        return None  # `--a.b c` to some, `a.b=c` to others
+    else:
+        overrides = suite in _OVERRIDING
+    name = name.replace("_", "-") if suite == "axolotl" or _has_dashes(text, leaves) else name
+    goes_on = _CONTINUED.findall(text, document.start, end)
+    flag = f"{name}={word}" if overrides else f"--{name}" if value is True else f"--{name} {word}"
+    return Edit(end, end, (goes_on[-1] if goes_on else " ") + flag)
+
+
+def _suite(document: Document) -> str:
+    """Return the framework whose own command it is."""
+    head = document.root.entries["launch"].value if isinstance(document.root, Mapping) else None
+    entry = head.entries.get("suite") if isinstance(head, Mapping) else None
+    return entry.value.text if entry is not None and isinstance(entry.value, Scalar) else ""
+
+
+def _has_dashes(text: str, leaves: list[tuple[Scalar, Scalar]]) -> bool:
+    """Whether flags of several words are written with dashes."""
+    words = [found.group(1) for flag, _ in leaves if (found := _FLAG.match(text, flag.start)) is not None]
+    return any("-" in word for word in words) and not any("_" in word for word in words)
+
+
+def _items(text: str, flag: int, end: int, items: list[str]) -> Edit | None:
+    """Return the edit that adds items to the list that the item at ``flag`` ends, written as that one is."""
+    quote = text[flag] if text[flag] in "\"'" else ""
+    line = text.rfind("\n", 0, flag) + 1
+    lead = text[line:flag]
+    # A number alone would be none of a list of texts.
+    spelled_items = [
+        f"{quote}{item}{quote}" if quote or item.startswith("-") else f'"{item}"' for item in items
+    ]
+    if lead.strip(" ") == "-":  # one item a line
+        stop = text.find("\n", end)
+        stop = len(text) if stop < 0 else stop
+        newline = "\r\n" if text[stop - 1 : stop] == "\r" else "\n"
+        stop -= newline == "\r\n"
+        return Edit(stop, stop, "".join(f"{newline}{lead}{item}" for item in spelled_items))
+    return Edit(end, end, "".join(f", {item}" for item in spelled_items))
 
 
 def _leaves(node: object, key: Scalar) -> list[tuple[Scalar, Scalar]]:
@@ -79,7 +148,16 @@ def _leaves(node: object, key: Scalar) -> list[tuple[Scalar, Scalar]]:
     return [(key, last)] if isinstance(last, Scalar) else [(key, key)]
 
 
-def _word_end(text: str, at: int) -> int:
-    while at < len(text) and text[at] in "\"'}":
-        at += 1
-    return at
+def _word_end(text: str, start: int, end: int) -> int:
+    """Return where the word ends that a value stands in: behind its own quotes, and behind ``${NAME:-…}``."""
+    while end < len(text):
+        opened = _OPENED.search(text, max(start - 80, 0), start) if text[end] == "}" else None
+        if opened is not None:
+            start, end = opened.start(), end + 1
+        elif text[end] in "\"'" and start > 0 and text[start - 1] == text[end]:
+            start, end = start - 1, end + 1
+        elif text[end : end + 2] == '\\"' and text[max(start - 2, 0) : start] == '\\"':
+            start, end = start - 2, end + 2
+        else:
+            break
+    return end

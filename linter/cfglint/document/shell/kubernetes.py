@@ -12,6 +12,7 @@ from cfglint.document.shell.manifest import (
     number,
     run_script,
     run_words,
+    served,
     text_at,
     value,
     word,
@@ -224,6 +225,8 @@ def _container(text: str, container: Node | None, job: Job | None) -> list[Parse
         for item in items(below(container, key))
         if isinstance(item, Scalar)
     ]
+    if below(container, "command") is None:
+        words = [*served(text, container), *words]
     return run_words(text, words, job, variables)
 
 

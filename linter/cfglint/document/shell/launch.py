@@ -81,7 +81,7 @@ class Reader:
             named.end = name.end
             _add(head, "unread", named, name)
         head.end = root.end
-        launch = Launch(root, begun, root.end)
+        launch = Launch(root, begun, command.end)
         under = [self.scalar(file) for file in files]
         launch.over = tuple(one.target if isinstance(one, Alias) else one for one in under)  # type: ignore[misc]
         launch.job = container_job(command.outer) or container_job(words)

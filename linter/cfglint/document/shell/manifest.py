@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.document import STARTERS
 from cfglint.document.shell.decoded import pieces_of
 from cfglint.document.shell.job import Job
-from cfglint.document.shell.names import STARTERS
+from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.script import launched, part
 from cfglint.document.shell.words import QUOTED, Piece, Word, unknown
@@ -107,8 +108,10 @@ def run_words(
     if not any(word in one.spelled for one in words for word in STARTERS):
         return []
     runner = Runner()
-    runner.argv(words, {name: value for name, value in variables.items() if isinstance(value, tuple)})
-    return launched(text, runner, job, listed=True)
+    listed = runner.argv(
+        words, {name: value for name, value in variables.items() if isinstance(value, tuple)}
+    )
+    return launched(text, runner, job, listed=listed)
 
 
 def word(text: str, node: Scalar) -> Word:
@@ -117,9 +120,15 @@ def word(text: str, node: Scalar) -> Word:
     return Word(pieces or (Piece("", node.start, node.end, QUOTED),), node.start, node.end)
 
 
+def served(text: str, container: Node | None) -> list[Word]:
+    """Return an image that is a command by itself: the server of vLLM."""
+    image = below(container, "image")
+    return [word(text, image)] if isinstance(image, Scalar) and VLLM_IMAGE in image.text else []
+
+
 def value(text: str, node: Node | None, name: str) -> Pieces:
     """Return what a variable of the environment is set to; unknown where nothing here says it."""
-    if not isinstance(node, Scalar) or (not node.text and not node.style):
+    if not isinstance(node, Scalar) or (not node.style and node.text in ("", "~", "null")):
         return (unknown(name),)
     return tuple(pieces_of(text, node))
 
@@ -209,6 +218,8 @@ def _services(text: str, root: Mapping) -> list[Parsed]:
         words = [
             one for key in ("entrypoint", "command") for one in _command(text, below(service, key), variables)
         ]
+        if below(service, "entrypoint") is None:
+            words = [*served(text, service), *words]
         found += run_words(text, words, _devices(service), variables)
     return found
 

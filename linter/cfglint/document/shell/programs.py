@@ -78,8 +78,8 @@ class Start:
     """A program that a command starts.
 
     ``options`` are the launcher's own words, ``rest`` the program's. ``suite`` names the framework whose own
-    command it is; a server's flags have dashes, as in its config file. ``positional`` is the key of what stands
-    there without flag. ``environment`` is what stands before the program as ``NAME=value``.
+    command it is; a server's flags have dashes, as in its config file. ``positional`` is the key of what has
+    no flag. ``environment`` is what stands before the program as ``NAME=value``.
     """
 
     __slots__ = ("environment", "launcher", "module", "name", "options", "positional", "rest", "suite")
@@ -167,7 +167,7 @@ def program_of(words: Words) -> Start | None:
 def _started(words: Words, at: int, name: str) -> Start | None:
     if _PYTHON.match(name):
         return _python(words, at + 1)
-    if name.partition(":")[0] == VLLM_IMAGE and at:
+    if name.partition(":")[0] == VLLM_IMAGE:
         return Start("vllm", [], words[at], words[at + 1 :], suite="vllm")  # its entry point is the server
     starter = _STARTERS.get(name)
     return starter(words, at + 1) if starter is not None else None

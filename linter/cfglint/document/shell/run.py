@@ -30,10 +30,11 @@ _BLOCKS = ("program", "compound_statement", "do_group", "else_clause")
 class Command:
     """One command that the script runs: ``NAME=value`` in front, then its words.
 
-    ``outer`` is the command that was given it to run (``docker run … bash -c``).
+    ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
+    file, -1 where it is not known.
     """
 
-    __slots__ = ("environment", "exported", "outer", "words")
+    __slots__ = ("end", "environment", "exported", "outer", "words")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Command:
     ) -> None:
         self.words = words
         self.outer = outer
+        self.end = -1
         self.environment = environment
         self.exported = exported
 
@@ -73,16 +75,20 @@ class Runner:
         """Go through a script that stands in a file in pieces."""
         self._nested(Source(pieces), 0)
 
-    def argv(self, words: list[Word], environment: dict[str, Pieces]) -> None:
-        """Take a command whose words are known one by one, as an image's entry point is."""
+    def argv(self, words: list[Word], environment: dict[str, Pieces]) -> bool:
+        """Take a command whose words are known one by one, as an image's entry point is.
+
+        Returns whether it is itself what runs; a shell runs the script that it is given.
+        """
         nested = _given_to_shell(words)
         if nested is None:
             self.commands.append(Command(words, environment, {}, []))
-            return
+            return True
         before = dict(self.variables)
         self.variables.update(environment)
         self._nested(Source(nested.pieces), 0)
         self.variables = before
+        return False
 
     def _nested(self, source: Source, depth: int) -> None:
         if depth > DEEPEST:
@@ -391,7 +397,9 @@ class Runner:
             self.variables, self._outer = before, outer
             return
         if len(self.commands) < MAX_COMMANDS:
-            self.commands.append(Command(words, environment, dict(self.variables), self._outer))
+            command = Command(words, environment, dict(self.variables), self._outer)
+            command.end = self._source.span(node)[1]
+            self.commands.append(command)
 
     def _call(self, name: str, arguments: list[Word], depth: int) -> None:
         source, body = self.functions[name]

@@ -67,7 +67,8 @@ def _add_job(root: Mapping, job: Job) -> None:
         return
     figures = dict(job.figures)
     nodes = head.entries.get("nodes")
-    if job.everywhere and (job.count("nodes") or 1) > 1 and nodes is not None and whole(nodes.value) == 1:
+    alone = nodes is not None and whole(nodes.value) == 1
+    if job.everywhere and (job.count("nodes") or 1) > 1 and alone and "gpus_per_node" in figures:
         figures["gpus"] = figures["gpus_per_node"]  # the launcher is started in each node, and sees no other
     spans = [(start, end) for _, start, end in figures.values()]
     asked = Mapping(spans[0][0], flow=True)
@@ -78,7 +79,7 @@ def _add_job(root: Mapping, job: Job) -> None:
 
 
 def part(launches: list[Parsed]) -> None:
-    """Tell commands of what they share: GPUs; and a definition that several read is no command's to change."""
+    """Tell commands of the GPUs that they share; a definition that several read is none's to change."""
     roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
     _count_together([head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)])
     if len(roots) < 2:
@@ -92,7 +93,7 @@ def part(launches: list[Parsed]) -> None:
 
 
 def _count_together(heads: list[Mapping]) -> None:
-    """Add up what all start, whether one after the other or beside each other; nothing where one is unknown."""
+    """Add up what all start, beside each other or not; nothing where one is unknown."""
     started = [head.entries.get("processes") for head in heads]
     counts = [whole(entry.value) for entry in started if entry is not None]
     known = [count for count in counts if count is not None]

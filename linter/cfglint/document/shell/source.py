@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 from cfglint.document.shell.words import LITERAL, Piece
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.shell.words import Pieces
 
+_BEYOND = re.compile(r"[^\x00-\x7f]")
 _parsers: list[Any] = []
 
 
@@ -55,13 +57,9 @@ class Source:
             texts.append(text)
             at += len(text)
         self.text = "".join(texts)
-        self.data = self.text.encode("utf-8", "replace")
-        self._offsets: list[int] | None = None
-        if len(self.data) != len(self.text):
-            self._offsets = []
-            for i, char in enumerate(self.text):
-                self._offsets.extend([i] * len(char.encode("utf-8", "replace")))
-            self._offsets.append(len(self.text))
+        # To bash a letter beyond ASCII is a character of a word like a dot, and each byte stands for one
+        # character then. The grammar's scanner looks letters up in a table for bytes: it may crash on others.
+        self.data = _BEYOND.sub(".", self.text).encode("ascii")
 
     def parse(self) -> Any:
         """Return the root of the parsed text."""
@@ -69,7 +67,7 @@ class Source:
 
     def offset(self, byte: int) -> int:
         """Return the character that a byte belongs to."""
-        return byte if self._offsets is None else self._offsets[min(byte, len(self._offsets) - 1)]
+        return min(byte, len(self.text))
 
     def text_of(self, node: Any) -> str:
         """Return the text of a node."""
