@@ -44,8 +44,7 @@ def compose_hydra(
         composed = layers.like(whole)
         composed.entries = {name: entry for name, entry in effective(whole).items() if name != "hydra"}
         if composer.known:
-            # What the framework's own base says is what absent keys are anyway: its rules ask for the base.
-            composed.entries["defaults"] = root.entries["defaults"]
+            composed.entries["defaults"] = Entry(root.entries["defaults"].key, composer.known_bases(root))
         whole = composed
     layers.root = whole
     return left
@@ -67,7 +66,7 @@ class _Composer:
         self.file = file
         self.library = library
         self.way = way
-        self.known = False  # a file that comes with the framework is not here
+        self.known: list[Default] = []  # what comes with the framework, and is not here
         self.folder = os.path.dirname(file.path)
         self.search = [self.folder]
         self.chosen: dict[str, _Choice] = {}  # by override key: the first to say so wins
@@ -259,9 +258,25 @@ class _Composer:
         if item.optional or item.group_path.startswith("hydra"):
             return
         if any(fnmatchcase(item.path, known) for known in self.way.knows):
-            self.known = True
+            self.known.append(item)
             return
         self._unread(item)
+
+    def known_bases(self, root: Mapping) -> Node:
+        """Return the list that a framework's rules ask for the base, whose keys are its defaults anyway.
+
+        That is the config's own list; where a file below names the base, a list of that base alone.
+        """
+        if any(item.by is None for item in self.known):
+            return root.entries["defaults"].value
+        found = Sequence(0, flow=True)
+        for item in self.known:
+            if item.group is None:
+                base = Scalar(item.path, item.node.start, item.node.end)
+                if item.by is not None:
+                    self.layers.adopt(base, item.by)
+                found.items.append(base)
+        return found
 
     def _unread(self, item: Default) -> None:
         package = item.final_package()
