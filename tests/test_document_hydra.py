@@ -217,6 +217,12 @@ TABLE = [
         {"m": None, "n": {}},
         id="null-over-a-mapping",
     ),
+    pytest.param(
+        {"config": "defaults: [_self_]\na: 1\n", "db/a": "h: 1\n"},
+        ["+db=a", "~db"],
+        {"a": 1},
+        id="appended-and-deleted",
+    ),
     pytest.param({"config": "defaults: [db@_here_: a]\n", "db/a": "x: 1\n"}, [], {"x": 1}, id="here"),
 ]
 

@@ -39,6 +39,7 @@ def compose_hydra(
     composer = _Composer(layers, document.file, library, way)
     left = composer.take(overrides, items_of(root.entries["defaults"].value, None))
     composer.primary(root)
+    left = [text for text in left if text[:1] != "~" or text[1:].partition("=")[0] not in composer.deleted]
     whole = composer.merged()
     if isinstance(whole, Mapping):
         composed = layers.like(whole)
@@ -72,6 +73,7 @@ class _Composer:
         self.chosen: dict[str, _Choice] = {}  # by override key: the first to say so wins
         self.choices: dict[str, str] = {}
         self.deletions: dict[str, str | None] = {}
+        self.deleted: set[str] = set()
         self.appended: list[Default] = []
         self.result: list[tuple[Default, Node]] = []
 
@@ -90,8 +92,7 @@ class _Composer:
                 left.append(text)
                 continue
             if not grouped and sign == "~":
-                left.append(text)
-                continue
+                left.append(text)  # a group that only another file lists, or a key: `primary` finds out
             node = Scalar(name, 0, 0, origin=f"--set {text}")
             if sign == "~":
                 self.deletions[key] = name if equals else None
@@ -219,6 +220,7 @@ class _Composer:
         """Return what an item's file and those of its own list come to."""
         if item.group is not None:
             if item.key in self.deletions and self.deletions[item.key] in (None, item.name):
+                self.deleted.add(item.key)
                 return []
             if item.name is not None:
                 self.choices.setdefault(item.key, item.name)
