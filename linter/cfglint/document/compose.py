@@ -83,7 +83,12 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
             continue
         if way.composes == "parents" and _names_bases(root):
             root = _Family(layers, library, way).over_parents(root, file, source, (file.path,))
-        beneath = layers.lay(root, beneath)
+        elif way.composes == "hydra" and _names_bases(root):
+            from cfglint.document.hydra import compose_hydra
+
+            compose_hydra(layers, file.documents[0], library, way, (), source)
+            root = layers.root
+        beneath = layers.lay(root, beneath) if root is not None else beneath
     layers.root = layers.lay(document.root, beneath)
     return layers
 

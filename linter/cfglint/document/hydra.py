@@ -31,13 +31,21 @@ MAX_ITEMS = 500
 
 
 def compose_hydra(
-    layers: Layers, document: Document, library: Library | None, way: Way, overrides: Listed[str]
+    layers: Layers,
+    document: Document,
+    library: Library | None,
+    way: Way,
+    overrides: Listed[str],
+    by: Source | None = None,
 ) -> Listed[str]:
-    """Give ``layers`` the composed tree; returns the overrides that choose no group."""
+    """Give ``layers`` the composed tree; returns the overrides that choose no group.
+
+    ``by`` is how the document's own file came in, where a launch names it.
+    """
     root = document.root
     assert isinstance(root, Mapping)
-    composer = _Composer(layers, document.file, library, way)
-    left = composer.take(overrides, items_of(root.entries["defaults"].value, None))
+    composer = _Composer(layers, document.file, library, way, by)
+    left = composer.take(overrides, items_of(root.entries["defaults"].value, by))
     composer.primary(root)
     left = [text for text in left if text[:1] != "~" or text[1:].partition("=")[0] not in composer.deleted]
     whole = composer.merged()
@@ -62,7 +70,10 @@ class _Choice:
 
 
 class _Composer:
-    def __init__(self, layers: Layers, file: File, library: Library | None, way: Way) -> None:
+    def __init__(
+        self, layers: Layers, file: File, library: Library | None, way: Way, by: Source | None
+    ) -> None:
+        self.by = by
         self.layers = layers
         self.file = file
         self.library = library
@@ -145,10 +156,10 @@ class _Composer:
     def primary(self, root: Mapping) -> None:
         """Walk the config's own list."""
         self._add_search_path(root)
-        items = items_of(root.entries["defaults"].value, None)
+        items = items_of(root.entries["defaults"].value, self.by)
         group = self._look_above(items)
         name = os.path.basename(self.file.path).rpartition(".")[0]
-        first = Default(None, f"{group}/{name}" if group else name, Scalar(name, 0, 0), None, None)
+        first = Default(None, f"{group}/{name}" if group else name, Scalar(name, 0, 0), self.by, None)
         first.header = header_of(self.file.text)
         self.result += self._list(first, root, items, 0, fixed=False, primary=True)
 
@@ -269,7 +280,7 @@ class _Composer:
 
         That is the config's own list; where a file below names the base, a list of that base alone.
         """
-        if any(item.by is None for item in self.known):
+        if any(item.by is self.by for item in self.known):
             return root.entries["defaults"].value
         found = Sequence(0, flow=True)
         for item in self.known:
