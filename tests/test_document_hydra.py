@@ -361,6 +361,42 @@ def test_random_projects_are_hydras(tmp_path):
     assert compared > 20
 
 
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(0, 2)
+    | st.sampled_from(["", "_self_", "a", "/", "@", "a@", "@b", "a/b@_here_", "${x}"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "", "@", "override a", "optional /b@_group_.c", "x y z"]), inner, max_size=2
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(
+    ODD,
+    ODD,
+    st.lists(st.sampled_from(["a=b", "+a=a", "~a", "+=", "a@b=[", "~", "++a/b=c", "a=[x,]"]), max_size=2),
+)
+def test_no_list_is_too_odd(one, two, overrides):
+    """Whatever stands there, something comes of it: no mistake of a user's is an error of ours."""
+    files = {
+        "config": yaml.dump({"defaults": one, "x": 1}),
+        "a": yaml.dump({"defaults": two}),
+        "a/b": yaml.dump(two),
+    }
+    document = read_text(files["config"], "conf/config.yaml").documents[0]
+    library = Library({f"conf/{name}.yaml": text.encode() for name, text in files.items()}.get)
+    for way in (HYDRA, Way("parents")):
+        layers, left = compose(document, library, way, overrides)
+        plain(View(document, OMEGACONF, [], None, layers))
+        assert set(left) <= set(overrides)
+
+
 class TestNotHere:
     def test_what_a_group_would_say_is_unknown(self):
         seen, layers = ours({"config": "defaults: [db: mysql, _self_]\na: 1\ndb: {h: 1}\n"})
