@@ -217,6 +217,12 @@ TABLE = [
         {"m": None, "n": {}},
         id="null-over-a-mapping",
     ),
+    pytest.param(
+        {"config": "defaults: [_self_]\na: 1\n", "db/a": "h: 1\n"},
+        ["+db=a", "~db"],
+        {"a": 1},
+        id="appended-and-deleted",
+    ),
     pytest.param({"config": "defaults: [db@_here_: a]\n", "db/a": "x: 1\n"}, [], {"x": 1}, id="here"),
 ]
 
@@ -292,7 +298,10 @@ def a_file(items, overrides, content, header=""):
 PROJECTS = st.fixed_dictionaries(
     {
         "config": st.builds(
-            a_file, st.lists(ITEM, min_size=1, max_size=4), st.lists(OVERRIDE, max_size=1), CONTENT
+            a_file,
+            st.lists(ITEM, min_size=1, max_size=4, unique_by=str),
+            st.lists(OVERRIDE, max_size=1),
+            CONTENT,
         ),
         "base": st.builds(a_file, st.lists(ITEM, max_size=1), st.just([]), CONTENT, HEADER),
         "db/a": st.builds(a_file, st.just([]), st.just([]), CONTENT, HEADER),
@@ -321,38 +330,71 @@ PROJECTS = st.fixed_dictionaries(
         "base2": st.builds(a_file, st.just([]), st.just([]), CONTENT, HEADER),
     }
 )
-_compared = [0]
 
 
 @real
-@settings(
-    deadline=None,
-    max_examples=120,
-    derandomize=True,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.filter_too_much,
-    ],
-)
-@given(PROJECTS, st.lists(COMMAND, max_size=2))
-def test_random_projects_are_hydras(tmp_path, files, overrides):
+def test_random_projects_are_hydras(tmp_path):
     """Whatever Hydra accepts, comes to the same here, value by value."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    try:
-        expected = theirs(tmp_path, files, overrides)
-    except (HydraException, OmegaConfBaseException, ValueError, AssertionError, RecursionError):
-        return  # a project that Hydra refuses has no values
-    seen, _ = ours(files, *overrides)
-    assert plain(seen) == expected
-    _compared[0] += 1
+    compared = 0
+
+    @settings(
+        deadline=None,
+        max_examples=150,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
+    @given(PROJECTS, st.lists(COMMAND, max_size=1))
+    def each(files, overrides):
+        nonlocal compared
+        try:
+            expected = theirs(tmp_path, files, overrides)
+        except (HydraException, OmegaConfBaseException, ValueError, AssertionError, RecursionError):
+            return  # a project that Hydra refuses has no values
+        seen, _ = ours(files, *overrides)
+        assert plain(seen) == expected
+        compared += 1
+
+    each()
+    assert compared > 20
 
 
-@real
-def test_random_projects_were_not_all_refused():
-    assert _compared[0] > 20, _compared
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(0, 2)
+    | st.sampled_from(["", "_self_", "a", "/", "@", "a@", "@b", "a/b@_here_", "${x}"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "", "@", "override a", "optional /b@_group_.c", "x y z"]), inner, max_size=2
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(
+    ODD,
+    ODD,
+    st.lists(st.sampled_from(["a=b", "+a=a", "~a", "+=", "a@b=[", "~", "++a/b=c", "a=[x,]"]), max_size=2),
+)
+def test_no_list_is_too_odd(one, two, overrides):
+    """Whatever stands there, something comes of it: no mistake of a user's is an error of ours."""
+    files = {
+        "config": yaml.dump({"defaults": one, "x": 1}),
+        "a": yaml.dump({"defaults": two}),
+        "a/b": yaml.dump(two),
+    }
+    document = read_text(files["config"], "conf/config.yaml").documents[0]
+    library = Library({f"conf/{name}.yaml": text.encode() for name, text in files.items()}.get)
+    for way in (HYDRA, Way("parents")):
+        layers, left = compose(document, library, way, overrides)
+        plain(View(document, OMEGACONF, [], None, layers))
+        assert set(left) <= set(overrides)
 
 
 class TestNotHere:

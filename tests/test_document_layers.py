@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.api import check_text, fix_text
 from cfglint.document.compose import Way, compose
 from cfglint.document.document import read_text
 from cfglint.document.library import Library
@@ -122,6 +123,27 @@ def pack():
     return load()
 
 
+class TestFilesWithBases:
+    FILES = {  # noqa: RUF012 (read alone)
+        "conf/c.yaml": b"defaults: [db: a, _self_]\nn: 1\n",
+        "conf/db/a.yaml": b"port: 1\nhost: x\n",
+        "conf/p.yaml": b"defaults: q.yaml\nn: 1\n",
+        "conf/q.yaml": b"db: {port: 1, host: x}\n",
+    }
+
+    @pytest.mark.parametrize(("name", "composes"), [("conf/c.yaml", "hydra"), ("conf/p.yaml", "parents")])
+    def test_what_a_launch_names_is_composed_first(self, name, composes):
+        document = read_text(f"over: {name}\ndb: {{port: 2}}\n", "run.yaml").documents[0]
+        document.over = (document.root.entries["over"].value,)
+        layers, _ = compose(document, Library(self.FILES.get), Way(composes))
+        seen = View(document, OMEGACONF, [], None, layers)
+        assert [seen.get(p) for p in (("db", "port"), ("db", "host"), ("n",))] == [2, "x", 1]
+        assert not seen.has(("defaults",))
+        found = seen.trace(("db", "host"))
+        assert found.told.endswith(f"through defaults at {name}:1, --config at line 1")
+        assert document.file.text[slice(*found.own_span)] == name
+
+
 class TestNotHere:
     @pytest.mark.parametrize("files", [None, {}, {"d/base.yaml": "a: [\n"}])
     def test_what_another_file_may_say_is_unknown(self, files):
@@ -169,6 +191,13 @@ class TestFileAtAKey:
         assert not found.editable
         assert not found.overrides
 
+    def test_an_override_leaves_the_rest_of_the_file(self):
+        seen, _ = composed(
+            "deepspeed: ds.json\n", {"d/ds.json": self.DS}, self.WAY, "deepspeed.zero_optimization.stage=2"
+        )
+        assert seen.get(("deepspeed", "zero_optimization", "stage")) == 2
+        assert seen.get(("deepspeed", "batch")) == "auto"
+
     def test_a_file_that_is_not_here_says_nothing(self):
         for files in (None, {}):
             seen, layers = composed("deepspeed: ds.json\n", files, self.WAY)
@@ -196,3 +225,39 @@ class TestFileAtAKey:
         found = seen.trace(("deepspeed", "zero_optimization", "stage"))
         assert found.told == "base/ds.json:1 through deepspeed at base/b.yaml:1, --config at line 1"
         assert found.own_span == (6, 17)
+
+
+CONFIG = """\
+model_name_or_path: Qwen/Qwen2.5-0.5B-Instruct
+dataset_name: trl-lib/Capybara
+output_dir: out/qwen-sft
+per_device_train_batch_size: 2
+deepspeed: ds.json
+"""
+DS = {"ds.json": b'{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 3}}'}
+
+
+def test_python_callers_may_bring_their_files():
+    alone = check_text(CONFIG, path="c.yaml")
+    assert not [f for f in alone.findings if f.code == "DOC120"]
+    (found,) = [f for f in check_text(CONFIG, path="c.yaml", read=DS.get).findings if f.code == "DOC120"]
+    assert found.place.path == "c.yaml"
+    (other,) = found.related
+    assert (other.place.path, other.message) == ("ds.json", "train_micro_batch_size_per_gpu is set here")
+    assert DS["ds.json"][other.place.start : other.place.end] == b"4"
+
+
+def test_a_fix_of_python_callers_leaves_their_files():
+    files = dict(DS)
+    fixed, _ = fix_text(CONFIG, path="c.yaml", hardware="h100-sxm:2", read=files.get, unsafe=True)
+    assert "deepspeed: ds.json" in fixed
+    assert files == DS
+
+
+def test_a_view_of_two_files_compares(cfglint, tmp_path):
+    (tmp_path / "ds.json").write_bytes(DS["ds.json"])
+    (tmp_path / "a.yaml").write_text(CONFIG)
+    (tmp_path / "b.yaml").write_text(CONFIG.replace("deepspeed: ds.json", "deepspeed: null"))
+    done = cfglint("compare", tmp_path / "a.yaml", tmp_path / "b.yaml", "--gpu", "h100-sxm:2")
+    assert done.returncode == 0, done.stderr
+    assert "ds.json:1 through deepspeed at line 5" in done.stdout or "A line 5" in done.stdout, done.stdout

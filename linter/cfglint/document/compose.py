@@ -7,6 +7,8 @@ file at the key.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from cfglint.document.layers import Layers, Source, Trouble, enter
 from cfglint.document.library import same
 from cfglint.document.scalars import OMEGACONF, resolve
@@ -29,8 +31,8 @@ _FILES = (".json", ".yaml", ".yml", ".toml")
 class Way:
     """How a framework's files make one config: ``composes`` is ``""``, ``parents`` or ``hydra``.
 
-    ``files`` are the keys that name a file each; ``knows`` are the files, as Hydra names them, that come with
-    the framework and say what it takes for granted anyway.
+    ``files`` are the keys that name a file each; ``knows`` are the files, as defaults lists name them, that
+    come with the framework: where they are not here, absent keys are what its bindings say of them.
     """
 
     __slots__ = ("composes", "files", "knows")
@@ -55,7 +57,7 @@ def compose(
 
             overrides = compose_hydra(layers, document, library, way, overrides)
         else:
-            layers.root = _inherited(layers, document.root, document.file, library, None, ())
+            layers.root = _Family(layers, library, way).over_parents(document.root, document.file, None, ())
     if way.files and library is not None:
         layers = _hang(layers, document, library, way.files)
     return layers, overrides
@@ -80,68 +82,71 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
             layers.unread[()] = node.text
             continue
         if way.composes == "parents" and _names_bases(root):
-            root = _inherited(layers, root, file, library, source, (file.path,))
-        beneath = layers.lay(root, beneath)
+            root = _Family(layers, library, way).over_parents(root, file, source, (file.path,))
+        elif way.composes == "hydra" and _names_bases(root):
+            from cfglint.document.hydra import compose_hydra
+
+            compose_hydra(layers, file.documents[0], library, way, (), source)
+            root = layers.root
+        beneath = layers.lay(root, beneath) if root is not None else beneath
     layers.root = layers.lay(document.root, beneath)
     return layers
 
 
 # ── NeMo-RL's inheritance ──────────────────────────────────────────────────────────────────────────────────
-def _inherited(
-    layers: Layers,
-    root: Node | None,
-    file: File,
-    library: Library | None,
-    by: Source | None,
-    chain: tuple[str, ...],
-) -> Node | None:
-    """Return a file's tree over those of the files that its ``defaults`` names, seen from its folder.
+class _Family:
+    """A file and those that its ``defaults`` names, and theirs; ``absent`` says that one is not here."""
 
-    A later one's keys win, and its own over all (nemo_rl/utils/config.py: load_config_with_inheritance).
-    """
-    if not isinstance(root, Mapping) or "defaults" not in root.entries:
-        return root
-    chain = chain or (file.path,)
-    named = root.entries["defaults"].value
-    own = layers.like(root)
-    own.entries = {name: entry for name, entry in effective(root).items() if name != "defaults"}
-    target = named.target if isinstance(named, Alias) else named
-    items = target.items if isinstance(target, Sequence) else [target]
-    base: Node | None = None
-    for item in items:
-        node = item.target if isinstance(item, Alias) else item
-        if not isinstance(node, Scalar):
-            continue
-        parent = _parent(layers, node, file, library, by, chain)
-        if parent is None:
-            layers.unread[()] = node.text
-        else:
-            base = _merged(layers, base, parent)
-    return _merged(layers, base, own)
+    __slots__ = ("absent", "layers", "library", "way")
 
+    def __init__(self, layers: Layers, library: Library | None, way: Way) -> None:
+        self.layers = layers
+        self.library = library
+        self.way = way
+        self.absent = False
 
-def _parent(
-    layers: Layers,
-    node: Scalar,
-    file: File,
-    library: Library | None,
-    by: Source | None,
-    chain: tuple[str, ...],
-) -> Node | None:
-    found = library.beside(file.path, node.text) if library is not None else None
-    if found is None:
-        if library is not None and file.path not in ("", "<stdin>"):
-            layers.troubles.append(
-                Trouble("missing", node, "defaults", f"{node.text} is not beside {file.path}", by)
-            )
-        return None
-    if any(same(found.path, path) for path in chain) or len(chain) >= MAX_CHAIN:
-        way = " -> ".join((*chain, found.path))
-        layers.troubles.append(Trouble("cycle", node, "defaults", f"the files lead in a circle: {way}", by))
-        return None
-    source = Source(found, node, "defaults", by)
-    root = enter(layers, source)
-    return None if root is None else _inherited(layers, root, found, library, source, (*chain, found.path))
+    def over_parents(
+        self, root: Node | None, file: File, by: Source | None, chain: tuple[str, ...]
+    ) -> Node | None:
+        """Return a file's tree over those of its parents, seen from its folder; the last one's keys win.
+
+        After nemo_rl/utils/config.py: load_config_with_inheritance.
+        """
+        if not isinstance(root, Mapping) or "defaults" not in root.entries:
+            return root
+        named = root.entries["defaults"].value
+        own = self.layers.like(root)
+        own.entries = {name: entry for name, entry in effective(root).items() if name != "defaults"}
+        target = named.target if isinstance(named, Alias) else named
+        base: Node | None = None
+        for item in target.items if isinstance(target, Sequence) else [target]:
+            node = item.target if isinstance(item, Alias) else item
+            if isinstance(node, Scalar):
+                parent = self._parent(node, file, by, chain or (file.path,))
+                base = base if parent is None else _merged(self.layers, base, parent)
+        whole = _merged(self.layers, base, own)
+        if by is None and self.absent and isinstance(whole, Mapping):
+            whole.entries["defaults"] = root.entries["defaults"]  # the framework's rules ask which it is
+        return whole
+
+    def _parent(self, node: Scalar, file: File, by: Source | None, chain: tuple[str, ...]) -> Node | None:
+        layers = self.layers
+        found = self.library.beside(file.path, node.text) if self.library is not None else None
+        if found is None:
+            if self.library is not None and file.path not in ("", "<stdin>"):
+                note = f"{node.text} is not beside {file.path}"
+                layers.troubles.append(Trouble("missing", node, "defaults", note, by))
+            self.absent = True
+            if not any(fnmatchcase(node.text, known) for known in self.way.knows):
+                layers.unread[()] = node.text
+            return None
+        if any(same(found.path, path) for path in chain) or len(chain) >= MAX_CHAIN:
+            note = f"the files lead in a circle: {' -> '.join((*chain, found.path))}"
+            layers.troubles.append(Trouble("cycle", node, "defaults", note, by))
+            return None
+        source = Source(found, node, "defaults", by)
+        root = enter(layers, source)
+        return None if root is None else self.over_parents(root, found, source, (*chain, found.path))
 
 
 def _merged(layers: Layers, base: Node | None, upper: Node) -> Node:

@@ -31,21 +31,29 @@ MAX_ITEMS = 500
 
 
 def compose_hydra(
-    layers: Layers, document: Document, library: Library | None, way: Way, overrides: Listed[str]
+    layers: Layers,
+    document: Document,
+    library: Library | None,
+    way: Way,
+    overrides: Listed[str],
+    by: Source | None = None,
 ) -> Listed[str]:
-    """Give ``layers`` the composed tree; returns the overrides that choose no group."""
+    """Give ``layers`` the composed tree; returns the overrides that choose no group.
+
+    ``by`` is how the document's own file came in, where a launch names it.
+    """
     root = document.root
     assert isinstance(root, Mapping)
-    composer = _Composer(layers, document.file, library, way)
-    left = composer.take(overrides, items_of(root.entries["defaults"].value, None))
+    composer = _Composer(layers, document.file, library, way, by)
+    left = composer.take(overrides, items_of(root.entries["defaults"].value, by))
     composer.primary(root)
+    left = [text for text in left if text[:1] != "~" or text[1:].partition("=")[0] not in composer.deleted]
     whole = composer.merged()
     if isinstance(whole, Mapping):
         composed = layers.like(whole)
         composed.entries = {name: entry for name, entry in effective(whole).items() if name != "hydra"}
         if composer.known:
-            # What the framework's own base says is what absent keys are anyway: its rules ask for the base.
-            composed.entries["defaults"] = root.entries["defaults"]
+            composed.entries["defaults"] = Entry(root.entries["defaults"].key, composer.known_bases(root))
         whole = composed
     layers.root = whole
     return left
@@ -62,17 +70,21 @@ class _Choice:
 
 
 class _Composer:
-    def __init__(self, layers: Layers, file: File, library: Library | None, way: Way) -> None:
+    def __init__(
+        self, layers: Layers, file: File, library: Library | None, way: Way, by: Source | None
+    ) -> None:
+        self.by = by
         self.layers = layers
         self.file = file
         self.library = library
         self.way = way
-        self.known = False  # a file that comes with the framework is not here
+        self.known: list[Default] = []  # what comes with the framework, and is not here
         self.folder = os.path.dirname(file.path)
         self.search = [self.folder]
         self.chosen: dict[str, _Choice] = {}  # by override key: the first to say so wins
         self.choices: dict[str, str] = {}
         self.deletions: dict[str, str | None] = {}
+        self.deleted: set[str] = set()
         self.appended: list[Default] = []
         self.result: list[tuple[Default, Node]] = []
 
@@ -91,8 +103,7 @@ class _Composer:
                 left.append(text)
                 continue
             if not grouped and sign == "~":
-                left.append(text)
-                continue
+                left.append(text)  # a group that only another file lists, or a key: `primary` finds out
             node = Scalar(name, 0, 0, origin=f"--set {text}")
             if sign == "~":
                 self.deletions[key] = name if equals else None
@@ -145,10 +156,10 @@ class _Composer:
     def primary(self, root: Mapping) -> None:
         """Walk the config's own list."""
         self._add_search_path(root)
-        items = items_of(root.entries["defaults"].value, None)
+        items = items_of(root.entries["defaults"].value, self.by)
         group = self._look_above(items)
         name = os.path.basename(self.file.path).rpartition(".")[0]
-        first = Default(None, f"{group}/{name}" if group else name, Scalar(name, 0, 0), None, None)
+        first = Default(None, f"{group}/{name}" if group else name, Scalar(name, 0, 0), self.by, None)
         first.header = header_of(self.file.text)
         self.result += self._list(first, root, items, 0, fixed=False, primary=True)
 
@@ -220,6 +231,7 @@ class _Composer:
         """Return what an item's file and those of its own list come to."""
         if item.group is not None:
             if item.key in self.deletions and self.deletions[item.key] in (None, item.name):
+                self.deleted.add(item.key)
                 return []
             if item.name is not None:
                 self.choices.setdefault(item.key, item.name)
@@ -259,9 +271,25 @@ class _Composer:
         if item.optional or item.group_path.startswith("hydra"):
             return
         if any(fnmatchcase(item.path, known) for known in self.way.knows):
-            self.known = True
+            self.known.append(item)
             return
         self._unread(item)
+
+    def known_bases(self, root: Mapping) -> Node:
+        """Return the list that a framework's rules ask for the base, whose keys are its defaults anyway.
+
+        That is the config's own list; where a file below names the base, a list of that base alone.
+        """
+        if any(item.by is self.by for item in self.known):
+            return root.entries["defaults"].value
+        found = Sequence(0, flow=True)
+        for item in self.known:
+            if item.group is None:
+                base = Scalar(item.path, item.node.start, item.node.end)
+                if item.by is not None:
+                    self.layers.adopt(base, item.by)
+                found.items.append(base)
+        return found
 
     def _unread(self, item: Default) -> None:
         package = item.final_package()

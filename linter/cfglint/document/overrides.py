@@ -59,10 +59,11 @@ def _stamp(root: Node, origin: str) -> Node:
 class Overlay:
     """A document's root with overrides laid over it; only the mappings on the way to them are copied."""
 
-    __slots__ = ("_copied", "_copies", "origins", "root")
+    __slots__ = ("_copied", "_copies", "hung", "origins", "root")
 
-    def __init__(self, root: Node | None) -> None:
+    def __init__(self, root: Node | None, hung: dict[int, Node] | None = None) -> None:
         self.root = root
+        self.hung = hung or {}  # by a scalar's id, the root of the file that it names
         self.origins: dict[int, str] = {}
         # By id, and kept: the id of a node that is dropped could come again on a node of the document.
         self._copies: dict[int, Node] = {}
@@ -94,15 +95,15 @@ class Overlay:
             if index is not None:
                 del holder.items[index]
 
-    @staticmethod
-    def _child(holder: Mapping | Sequence, key: str) -> Node | None:
+    def _child(self, holder: Mapping | Sequence, key: str) -> Node | None:
         if isinstance(holder, Sequence):
             index = _index(holder, key)
             child = None if index is None else holder.items[index]
         else:
             entry = effective(holder).get(key)
             child = None if entry is None else entry.value
-        return child.target if isinstance(child, Alias) else child
+        child = child.target if isinstance(child, Alias) else child
+        return self.hung.get(id(child), child)
 
     def _put(self, holder: Mapping | Sequence, key: str, value: Node, path: str, override: Override) -> None:
         if isinstance(holder, Sequence):

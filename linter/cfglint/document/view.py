@@ -107,7 +107,7 @@ class View:
             self.unread = layers.unread or None
             self.interpolates = self.interpolates or self.beneath.interpolates
         if overrides:
-            overlay = Overlay(self.root)
+            overlay = Overlay(self.root, self.hung)
             for text in overrides:
                 overlay.apply(read_override(text))
             self.root = overlay.root

@@ -181,7 +181,7 @@ class Reading:
         trace = self.origins.trace(path) if path is not None else None
         if trace is None or not trace.present or any(step.kind == "override" for step in trace.steps):
             return None
-        return self.subject.document.file.lines.position(trace.span[0])[0]
+        return self.subject.document.file.lines.position(trace.own_span[0])[0]
 
     def reference(self, name: str) -> str:
         """Return the text of the reference (``${…}``) that a fact's key is, nothing where it is none."""

@@ -390,6 +390,7 @@ class Deriver:
             subject.version,
             (*run.overrides, override),
             run.environ,
+            run.library,
         )
         return values_for(run.pack, other, self.values.given, run.tables)
 

@@ -103,7 +103,7 @@ class Finder:
                 paths[0][: paths[0].index("*")] if paths and "*" in paths[0] else paths[0] if paths else None
             )
             trace = origins.trace(listed) if listed is not None else None
-        return (*trace.span, None) if trace is not None else (0, 0, None)
+        return (*trace.own_span, None) if trace is not None else (0, 0, None)
 
     def _finding(self, broken: _Broken, spot: _Spot) -> Finding:
         rule, origins = broken.rule, broken.origins

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cfglint.schema.judge import Problem
 
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values")
+_COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 DIALECTS: dict[str, Dialect] = {
     "pyyaml": PYYAML,
     "omegaconf": OMEGACONF,
@@ -139,7 +140,7 @@ def recognise(
             if not asked:
                 continue
             dialect = dialect_of(pack, name, document)
-            key = (framework["dialect"], framework["composes"]) if composed else dialect
+            key: object = tuple(framework[part] for part in _COMPOSED) if composed else dialect
             values = views.get(key)
             if values is None:
                 if composed:
@@ -240,7 +241,7 @@ def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
             trace = subject.view.trace(path)
-            yield Mistake("a number", *trace.span, key=dotted(path), text=f'the text "{value}"')
+            yield Mistake("a number", *trace.own_span, key=dotted(path), text=f'the text "{value}"')
 
 
 def _by_schema(subject: Subject, kind: str) -> list[Mistake]:

@@ -197,7 +197,8 @@ class _Page:
             where = self.lines.where(other.place.path, other.place.start)
             self.tell("also: ", f"{where} {shown(other.message)}", "bold")
         if places[many:]:
-            self.tell("also: ", f"{len(places) - many} more places", "bold")
+            more = len(places) - many
+            self.tell("also: ", f"{more} more place{'s' * (more > 1)}", "bold")
 
 
 def _kind(fix: Fix) -> str:
