@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import loose
 from merge import one_of
 from python import Module, Package
 from shapes import Schema, Shaper, Style, merged, pydantic_extra
@@ -62,8 +63,8 @@ class Framework:
         marks: dict[str, Any] = {"loader": self.loader}
         if self.unknown != "refused":
             marks["unknown"] = self.unknown
-        if self.unknown == "subclass":  # an editor need not complain about the job's own keys
-            del made["additionalProperties"]
+        if self.unknown not in ("refused", "ignored"):  # an editor need not complain about the job's own keys
+            made.pop("additionalProperties", None)
         if self.unless:
             marks["unless"] = [list(pair) for pair in self.unless]
         if self.programs:
@@ -266,6 +267,86 @@ def _prime_rl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     return classes(package, f"{prefix}prime_rl/configs/rl.py", ("RLConfig",), style)
 
 
+# ── DeepSpeed, verl, OpenRLHF, servers ─────────────────────────────────────────────────────────────────────
+_DEEPSPEED = (
+    "runtime/config.py", "runtime/activation_checkpointing/config.py", "runtime/zero/config.py", "monitor/config.py",
+    "profiling/config.py", "autotuning/config.py", "comm/config.py", "nebula/config.py", "runtime/swap_tensor/aio_config.py", "compression/config.py",
+    "runtime/data_pipeline/config.py", "runtime/precision_config.py", "runtime/engine.py", "runtime/compiler.py",
+    "runtime/tensor_parallel/config.py", "utils/timer.py", "runtime/pipe/engine.py", "datastates/config.py",
+    "runtime/checkpoint_engine/datastates_checkpoint_engine.py", "utils/config.py", "__init__.py",
+)  # fmt: skip
+
+
+def _deepspeed(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["deepspeed"])
+    style = Style(extra=lambda _shaper, _module, node: None if node.name.startswith("DeepSpeedZero") else "own")
+    shaper = Shaper(package, style)
+    keys: dict[str, Schema] = {}
+    for path in _DEEPSPEED:
+        module = package.module(f"deepspeed/{path}")
+        keys.update(loose.read_keys(package, module) if module is not None else {})
+    zero = package.module("deepspeed/runtime/zero/config.py")
+    if zero is not None:
+        shaper.defs["DeepSpeedZeroConfig"] = {}
+        shaper.defs["DeepSpeedZeroConfig"] = shaper.record(zero, zero.classes["DeepSpeedZeroConfig"])
+        old = {"type": "boolean"}  # true alone is stage 1
+        keys["zero_optimization"] = {"anyOf": [old, {"$ref": "#/$defs/DeepSpeedZeroConfig"}]}
+    return {"type": "object", "properties": keys}, shaper.defs
+
+
+_VERL = (
+    "_generated_ppo_trainer", "_generated_ppo_megatron_trainer", "_generated_ppo_torchtitan_trainer",
+    "_generated_ppo_veomni_trainer", "ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine",
+    "generation", "evaluation",
+)  # fmt: skip
+
+
+def _verl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    found = [loose.of_yaml(trees["verl"], f"verl/trainer/config/{name}.yaml") for name in _VERL]
+    parts = [loose.of_values(one) for one in found if one]
+    root = merged(parts, newest=False)
+    keys = {**root["properties"], "defaults": {}, "hydra": {}}
+    return {"type": "object", "properties": keys}, {}
+
+
+def _openrlhf(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["openrlhf"])
+    found: list[tuple[list[str], Schema]] = []
+    for script in ("sft", "dpo", "rm", "ppo_ray", "ppo", "kto", "kd", "prm", "knowledge_distillation"):
+        module = package.module(f"openrlhf/cli/train_{script}.py")
+        if module is not None:
+            found += loose.flags(package, module)
+    return loose.nested(iter(found)), {}
+
+
+def _sglang(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["sglang"])
+    shaper = Shaper(package, Style())
+    found: list[tuple[list[str], Schema]] = []
+    for name in ("device", "disagg", "exec_", "lora", "memory", "mm", "model", "observability", "parallel", "schedule",
+                 "serving", "spec"):  # fmt: skip
+        module = package.module(f"sglang/srt/arg_groups/fields/{name}.py")
+        found += loose.annotated_flags(shaper, module) if module is not None else []
+    module = package.module("sglang/srt/server_args.py")
+    if module is not None:
+        found += [*loose.annotated_flags(shaper, module), *loose.flags(package, module)]
+    return loose.both_spellings(iter(found)), {}
+
+
+def _vllm(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    package = Package(trees["vllm"])
+    found: list[tuple[list[str], Schema]] = []
+    for path in ("vllm/engine/arg_utils.py", "vllm/entrypoints/common/cli_args.py", "vllm/entrypoints/cli/serve.py"):
+        module = package.module(path)
+        found += loose.flags(package, module) if module is not None else []
+    shaper = Shaper(package, Style())
+    module = package.module("vllm/entrypoints/common/cli_args.py")
+    for node in module.classes.values() if module is not None else ():
+        fields = shaper.record(module, node)["properties"]
+        found += [([name.replace("_", "-")], {}) for name in fields]  # what they take, their parsers say
+    return loose.both_spellings(iter([*found, (["model-tag", "config", "model"], {})]), negated=True), {}
+
+
 FRAMEWORKS = {
     "areal": Framework(
         "AReaL experiment",
@@ -344,5 +425,52 @@ FRAMEWORKS = {
         ("d62c7539e", "e26b50503", "559b4477"),
         _prime_rl,
         loader="pydantic_none",
+    ),
+    "deepspeed": Framework(
+        "DeepSpeed config (JSON)",
+        "github.com/deepspeedai/DeepSpeed",
+        frozenset({"deepspeed"}),
+        ("v0.10.3", "v0.12.6", "v0.14.5", "v0.15.4", "v0.16.9", "v0.17.6", "v0.18.9", "v0.19.5", "edaa7221"),
+        _deepspeed,
+        loader="deepspeed",
+        unknown="own",
+    ),
+    "verl": Framework(
+        "verl trainer",
+        "github.com/volcengine/verl",
+        frozenset({"verl"}),
+        ("v0.2", "v0.3.0.post1", "v0.4.0", "v0.4.1", "v0.5.0", "v0.6.0", "v0.6.1", "v0.7.0", "v0.7.1", "v0.8.0",
+         "v0.9.0", "1dda039b"),
+        _verl,
+        loader="unchecked",
+        unknown="own",
+    ),
+    "openrlhf": Framework(
+        "OpenRLHF: openrlhf.cli.train_*",
+        "github.com/OpenRLHF/OpenRLHF",
+        frozenset({"openrlhf"}),
+        ("v0.5.9.post1", "v0.6.4", "v0.7.5", "v0.8.0", "v0.8.5", "v0.8.11", "v0.9.0", "v0.9.5", "v0.9.10", "v0.10.1",
+         "v0.10.4", "v0.11.0", "3c3be623"),
+        _openrlhf,
+        loader="words",
+        programs=("openrlhf.cli.train_*",),
+    ),
+    "sglang": Framework(
+        "SGLang server: sglang.launch_server --config",
+        "the wheels of sglang",
+        frozenset({"sglang"}),
+        ("0.4.6", "0.4.9.post6", "0.5.2", "0.5.5", "0.5.7", "0.5.10", "0.5.12", "0.5.15", "0.5.23"),
+        _sglang,
+        loader="words",
+        unknown="versions",
+    ),
+    "vllm": Framework(
+        "vLLM server: vllm serve --config",
+        "the wheels of vllm",
+        frozenset({"vllm"}),
+        ("0.33.0",),
+        _vllm,
+        loader="words",
+        unknown="versions",
     ),
 }  # fmt: skip

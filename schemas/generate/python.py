@@ -18,6 +18,7 @@ class Module:
     """A module: its top-level classes, assignments and imports, also those under ``if`` and ``try``."""
 
     path: str
+    tree: ast.Module
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -223,8 +224,9 @@ def base_name(node: ast.AST) -> str:
 
 
 def _parsed(path: str, text: str) -> Module:
-    module = Module(path)
-    _fill(module, ast.parse(text).body)
+    tree = ast.parse(text)
+    module = Module(path, tree)
+    _fill(module, tree.body)
     return module
 
 

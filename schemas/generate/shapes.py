@@ -134,6 +134,9 @@ def _merged_maps(maps: list[Schema]) -> Schema:
         made["additionalProperties"] = False
     elif all(isinstance(extra, dict) for extra in extras) and not properties:
         made["additionalProperties"] = union(extras)
+    marks = [one["x-cfglint"] for one in maps if "x-cfglint" in one]
+    if marks and len(marks) == len(maps):
+        made["x-cfglint"] = marks[0]
     return made
 
 
@@ -291,7 +294,7 @@ class Shaper:
         extra = self.style.extra(self, module, node) if self.style.extra else None
         if extra is None:
             made["additionalProperties"] = False
-        elif extra == "subclass":
+        elif extra in ("subclass", "own"):
             made["x-cfglint"] = {"unknown": extra}
         elif extra != "open":
             made |= {"additionalProperties": False, "x-cfglint": {"unknown": extra}}
@@ -411,6 +414,12 @@ class Shaper:
         }
         for line in function.body:
             self._enumerated(module, line, properties)
+            if isinstance(line, ast.If):  # a function of the framework's own decides: more than the listed may do
+                for call in ast.walk(line.test):
+                    for one in call.args if isinstance(call, ast.Call) else ():
+                        if "enum" in properties.get(_own(one), {}):
+                            kept = {k: v for k, v in properties[_own(one)].items() if k == "default"}
+                            properties[_own(one)] = kept
             if isinstance(line, ast.If) and line.body and isinstance(line.body[-1], ast.Raise):
                 tests = (
                     line.test.values

@@ -15,13 +15,25 @@ if TYPE_CHECKING:
 
 def of_script(table: Table, subject: Subject) -> list[Problem]:
     """Return what is wrong with a launch script's flags; another program's may be more than the framework's."""
-    return problems(table, subject.view, skip=("launch",)) if _own_program(table, subject) else []
+    if not _own_program(table, subject):
+        return []
+    found = problems(table, subject.view, skip=("launch",))
+    return [one for one in found if one.what != "key" or not _begins_another(one)]
 
 
+def _begins_another(problem: Problem) -> bool:
+    """Whether argparse takes a flag for the one that it begins."""
+    name = str(problem.path[-1])
+    return any(key.startswith(name) for key in problem.node[3] or ())
+
+
+_MAYBE = ("subclass", "own", "versions")  # told where it looks like a slip of the pen
 _FATE = {
     "refused": "",
     "ignored": ": it has no effect",
     "subclass": ": the run stops, unless a class of your own defines it",
+    "own": ": it has no effect, unless code of your own reads it",
+    "versions": ": the server stops at it, unless it is of another version",
 }
 
 
@@ -58,7 +70,7 @@ def note(found: Sequence[Problem], table: Table, subject: Subject) -> None:
         key = words.shown(problem.path)
         mark = problem.node[6]
         if problem.what == "key":
-            if extended or (mark == "subclass" and words.meant(problem, subject.view) is None):
+            if extended or (mark in _MAYBE and words.meant(problem, subject.view) is None):
                 continue  # probably the job's own; a slip of the pen looks like a key that is there
             kind = "refused_keys" if mark == "refused" else "ignored_keys"
             meant = words.meant(problem, subject.view)

@@ -8,8 +8,8 @@ limits   (least, greatest, above, below) of its numbers, or None
 keys     the number of a node for each key of a mapping, or None where no key is named
 others   the node of all other keys; ANY or NONE
 item     the node of a list's items, or ANY
-mark     what becomes of an unknown key (refused, ignored; subclass: refused unless the job's own class has it);
-         "named" where other members may work
+mark     what becomes of an unknown key: refused, ignored; or none of the framework's, but perhaps the job's own
+         class has it (subclass), its own code (own), another version (versions); "named" where other members may work
 """
 
 from __future__ import annotations
