@@ -39,7 +39,7 @@ def main() -> int:
         if not args.names and not framework.needs <= places.keys():
             continue
         try:
-            text = json.dumps(framework.schema(name, places), indent=1, ensure_ascii=False) + "\n"
+            text = written(framework.schema(name, places)) + "\n"
         except SourceError as error:
             parser.exit(2, f"{parser.prog}: {error}\n")
         path = OUT / f"{name}.schema.json"
@@ -50,6 +50,19 @@ def main() -> int:
                 path.write_text(text, encoding="utf-8")
         print(f"{path.name}: {'unchanged' if text == before else 'differs' if args.check else 'written'}")
     return int(args.check and changed > 0)
+
+
+def written(value: object, depth: int = 0) -> str:
+    """Return JSON with a line for each key of a framework: a change of one is a change of a line."""
+    if not isinstance(value, dict) or not ({"properties", "$defs"} & value.keys() or depth % 2):
+        return json.dumps(value, ensure_ascii=False)
+    inner = "  " * (depth + 1)
+    lines = []
+    for key, one in value.items():
+        group = key in ("properties", "$defs") and not depth % 2
+        text = written(one, depth + 1) if group or depth % 2 else json.dumps(one, ensure_ascii=False)
+        lines.append(f"{inner}{json.dumps(key, ensure_ascii=False)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n" + "  " * depth + "}"
 
 
 if __name__ == "__main__":

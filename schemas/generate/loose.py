@@ -29,7 +29,10 @@ def flags(package: Package, module: Module) -> Iterator[tuple[list[str], Schema]
         words = {word.arg: word.value for word in node.keywords if word.arg}
         spread = [word.value for word in node.keywords if word.arg is None]
         if names:
-            yield names, _flag(shaper, module, words) if not spread else _field(shaper, module, spread[0], classes)
+            yield (
+                names,
+                _flag(shaper, module, words) if not spread else _field(shaper, module, spread[0], classes),
+            )
 
 
 def _calls(
@@ -54,7 +57,9 @@ def _spelled(package: Package, module: Module, node: ast.expr, bound: Mapping[st
     parts = []
     for part in node.values:
         inner = part.value if isinstance(part, ast.FormattedValue) else part
-        parts.append(bound.get(base_name(inner), UNKNOWN) if part is not inner else package.value(module, inner))
+        parts.append(
+            bound.get(base_name(inner), UNKNOWN) if part is not inner else package.value(module, inner)
+        )
     return UNKNOWN if UNKNOWN in parts else "".join(map(str, parts))
 
 
@@ -74,7 +79,9 @@ def _flag(shaper: Shaper, module: Module, words: Mapping[str, ast.expr]) -> Sche
         kind = TYPES.get(base_name(words["type"]))
         schema = {"type": kind} if kind else {}
     if "nargs" in words:
-        several = value(module, words["nargs"]) in ("+", "*") or isinstance(value(module, words["nargs"]), int)
+        several = value(module, words["nargs"]) in ("+", "*") or isinstance(
+            value(module, words["nargs"]), int
+        )
         schema = {} if not several or not schema else union([schema, {"type": "array", "items": schema}])
     if default is None and schema:
         schema = union([schema, {"type": "null"}])
@@ -110,7 +117,10 @@ def _field(shaper: Shaper, module: Module, spread: ast.expr, classes: Mapping[st
     record = shaper.record(found[0], found[1])
     schema = record["properties"].get(name, {})
     if name in _HUMAN:
-        schema = {**union([{"type": "string"}, schema]), **{k: schema[k] for k in ("default",) if k in schema}}
+        schema = {
+            **union([{"type": "string"}, schema]),
+            **{k: schema[k] for k in ("default",) if k in schema},
+        }
     if any("$ref" in node or "object" in node.get("type", ()) for node in schema.get("anyOf", [schema])):
         return {}  # a mapping, or JSON in a text
     return schema
@@ -122,7 +132,10 @@ def both_spellings(found: Iterator[tuple[list[str], Schema]], *, negated: bool =
     for names, declared in found:
         schema = declared
         if "enum" in str(schema):  # versions differ, and plugins add their own
-            parts = [{**p, "x-cfglint": {"values": "named"}} if "enum" in p else p for p in schema.get("anyOf", [schema])]
+            parts = [
+                {**p, "x-cfglint": {"values": "named"}} if "enum" in p else p
+                for p in schema.get("anyOf", [schema])
+            ]
             schema = {**schema, "anyOf": parts} if "anyOf" in schema else parts[0]
         switch = negated and "boolean" in types_of(schema)
         for name in names:
@@ -172,10 +185,18 @@ def annotated_flags(shaper: Shaper, module: Module) -> Iterator[tuple[list[str],
             names += [one[2:] for one in aliases if one.startswith("--")] if isinstance(aliases, list) else []
             choices = value(module, words.get("choices"))
             schema = shaper.annotation(module, inner[0])
-            if "type_parser" in words or "action" in words or ("choices" in words and not isinstance(choices, list)):
+            if (
+                "type_parser" in words
+                or "action" in words
+                or ("choices" in words and not isinstance(choices, list))
+            ):
                 schema = {}
             elif isinstance(choices, list) and plain(choices) and "array" not in str(schema):
-                schema = union([{"enum": choices}, {"type": "null"}]) if "null" in str(schema) else {"enum": choices}
+                schema = (
+                    union([{"enum": choices}, {"type": "null"}])
+                    if "null" in str(schema)
+                    else {"enum": choices}
+                )
             default = value(module, line.value)
             if default is not UNKNOWN and plain(default):
                 schema = {**schema, "default": default}
@@ -192,17 +213,29 @@ def read_keys(package: Package, module: Module) -> dict[str, Schema]:
     for node in ast.walk(module.tree):
         key: ast.expr | None = None
         default: ast.expr | None = None
-        if isinstance(node, ast.Call) and base_name(node.func) in ("get_scalar_param", "get_dict_param", "get_list_param"):
+        if isinstance(node, ast.Call) and base_name(node.func) in (
+            "get_scalar_param",
+            "get_dict_param",
+            "get_list_param",
+        ):
             if len(node.args) > 1 and _whole(node.args[0]):
                 key, default = node.args[1], node.args[2] if len(node.args) > 2 else None
-        elif isinstance(node, ast.Call) and base_name(node.func) == "get" and isinstance(node.func, ast.Attribute):
+        elif (
+            isinstance(node, ast.Call)
+            and base_name(node.func) == "get"
+            and isinstance(node.func, ast.Attribute)
+        ):
             if _whole(node.func.value) and node.args:
                 key = node.args[0]
         elif isinstance(node, ast.Subscript) and _whole(node.value):
             key = node.slice
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
             other = node.comparators[0]
-            other = other.func.value if isinstance(other, ast.Call) and isinstance(other.func, ast.Attribute) else other
+            other = (
+                other.func.value
+                if isinstance(other, ast.Call) and isinstance(other.func, ast.Attribute)
+                else other
+            )
             if _whole(other):
                 key = node.left
         name = package.value(module, key)
@@ -228,7 +261,11 @@ def of_yaml(tree: Tree, path: str, depth: int = 0) -> Any:
     for entry in own.pop("defaults", None) or ():
         if not isinstance(entry, dict):
             if entry != "_self_" and isinstance(entry, str):
-                _put(made, [], of_yaml(tree, posixpath.join(posixpath.dirname(path), f"{entry}.yaml"), depth + 1))
+                _put(
+                    made,
+                    [],
+                    of_yaml(tree, posixpath.join(posixpath.dirname(path), f"{entry}.yaml"), depth + 1),
+                )
             continue
         for group, name in entry.items():
             group, _, at = str(group).split()[-1].partition("@")

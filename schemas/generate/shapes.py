@@ -414,13 +414,16 @@ class Shaper:
         }
         for line in function.body:
             self._enumerated(module, line, properties)
-            if isinstance(line, ast.If):  # a function of the framework's own decides: more than the listed may do
-                for call in ast.walk(line.test):
-                    for one in call.args if isinstance(call, ast.Call) else ():
+            if isinstance(line, ast.If) and _raises(
+                line
+            ):  # a function of the framework's own decides: more than the listed may do
+                calls = [node for node in ast.walk(line.test) if isinstance(node, ast.Call)]
+                for call in calls:
+                    for one in call.args if base_name(call.func) not in ("isinstance", "len", "str") else ():
                         if "enum" in properties.get(_own(one), {}):
                             kept = {k: v for k, v in properties[_own(one)].items() if k == "default"}
                             properties[_own(one)] = kept
-            if isinstance(line, ast.If) and line.body and isinstance(line.body[-1], ast.Raise):
+            if isinstance(line, ast.If) and _raises(line):
                 tests = (
                     line.test.values
                     if isinstance(line.test, ast.BoolOp) and isinstance(line.test.op, ast.Or)
@@ -503,6 +506,10 @@ def pydantic_extra(default: str | None) -> Callable[[Shaper, Module, ast.ClassDe
         return found
 
     return extra
+
+
+def _raises(line: ast.If) -> bool:
+    return bool(line.body) and isinstance(line.body[-1], ast.Raise)
 
 
 def _own(node: ast.AST) -> str:
