@@ -119,9 +119,10 @@ def toy(tmp_path_factory):
         import python
         import shapes
         import sources
+        import unions
 
         package = python.Package(sources.Tree(str(folder), "1", "1"))
-        yield package, shapes, merge, loose
+        yield package, shapes, merge, loose, unions
     finally:
         sys.path.remove(str(FOLDER))
 
@@ -178,7 +179,7 @@ def test_a_pydantic_model(toy):
 
 
 def test_flags(toy):
-    package, _, _, loose = toy
+    package, _, _, loose, _ = toy
     schema = loose.nested(loose.flags(package, package.module("toy/flags.py")))
     section = {"type": "object", "additionalProperties": False}
     lr = {**section, "properties": {"lr": {"type": "number"}}}
@@ -194,12 +195,23 @@ def test_flags(toy):
 
 
 def test_versions_become_one(toy):
-    *_, merge, _ = toy
+    _, _, merge, *_ = toy
     versions = [
         ("v1", {"r": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 2}, "old": {}}}}),
-        ("v2", {"r": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1, "default": 3}}}}),
-        ("v3", {"r": {"type": "object", "properties": {"a": {"type": ["null", "integer"]}, "new": {"type": "boolean"}}}}),
-    ]  # fmt: skip
+        (
+            "v2",
+            {"r": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1, "default": 3}}}},
+        ),
+        (
+            "v3",
+            {
+                "r": {
+                    "type": "object",
+                    "properties": {"a": {"type": ["null", "integer"]}, "new": {"type": "boolean"}},
+                }
+            },
+        ),
+    ]
     root, defs = merge.one_of(versions, "r")
     assert root["properties"] == {
         "a": {"type": ["null", "integer"]},
@@ -215,15 +227,17 @@ def test_versions_become_one(toy):
         ([{"type": "integer"}, {"type": "number"}], {"type": "number"}),
         ([{"enum": ["a"]}, {"type": "string"}], {"type": "string"}),
         ([{"enum": ["a"]}, {"enum": ["b"]}, {"type": "null"}], {"enum": ["a", "b", None]}),
-        ([{"type": "integer", "minimum": 1}, {"type": "integer", "exclusiveMinimum": 1}], {"type": "integer", "minimum": 1}),
+        (
+            [{"type": "integer", "minimum": 1}, {"type": "integer", "exclusiveMinimum": 1}],
+            {"type": "integer", "minimum": 1},
+        ),
         ([{"type": "integer", "minimum": 1}, {"type": "integer"}], {"type": "integer"}),
         ([{"type": "boolean"}, {}], {}),
         ([{"$ref": "#/$defs/A"}, {"type": "object"}], {"type": "object"}),
     ],
-)  # fmt: skip
+)
 def test_a_union_takes_all_that_one_takes(toy, parts, whole):
-    _, shapes, *_ = toy
-    assert shapes.union(parts) == whole
+    assert toy[-1].union(parts) == whole
 
 
 def test_the_script_says_what_it_needs(tmp_path):

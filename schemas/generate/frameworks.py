@@ -1,19 +1,19 @@
-"""Which files of which versions each framework's schema is read from, and what its loader does."""
+"""Which versions of which sources each framework's schema is read from, and what its loader does."""
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import loose
+import readers
 from merge import one_of
-from python import Module, Package
-from shapes import Schema, Shaper, Style, merged, pydantic_extra
-from sources import SourceError, Tree, tree
+from sources import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from sources import Tree
+    from unions import Schema
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -22,8 +22,8 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 class Framework:
     """A framework: what it is called, which sources it needs, and how to read one version of them.
 
-    ``loader`` says what happens to a value before it meets its type, ``unknown`` what becomes of an unknown key at
-    the top (refused, ignored, subclass).
+    ``loader`` says what happens to a value before it meets its type, ``unknown`` what becomes of an unknown
+    key at the top (see cfglint/schema/table.py).
     """
 
     title: str
@@ -39,7 +39,7 @@ class Framework:
     ] = ()  # keys (with a pattern) whose presence brings other classes' keys
     programs: tuple[str, ...] = ()  # those of a launch script whose flags are these keys
 
-    def schema(self, name: str, places: dict[str, str]) -> Schema:
+    def schema(self, places: dict[str, str]) -> Schema:
         """Return the schema over all versions."""
         main = next(iter(self.needs - {s for o in self.others.values() for s in o}))
         found: list[tuple[str, dict[str, Schema]]] = []
@@ -79,282 +79,35 @@ class Framework:
         return made
 
 
-def classes(
-    package: Package,
-    path: str,
-    names: tuple[str, ...],
-    style: Style,
-    extra: Mapping[str, Schema] | None = None,
-) -> tuple[Schema, dict[str, Schema]]:
-    """Return one object with the keys of several classes of a module, and the classes that these use."""
-    shaper = Shaper(package, style)
-    module = package.module(path)
-    if module is None:
-        raise SourceError(f"{package.tree.label} has no {path}")
-    parts = [found for name in names if (found := _record(shaper, module, name)) is not None]
-    return joined(parts, extra or {}), shaper.defs
-
-
-def _record(shaper: Shaper, module: Module, name: str) -> Schema | None:
-    found = shaper.package.find(module, name)
-    if found is None or not isinstance(found[1], ast.ClassDef):
-        return None
-    return shaper.record(found[0], found[1])
-
-
-def joined(parts: list[Schema], extra: Mapping[str, Schema]) -> Schema:
-    """Return one object with the keys of all ``parts`` and of ``extra``."""
-    keys: dict[str, list[Schema]] = {}
-    for part in parts:
-        for key, schema in part["properties"].items():
-            keys.setdefault(key, []).append(schema)
-    properties = {key: merged(schemas, newest=False) for key, schemas in keys.items()}
-    return {"type": "object", "properties": {**properties, **extra}, "additionalProperties": False}
-
-
-# ── AReaL ──────────────────────────────────────────────────────────────────────────────────────────────────
-_HYDRA = {"defaults": {}, "hydra": {}}  # Hydra's own keys of a primary config
-_AREAL_ROOTS = ("SFTConfig", "RWConfig", "DPOConfig", "GRPOConfig", "PPOConfig", "BaseExperimentConfig")
-
-
-def _areal(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["areal"])
-    return classes(
-        package, "areal/api/cli_args.py", _AREAL_ROOTS, Style(names_too=True, private=True), _HYDRA
-    )
-
-
-# ── transformers and TRL ───────────────────────────────────────────────────────────────────────────────────
-def _transformers(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["transformers"])
-    path = "transformers/training_args_seq2seq.py"
-    return classes(package, path, ("Seq2SeqTrainingArguments",), HF)
-
-
-HF = Style(any_class=frozenset({"JsonObject"}))
-_TRL_ROOTS = {
-    "trl/trainer/{}_config.py": {
-        "sft": "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig", "kto": "KTOConfig", "rloo": "RLOOConfig",
-        "reward": "RewardConfig", "orpo": "ORPOConfig", "ppo": "PPOConfig", "gkd": "GKDConfig", "cpo": "CPOConfig",
-        "bco": "BCOConfig", "online_dpo": "OnlineDPOConfig", "xpo": "XPOConfig", "nash_md": "NashMDConfig",
-        "prm": "PRMConfig",
-    },
-    "trl/experimental/{0}/{0}_config.py": {
-        "async_grpo": "AsyncGRPOConfig", "bco": "BCOConfig", "cpo": "CPOConfig", "gkd": "GKDConfig",
-        "distillation": "DistillationConfig", "gold": "GOLDConfig", "minillm": "MiniLLMConfig",
-        "nash_md": "NashMDConfig", "online_dpo": "OnlineDPOConfig", "orpo": "ORPOConfig", "ppo": "PPOConfig",
-        "prm": "PRMConfig", "sdft": "SDFTConfig", "sdpo": "SDPOConfig", "tpo": "TPOConfig", "xpo": "XPOConfig",
-    },
-}  # fmt: skip
-# What `trl sft --config` takes beside the scripts' classes: its own keys, and those of the launcher.
-_TRL_OWN = {
-    "env": {"type": "object"},
-    "accelerate_config": {"type": "string"},
-    "deepspeed_config": {},
-    "config": {},
-}
-
-
 # With the transformers that each version was written for.
 _TRL_VERSIONS = {
-    "v0.12.2": "4.48.3", "v0.15.2": "4.48.3", "v0.16.1": "4.51.3", "v0.17.0": "4.51.3", "v0.19.1": "4.51.3",
-    "v0.21.0": "4.57.6", "v0.23.1": "4.57.6", "v0.25.1": "4.57.6", "v0.26.2": "4.57.6", "v0.28.0": "4.57.6",
-    "v0.29.1": "5.23.0", "v1.0.0": "5.23.0", "v1.4.0": "5.23.0", "v1.9.0": "5.23.0", "f2cd5771": "5.23.0",
-}  # fmt: skip
-
-
-def _trl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["trl"], others=(Package(trees["transformers"]),))
-    shaper = Shaper(package, HF)
-    parts = []
-    for pattern, roots in _TRL_ROOTS.items():
-        for short, name in roots.items():
-            module = package.module(pattern.format(short))
-            parts += [part for part in (_record(shaper, module, name),) if part] if module is not None else []
-    for path, names in (
-        ("trl/trainer/model_config.py", ("ModelConfig",)),
-        ("trl/scripts/utils.py", ("ScriptArguments", "DatasetMixtureConfig")),
-        ("trl/trainer/utils.py", ("ScriptArguments", "ModelConfig")),
-        ("trl/utils.py", ("ScriptArguments",)),
-        ("trl/scripts/grpo.py", ("GRPOScriptArguments",)),
-        ("trl/scripts/rloo.py", ("RLOOScriptArguments",)),
-        ("trl/scripts/sft.py", ("SFTScriptArguments",)),
-        ("trl/scripts/dpo.py", ("DPOScriptArguments",)),
-    ):
-        module = package.module(path)
-        for name in names if module is not None else ():
-            part = _record(shaper, module, name)
-            parts += [part] if part is not None else []
-    return joined(parts, _TRL_OWN), shaper.defs
-
-
-# ── LLaMA-Factory, accelerate, torchtitan ──────────────────────────────────────────────────────────────────
-_LLAMAFACTORY = {
-    "model_args": ("ModelArguments",), "data_args": ("DataArguments",), "training_args": ("TrainingArguments",),
-    "finetuning_args": ("FinetuningArguments",), "generating_args": ("GeneratingArguments",),
-    "evaluation_args": ("EvaluationArguments",), "megatron_bridge_args": ("MegatronBridgeArguments",),
-    "parser": ("_KTransformersRuntimeArguments",),
-}  # fmt: skip
-
+    "v0.12.2": "4.48.3",
+    "v0.15.2": "4.48.3",
+    "v0.16.1": "4.51.3",
+    "v0.17.0": "4.51.3",
+    "v0.19.1": "4.51.3",
+    "v0.21.0": "4.57.6",
+    "v0.23.1": "4.57.6",
+    "v0.25.1": "4.57.6",
+    "v0.26.2": "4.57.6",
+    "v0.28.0": "4.57.6",
+    "v0.29.1": "5.23.0",
+    "v1.0.0": "5.23.0",
+    "v1.4.0": "5.23.0",
+    "v1.9.0": "5.23.0",
+    "f2cd5771": "5.23.0",
+}
 
 _LLAMAFACTORY_VERSIONS = {
-    "v0.8.3": "4.48.3", "v0.9.0": "4.48.3", "v0.9.1": "4.48.3", "v0.9.2": "4.51.3", "v0.9.3": "4.51.3",
-    "v0.9.4": "4.57.6", "v0.9.5": "5.23.0", "ff6d4d12": "5.23.0",
-}  # fmt: skip
-
-
-def _llamafactory(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["llamafactory"], "src/", (Package(trees["transformers"]),))
-    shaper = Shaper(package, HF)
-    parts = []
-    for file, names in _LLAMAFACTORY.items():
-        module = package.module(f"src/llamafactory/hparams/{file}.py")
-        for name in names if module is not None else ():
-            part = _record(shaper, module, name)
-            parts += [part] if part is not None else []
-    base = package.imported(
-        "transformers.training_args_seq2seq"
-    )  # the class that TrainingArguments is made from
-    if base is not None:
-        parts += [part for part in (_record(shaper, base, "Seq2SeqTrainingArguments"),) if part]
-    return joined(parts, {}), shaper.defs
-
-
-def _accelerate(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["accelerate"], "src/")
-    path = "src/accelerate/commands/config/config_args.py"
-    legacy = {
-        "fp16": {"type": "boolean"},
-        "dynamo_backend": {"type": "string"},
-    }  # what process_config converts
-    return classes(package, path, ("ClusterConfig", "SageMakerConfig"), HF, legacy)
-
-
-def _torchtitan(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["torchtitan"])
-    return classes(
-        package, "torchtitan/config/job_config.py", ("JobConfig",), Style(extra=lambda *_: "subclass")
-    )
-
-
-# ── Axolotl, prime-rl ──────────────────────────────────────────────────────────────────────────────────────
-_AXOLOTL_PLUGINS = (
-    "cut_cross_entropy", "densemixer", "diffusion", "expert_parallel", "grokfast", "hatchery", "kd", "kernels", "liger",
-    "llm_compressor", "lm_eval", "mora", "nemo_gym", "spectrum", "swanlab",
-)  # fmt: skip
-
-
-def _axolotl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["axolotl"], "src/")
-    shaper = Shaper(package, Style(extra=pydantic_extra("ignored"), qualified=True))
-    parts = []
-    for path in (
-        "src/axolotl/utils/schemas/config.py",
-        "src/axolotl/utils/config/models/input/v0_4_1/__init__.py",
-    ):
-        module = package.module(path)
-        for name in ("AxolotlInputConfig", "AxolotlConfigWCapabilities") if module is not None else ():
-            part = _record(shaper, module, name)
-            parts += [part] if part is not None else []
-    for plugin in _AXOLOTL_PLUGINS:
-        module = package.module(f"src/axolotl/integrations/{plugin}/args.py")
-        for node in module.classes.values() if module is not None else ():
-            if shaper.is_record(module, node):
-                parts.append(shaper.record(module, node))
-    return joined(parts, {}), shaper.defs
-
-
-def _prime_rl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    prefix = "packages/prime-rl-configs/src/"
-    package = Package(trees["prime-rl"], prefix)
-    style = Style(extra=pydantic_extra(None), qualified=True)
-    return classes(package, f"{prefix}prime_rl/configs/rl.py", ("RLConfig",), style)
-
-
-# ── DeepSpeed, verl, OpenRLHF, servers ─────────────────────────────────────────────────────────────────────
-_DEEPSPEED = (
-    "runtime/config.py", "runtime/activation_checkpointing/config.py", "runtime/zero/config.py", "monitor/config.py",
-    "profiling/config.py", "autotuning/config.py", "comm/config.py", "nebula/config.py", "runtime/swap_tensor/aio_config.py", "compression/config.py",
-    "runtime/data_pipeline/config.py", "runtime/precision_config.py", "runtime/engine.py", "runtime/compiler.py",
-    "runtime/tensor_parallel/config.py", "utils/timer.py", "runtime/pipe/engine.py", "datastates/config.py",
-    "runtime/checkpoint_engine/datastates_checkpoint_engine.py", "utils/config.py", "__init__.py",
-)  # fmt: skip
-
-
-def _deepspeed(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["deepspeed"])
-    style = Style(
-        extra=lambda _shaper, _module, node: None if node.name.startswith("DeepSpeedZero") else "own"
-    )
-    shaper = Shaper(package, style)
-    keys: dict[str, Schema] = {}
-    for path in _DEEPSPEED:
-        module = package.module(f"deepspeed/{path}")
-        keys.update(loose.read_keys(package, module) if module is not None else {})
-    zero = package.module("deepspeed/runtime/zero/config.py")
-    if zero is not None:
-        shaper.defs["DeepSpeedZeroConfig"] = {}
-        shaper.defs["DeepSpeedZeroConfig"] = shaper.record(zero, zero.classes["DeepSpeedZeroConfig"])
-        old = {"type": "boolean"}  # true alone is stage 1
-        keys["zero_optimization"] = {"anyOf": [old, {"$ref": "#/$defs/DeepSpeedZeroConfig"}]}
-    return {"type": "object", "properties": keys}, shaper.defs
-
-
-_VERL = (
-    "_generated_ppo_trainer", "_generated_ppo_megatron_trainer", "_generated_ppo_torchtitan_trainer",
-    "_generated_ppo_veomni_trainer", "ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine",
-    "generation", "evaluation",
-)  # fmt: skip
-
-
-def _verl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    found = [loose.of_yaml(trees["verl"], f"verl/trainer/config/{name}.yaml") for name in _VERL]
-    parts = [loose.of_values(one) for one in found if one]
-    root = merged(parts, newest=False)
-    keys = {**root["properties"], "defaults": {}, "hydra": {}}
-    return {"type": "object", "properties": keys}, {}
-
-
-def _openrlhf(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["openrlhf"])
-    found: list[tuple[list[str], Schema]] = []
-    for script in ("sft", "dpo", "rm", "ppo_ray", "ppo", "kto", "kd", "prm", "knowledge_distillation"):
-        module = package.module(f"openrlhf/cli/train_{script}.py")
-        if module is not None:
-            found += loose.flags(package, module)
-    return loose.nested(iter(found)), {}
-
-
-def _sglang(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["sglang"])
-    shaper = Shaper(package, Style())
-    found: list[tuple[list[str], Schema]] = []
-    for name in ("device", "disagg", "exec_", "lora", "memory", "mm", "model", "observability", "parallel", "schedule",
-                 "serving", "spec"):  # fmt: skip
-        module = package.module(f"sglang/srt/arg_groups/fields/{name}.py")
-        found += loose.annotated_flags(shaper, module) if module is not None else []
-    module = package.module("sglang/srt/server_args.py")
-    if module is not None:
-        found += [*loose.annotated_flags(shaper, module), *loose.flags(package, module)]
-    return loose.both_spellings(iter(found)), {}
-
-
-def _vllm(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
-    package = Package(trees["vllm"])
-    found: list[tuple[list[str], Schema]] = []
-    for path in (
-        "vllm/engine/arg_utils.py",
-        "vllm/entrypoints/common/cli_args.py",
-        "vllm/entrypoints/cli/serve.py",
-    ):
-        module = package.module(path)
-        found += loose.flags(package, module) if module is not None else []
-    shaper = Shaper(package, Style())
-    module = package.module("vllm/entrypoints/common/cli_args.py")
-    for node in module.classes.values() if module is not None else ():
-        fields = shaper.record(module, node)["properties"]
-        found += [([name.replace("_", "-")], {}) for name in fields]  # what they take, their parsers say
-    return loose.both_spellings(iter([*found, (["model-tag", "config", "model"], {})]), negated=True), {}
+    "v0.8.3": "4.48.3",
+    "v0.9.0": "4.48.3",
+    "v0.9.1": "4.48.3",
+    "v0.9.2": "4.51.3",
+    "v0.9.3": "4.51.3",
+    "v0.9.4": "4.57.6",
+    "v0.9.5": "5.23.0",
+    "ff6d4d12": "5.23.0",
+}
 
 
 FRAMEWORKS = {
@@ -362,9 +115,23 @@ FRAMEWORKS = {
         "AReaL experiment",
         "github.com/inclusionAI/AReaL",
         frozenset({"areal"}),
-        ("v0.3.0-lite", "v0.3.1", "v0.3.2", "v0.3.3", "v0.3.4", "v0.4.0", "v0.4.1", "v0.5.0", "v0.5.1", "v0.5.3",
-         "v1.0.0", "v1.0.2", "v1.0.4", "4aef98d8"),
-        _areal,
+        (
+            "v0.3.0-lite",
+            "v0.3.1",
+            "v0.3.2",
+            "v0.3.3",
+            "v0.3.4",
+            "v0.4.0",
+            "v0.4.1",
+            "v0.5.0",
+            "v0.5.1",
+            "v0.5.3",
+            "v1.0.0",
+            "v1.0.2",
+            "v1.0.4",
+            "4aef98d8",
+        ),
+        readers.areal,
         loader="omegaconf",
         unknown="subclass",
     ),
@@ -373,7 +140,7 @@ FRAMEWORKS = {
         "the wheels of transformers",
         frozenset({"transformers"}),
         ("4.48.3", "4.51.3", "4.57.6", "5.23.0"),
-        _transformers,
+        readers.transformers,
         loader="argparse",
         unknown="subclass",
     ),
@@ -382,7 +149,7 @@ FRAMEWORKS = {
         "github.com/huggingface/trl",
         frozenset({"trl", "transformers"}),
         tuple(_TRL_VERSIONS),
-        _trl,
+        readers.trl,
         loader="argparse",
         unknown="subclass",
         others={version: {"transformers": other} for version, other in _TRL_VERSIONS.items()},
@@ -392,11 +159,15 @@ FRAMEWORKS = {
         "github.com/hiyouga/LLaMA-Factory",
         frozenset({"llamafactory", "transformers"}),
         tuple(_LLAMAFACTORY_VERSIONS),
-        _llamafactory,
+        readers.llamafactory,
         loader="unchecked",
         # Megatron's adapter (USE_MCA) has classes of its own.
-        unless=(("tensor_model_parallel_size", "*"), ("pipeline_model_parallel_size", "*"),
-                ("expert_model_parallel_size", "*"), ("sequence_parallel", "*")),
+        unless=(
+            ("tensor_model_parallel_size", "*"),
+            ("pipeline_model_parallel_size", "*"),
+            ("expert_model_parallel_size", "*"),
+            ("sequence_parallel", "*"),
+        ),
         others={version: {"transformers": other} for version, other in _LLAMAFACTORY_VERSIONS.items()},
     ),
     "accelerate": Framework(
@@ -404,7 +175,7 @@ FRAMEWORKS = {
         "github.com/huggingface/accelerate",
         frozenset({"accelerate"}),
         ("v0.20.3", "v0.26.1", "v0.31.0", "v0.34.2", "v1.2.1", "v1.6.0", "v1.10.1", "v1.14.0", "16cb6eb8"),
-        _accelerate,
+        readers.accelerate,
         loader="unchecked",
     ),
     "torchtitan": Framework(
@@ -412,7 +183,7 @@ FRAMEWORKS = {
         "github.com/pytorch/torchtitan",
         frozenset({"torchtitan"}),
         ("v0.2.0", "v0.2.1", "v0.2.2", "238fa9953"),
-        _torchtitan,
+        readers.torchtitan,
         loader="unchecked",
         unknown="subclass",  # --job.custom_config_module on the command line extends any section
         unless=(("job.custom_config_module", "?*"), ("experimental.custom_args_module", "?*")),
@@ -421,9 +192,21 @@ FRAMEWORKS = {
         "Axolotl",
         "github.com/axolotl-ai-cloud/axolotl",
         frozenset({"axolotl"}),
-        ("v0.5.2", "v0.6.0", "v0.7.1", "v0.8.1", "v0.9.2", "v0.10.1", "v0.12.2", "v0.13.2", "v0.15.0", "v0.16.1",
-         "v0.18.0", "067b021c"),
-        _axolotl,
+        (
+            "v0.5.2",
+            "v0.6.0",
+            "v0.7.1",
+            "v0.8.1",
+            "v0.9.2",
+            "v0.10.1",
+            "v0.12.2",
+            "v0.13.2",
+            "v0.15.0",
+            "v0.16.1",
+            "v0.18.0",
+            "067b021c",
+        ),
+        readers.axolotl,
         loader="pydantic",
         unknown="ignored",
         unless=(("plugins", "!axolotl.integrations.*"),),
@@ -433,7 +216,7 @@ FRAMEWORKS = {
         "github.com/PrimeIntellect-ai/prime-rl",
         frozenset({"prime-rl"}),
         ("d62c7539e", "e26b50503", "559b4477"),
-        _prime_rl,
+        readers.prime_rl,
         loader="pydantic_none",
     ),
     "deepspeed": Framework(
@@ -441,7 +224,7 @@ FRAMEWORKS = {
         "github.com/deepspeedai/DeepSpeed",
         frozenset({"deepspeed"}),
         ("v0.10.3", "v0.12.6", "v0.14.5", "v0.15.4", "v0.16.9", "v0.17.6", "v0.18.9", "v0.19.5", "edaa7221"),
-        _deepspeed,
+        readers.deepspeed,
         loader="deepspeed",
         unknown="own",
     ),
@@ -449,9 +232,21 @@ FRAMEWORKS = {
         "verl trainer",
         "github.com/volcengine/verl",
         frozenset({"verl"}),
-        ("v0.2", "v0.3.0.post1", "v0.4.0", "v0.4.1", "v0.5.0", "v0.6.0", "v0.6.1", "v0.7.0", "v0.7.1", "v0.8.0",
-         "v0.9.0", "1dda039b"),
-        _verl,
+        (
+            "v0.2",
+            "v0.3.0.post1",
+            "v0.4.0",
+            "v0.4.1",
+            "v0.5.0",
+            "v0.6.0",
+            "v0.6.1",
+            "v0.7.0",
+            "v0.7.1",
+            "v0.8.0",
+            "v0.9.0",
+            "1dda039b",
+        ),
+        readers.verl,
         loader="unchecked",
         unknown="own",
     ),
@@ -459,9 +254,22 @@ FRAMEWORKS = {
         "OpenRLHF: openrlhf.cli.train_*",
         "github.com/OpenRLHF/OpenRLHF",
         frozenset({"openrlhf"}),
-        ("v0.5.9.post1", "v0.6.4", "v0.7.5", "v0.8.0", "v0.8.5", "v0.8.11", "v0.9.0", "v0.9.5", "v0.9.10", "v0.10.1",
-         "v0.10.4", "v0.11.0", "3c3be623"),
-        _openrlhf,
+        (
+            "v0.5.9.post1",
+            "v0.6.4",
+            "v0.7.5",
+            "v0.8.0",
+            "v0.8.5",
+            "v0.8.11",
+            "v0.9.0",
+            "v0.9.5",
+            "v0.9.10",
+            "v0.10.1",
+            "v0.10.4",
+            "v0.11.0",
+            "3c3be623",
+        ),
+        readers.openrlhf,
         loader="words",
         programs=("openrlhf.cli.train_*",),
     ),
@@ -470,7 +278,7 @@ FRAMEWORKS = {
         "the wheels of sglang",
         frozenset({"sglang"}),
         ("0.4.6", "0.4.9.post6", "0.5.2", "0.5.5", "0.5.7", "0.5.10", "0.5.12", "0.5.15", "0.5.23"),
-        _sglang,
+        readers.sglang,
         loader="words",
         unknown="versions",
     ),
@@ -479,8 +287,8 @@ FRAMEWORKS = {
         "the wheels of vllm",
         frozenset({"vllm"}),
         ("0.33.0",),
-        _vllm,
+        readers.vllm,
         loader="words",
         unknown="versions",
     ),
-}  # fmt: skip
+}

@@ -1,4 +1,4 @@
-"""Frameworks whose keys stand in no class: calls of argparse, DeepSpeed's constants, verl's own YAML files."""
+"""Keys that stand in no class: calls of argparse, DeepSpeed's constants, verl's own YAML files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from python import UNKNOWN, Module, Package, base_name
-from shapes import Schema, Shaper, Style, merged, plain, types_of, union
+from shapes import Shaper, Style, plain
+from unions import Schema, merged, types_of, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,8 +103,14 @@ def _kwargs_of(module: Module) -> dict[str, str]:
 
 
 # Numbers that may be written as 8k or auto.
-_HUMAN = ("max_model_len", "max_num_batched_tokens", "max_num_scheduled_tokens", "kv_cache_memory_bytes",
-          "safetensors_prefetch_block_size", "max_num_queued_tokens")  # fmt: skip
+_HUMAN = (
+    "max_model_len",
+    "max_num_batched_tokens",
+    "max_num_scheduled_tokens",
+    "kv_cache_memory_bytes",
+    "safetensors_prefetch_block_size",
+    "max_num_queued_tokens",
+)
 
 
 def _field(shaper: Shaper, module: Module, spread: ast.expr, classes: Mapping[str, str]) -> Schema:
@@ -267,8 +274,8 @@ def of_yaml(tree: Tree, path: str, depth: int = 0) -> Any:
                     of_yaml(tree, posixpath.join(posixpath.dirname(path), f"{entry}.yaml"), depth + 1),
                 )
             continue
-        for group, name in entry.items():
-            group, _, at = str(group).split()[-1].partition("@")
+        for key, name in entry.items():
+            group, _, at = str(key).split()[-1].partition("@")
             folder = posixpath.normpath(posixpath.join(posixpath.dirname(path), group.lstrip("/")))
             if isinstance(name, str):
                 inner = of_yaml(tree, f"{folder}/{name.removesuffix('.yaml')}.yaml", depth + 1)

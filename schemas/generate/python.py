@@ -167,12 +167,7 @@ class Package:
         if isinstance(function, ast.Attribute) and function.attr in ("keys", "values") and not node.args:
             value = self.value(module, function.value, depth + 1)
             return list(getattr(value, function.attr)()) if isinstance(value, dict) else UNKNOWN
-        if (
-            isinstance(function, ast.Name)
-            and function.id in ("dict",)
-            and not node.args
-            and not node.keywords
-        ):
+        if isinstance(function, ast.Name) and function.id == "dict" and not node.args and not node.keywords:
             return {}
         return UNKNOWN
 

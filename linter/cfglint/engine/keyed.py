@@ -1,4 +1,4 @@
-"""A document held against its framework's schema: the mistakes, by the list that a CFG rule reads them from."""
+"""A document held against its framework's schema: the mistakes, by the list that a CFG rule reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def of_script(table: Table, subject: Subject) -> list[Problem]:
-    """Return what is wrong with a launch script's flags; another program's may be more than the framework's."""
+    """Return what is wrong with a launch script's flags; another program's may be its own."""
     if not _own_program(table, subject):
         return []
     found = problems(table, subject.view, skip=("launch",))
