@@ -27,7 +27,7 @@ def _begins_another(problem: Problem) -> bool:
     return any(key.startswith(name) for key in problem.node[3] or ())
 
 
-_MAYBE = ("subclass", "own", "versions")  # told where it looks like a slip of the pen
+_MAYBE = ("subclass", "own", "versions")
 _FATE = {
     "refused": "",
     "ignored": ": it has no effect",
@@ -65,15 +65,18 @@ def note(found: Sequence[Problem], table: Table, subject: Subject) -> None:
 
     checked = subject.checked
     assert checked is not None
-    extended = any(p.what == "key" for p in found) and _extended(table, subject)
-    for problem, span in words.unique(found, subject.view):
+    view = subject.view
+    known = {id(one): words.meant(one, view) for one in found if one.what == "key"}
+    # What is probably the job's own is left out; a slip of the pen looks like a key that is there.
+    told = [p for p in found if p.what != "key" or p.node[6] not in _MAYBE or known[id(p)] is not None]
+    if any(one.what == "key" for one in told) and _extended(table, subject):
+        told = [one for one in told if one.what != "key"]
+    for problem, span in words.unique(told, view):
         key = words.shown(problem.path)
         mark = problem.node[6]
         if problem.what == "key":
-            if extended or (mark in _MAYBE and words.meant(problem, subject.view) is None):
-                continue  # probably the job's own; a slip of the pen looks like a key that is there
             kind = "refused_keys" if mark == "refused" else "ignored_keys"
-            meant = words.meant(problem, subject.view)
+            meant = known[id(problem)]
             near = f"; did you mean {meant!r}?" if meant else words.near(problem)
             note = _FATE[mark] + (near or words.elsewhere(problem, table))
             mistake = Mistake(note, *span, key=key, text=mark)

@@ -99,14 +99,20 @@ def elsewhere(problem: Problem, table: Table) -> str:
 def meant(problem: Problem, view: View) -> str | None:
     """Return the one key that an unknown one was surely meant to be; None where none or several may be."""
     name, keys = str(problem.path[-1]), problem.node[3] or ()
-    taken = {_plain(key) for key in view.keys(problem.path[:-1]) if key != name}
     plain = _plain(name)
-    apart = {key: _distance(plain, _plain(key)) for key in keys if _alike(plain, _plain(key))}
+    letters, shortest, longest = set(plain), len(plain) - 2, len(plain) + 2
+    apart = {
+        key: _distance(plain, _plain(key))
+        for key in keys
+        if shortest <= len(key) <= longest
+        and len(letters.symmetric_difference(_plain(key))) <= 4
+        and _alike(plain, _plain(key))
+    }
     least = min(apart.values(), default=9)
     best = [key for key, distance in apart.items() if distance == least]
     if len({_plain(key) for key in best}) != 1 or least > (1 if len(name) <= _SHORT else 2):
         return None
-    if _plain(best[0]) in taken:
+    if _plain(best[0]) in {_plain(key) for key in view.keys(problem.path[:-1]) if key != name}:
         return None
     alike = [key for key in best if ("-" in key) == ("-" in name)]  # of two spellings, the file's own
     return (alike or best)[0]
@@ -114,8 +120,6 @@ def meant(problem: Problem, view: View) -> str | None:
 
 def _alike(one: str, other: str) -> bool:
     """Whether two changes may suffice, by the letters alone: most names are told apart without more."""
-    if not -3 < len(one) - len(other) < 3:
-        return False
     return sum(abs(one.count(letter) - other.count(letter)) for letter in {*one, *other}) <= 4
 
 
