@@ -291,4 +291,13 @@ FRAMEWORKS = {
         loader="words",
         unknown="versions",
     ),
+    "nemo_rl": Framework(
+        "NeMo-RL: run_grpo.py, run_sft.py, … --config",
+        "github.com/NVIDIA-NeMo/RL",
+        frozenset({"nemo-rl"}),
+        ("v0.2.1", "v0.3.1", "v0.4.0", "v0.5.0", "v0.6.0", "v0.7.0", "7ea279ab"),
+        readers.nemo_rl,
+        loader="unchecked",
+        unknown="own",
+    ),
 }

@@ -354,3 +354,19 @@ def vllm(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
         fields = shaper.record(module, node)["properties"]
         found += [([name.replace("_", "-")], {}) for name in fields]  # what they take, their parsers say
     return loose.both_spellings(iter([*found, (["model-tag", "config", "model"], {})]), negated=True), {}
+
+
+# ── NeMo-RL ────────────────────────────────────────────────────────────────────────────────────────────────
+_NEMO_RL = ("grpo", "sft", "dpo", "rm", "ppo", "distillation", "xtoken_off_policy_distillation")
+
+
+def nemo_rl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    """Return the keys of the algorithms' classes and of NeMo-RL's own examples; both take any other key."""
+    package = Package(trees["nemo-rl"])
+    shaper = Shaper(package, Style(extra=lambda *_: "own", qualified=True))
+    parts = []
+    for algorithm in _NEMO_RL:
+        module = package.module(f"nemo_rl/algorithms/{algorithm}.py")
+        part = _record(shaper, module, "MasterConfig") if module is not None else None
+        parts += [part] if part is not None else []
+    return joined(parts, {"defaults": {}}), shaper.defs

@@ -110,6 +110,8 @@ def meant(problem: Problem, view: View) -> str | None:
     }
     least = min(apart.values(), default=9)
     best = [key for key, distance in apart.items() if distance == least]
+    if name.startswith(("_", ".")):  # what other keys read through an anchor
+        return None
     if len({_plain(key) for key in best}) != 1 or least > (1 if len(name) <= _SHORT else 2):
         return None
     if _plain(best[0]) in {_plain(key) for key in view.keys(problem.path[:-1]) if key != name}:
