@@ -133,6 +133,7 @@ FRAMEWORKS = {
         ),
         readers.areal,
         loader="omegaconf",
+        unless=(("actor.type", "*"), ("model.type", "*")),  # of realhf, the system before AReaL's own classes
         unknown="subclass",
     ),
     "transformers": Framework(

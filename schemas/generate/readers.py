@@ -58,7 +58,11 @@ _AREAL_ROOTS = ("SFTConfig", "RWConfig", "DPOConfig", "GRPOConfig", "PPOConfig",
 def areal(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
     package = Package(trees["areal"])
     return classes(
-        package, "areal/api/cli_args.py", _AREAL_ROOTS, Style(names_too=True, private=True), _HYDRA
+        package,
+        "areal/api/cli_args.py",
+        _AREAL_ROOTS,
+        Style(extra=lambda *_: "section", names_too=True, private=True),
+        _HYDRA,
     )
 
 

@@ -185,7 +185,7 @@ class Shaper:
         extra = self.style.extra(self, module, node) if self.style.extra else None
         if extra is None:
             made["additionalProperties"] = False
-        elif extra in ("subclass", "own"):
+        elif extra in ("section", "subclass", "own"):
             made["x-cfglint"] = {"unknown": extra}
         elif extra != "open":
             made |= {"additionalProperties": False, "x-cfglint": {"unknown": extra}}

@@ -27,9 +27,10 @@ def _begins_another(problem: Problem) -> bool:
     return any(key.startswith(name) for key in problem.node[3] or ())
 
 
-_MAYBE = ("subclass", "own", "versions")
+_MAYBE = ("section", "subclass", "own", "versions")
 _FATE = {
     "refused": "",
+    "section": "",
     "ignored": ": it has no effect",
     "subclass": ": the run stops, unless a class of your own defines it",
     "own": ": it has no effect, unless code of your own reads it",
@@ -42,7 +43,10 @@ def _extended(table: Table, subject: Subject) -> bool:
     from fnmatch import fnmatchcase
 
     for key, pattern in table[3]:
-        value = subject.view.get(tuple(key.split(".")))
+        path = tuple(key.split("."))
+        if pattern == "*" and subject.view.has(path):
+            return True
+        value = subject.view.get(path)
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, (str, int)) and fnmatchcase(str(one), pattern.lstrip("!")) != (
                 pattern[0] == "!"
@@ -69,13 +73,14 @@ def note(found: Sequence[Problem], table: Table, subject: Subject) -> None:
     known = {id(one): words.meant(one, view) for one in found if one.what == "key"}
     # What is probably the job's own is left out; a slip of the pen looks like a key that is there.
     told = [p for p in found if p.what != "key" or p.node[6] not in _MAYBE or known[id(p)] is not None]
+    told = [p for p in told if p.what != "key" or p.node[6] != "ignored" or view.get(p.path) is not None]
     if any(one.what == "key" for one in told) and _extended(table, subject):
         told = [one for one in told if one.what != "key"]
     for problem, span in words.unique(told, view):
         key = words.shown(problem.path)
         mark = problem.node[6]
         if problem.what == "key":
-            kind = "refused_keys" if mark == "refused" else "ignored_keys"
+            kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
             meant = known[id(problem)]
             near = f"; did you mean {meant!r}?" if meant else words.near(problem)
             note = _FATE[mark] + (near or words.elsewhere(problem, table))
