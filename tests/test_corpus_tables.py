@@ -1,6 +1,6 @@
-"""Over all real configs: what is recognised as what, and every error with the reason why it is right.
+"""Over all real configs: what is recognised as what, every error and every unknown key with the reason why.
 
-Both tables are committed, tests/corpus/recognition.md and tests/corpus/errors.md. With ``CFGLINT_UPDATE=1``
+The tables are committed in tests/corpus. With ``CFGLINT_UPDATE=1``
 this test writes them; a reason stays with its file and code, and a person gives a new error its own.
 """
 
@@ -88,3 +88,31 @@ def test_every_error_has_a_reason(capsys) -> None:
         ],
     )
     assert [error for error in errors if not reasons.get(error[:2])] == []
+
+
+def test_every_unknown_key_has_a_reason(capsys) -> None:
+    codes = "CFG012,CFG014"  # CFG009, CFG011 and CFG013 are errors, and stand in errors.md
+    main(["check", "--no-detect", "--skip-unknown", "--select", codes, "--format", "json", str(CORPUS)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    table = TABLES / "keys.md"
+    before = table.read_text(encoding="utf-8") if table.exists() else ""
+    lines = re.finditer(r"^\| \S+ \| (.*?) \| \d+ \| .*? \| (.*) \|$", before, re.MULTILINE)
+    reasons = {line[1]: line[2] for line in lines}
+    found: dict[tuple[str, str], list[str]] = {}
+    for finding in findings:
+        said = finding["message"].partition("; did you mean")[0]
+        found.setdefault((finding["code"], said), []).append(str(Path(finding["path"]).relative_to(CORPUS)))
+    _held_against(
+        "keys.md",
+        [
+            "# Every unknown key and value over the corpus that is no error",
+            "",
+            "| code | what | files | the first | why it is right |",
+            "|---|---|---|---|---|",
+            *(
+                f"| {code} | {said} | {len(paths)} | {min(paths)} | {reasons.get(said, '')} |"
+                for (code, said), paths in sorted(found.items())
+            ),
+        ],
+    )
+    assert [said for _, said in found if not reasons.get(said)] == []

@@ -1,9 +1,10 @@
-"""Writes schemas/frameworks/NAME.schema.json from the sources of the frameworks, which are read and never run.
+"""Writes schemas/frameworks/NAME.schema.json from the frameworks' sources, which are read and never run.
 
     python schemas/generate [NAME…] --from areal=DIR --from transformers=DIR …
 
-DIR is a git directory (or a clone with its tags) of the framework, or a folder with its wheels. Without NAME, all
-frameworks are generated whose sources are given. ``--check`` writes nothing and exits 1 where a file would change.
+DIR is a git directory (or a clone with its tags) of the framework, or a folder with its wheels. Without NAME,
+all are generated whose sources are given. ``--check`` writes nothing and exits 1 where a file would change.
+It takes Python 3.12, since some sources do, and PyYAML.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from frameworks import FRAMEWORKS  # noqa: E402 (the folder is a script, not a package)
-from sources import SourceError  # noqa: E402
+from frameworks import FRAMEWORKS
+from sources import SourceError
 
 OUT = Path(__file__).resolve().parents[1] / "frameworks"
 
@@ -39,7 +40,7 @@ def main() -> int:
         if not args.names and not framework.needs <= places.keys():
             continue
         try:
-            text = json.dumps(framework.schema(name, places), indent=1, ensure_ascii=False) + "\n"
+            text = written(framework.schema(places)) + "\n"
         except SourceError as error:
             parser.exit(2, f"{parser.prog}: {error}\n")
         path = OUT / f"{name}.schema.json"
@@ -50,6 +51,19 @@ def main() -> int:
                 path.write_text(text, encoding="utf-8")
         print(f"{path.name}: {'unchanged' if text == before else 'differs' if args.check else 'written'}")
     return int(args.check and changed > 0)
+
+
+def written(value: object, depth: int = 0) -> str:
+    """Return JSON with a line for each key of a framework: a change of one is a change of a line."""
+    if not isinstance(value, dict) or not ({"properties", "$defs"} & value.keys() or depth % 2):
+        return json.dumps(value, ensure_ascii=False)
+    inner = "  " * (depth + 1)
+    lines = []
+    for key, one in value.items():
+        group = key in ("properties", "$defs") and not depth % 2
+        text = written(one, depth + 1) if group or depth % 2 else json.dumps(one, ensure_ascii=False)
+        lines.append(f"{inner}{json.dumps(key, ensure_ascii=False)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n" + "  " * depth + "}"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shapes import Schema, merged
+from unions import Schema, merged
 
 Defs = dict[str, Schema]
 

@@ -18,6 +18,7 @@ class Module:
     """A module: its top-level classes, assignments and imports, also those under ``if`` and ``try``."""
 
     path: str
+    tree: ast.Module
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -166,12 +167,7 @@ class Package:
         if isinstance(function, ast.Attribute) and function.attr in ("keys", "values") and not node.args:
             value = self.value(module, function.value, depth + 1)
             return list(getattr(value, function.attr)()) if isinstance(value, dict) else UNKNOWN
-        if (
-            isinstance(function, ast.Name)
-            and function.id in ("dict",)
-            and not node.args
-            and not node.keywords
-        ):
+        if isinstance(function, ast.Name) and function.id == "dict" and not node.args and not node.keywords:
             return {}
         return UNKNOWN
 
@@ -223,8 +219,9 @@ def base_name(node: ast.AST) -> str:
 
 
 def _parsed(path: str, text: str) -> Module:
-    module = Module(path)
-    _fill(module, ast.parse(text).body)
+    tree = ast.parse(text)
+    module = Module(path, tree)
+    _fill(module, tree.body)
     return module
 
 

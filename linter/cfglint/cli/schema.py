@@ -1,4 +1,4 @@
-"""``cfglint schema NAME``: the JSON Schema of a framework's keys, or of one of cfglint's own forms, for editors."""
+"""``cfglint schema NAME``: the JSON Schema of a framework's keys, or of a form of cfglint's own."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class Document:
     """
 
     __slots__ = (
-        "_lax", "_loader", "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent", "listed",
-        "over", "root", "start", "whole",
+        "_lax", "_loader", "duplicates", "end", "error", "file", "format", "index", "job", "key", "lent",
+        "listed", "over", "root", "start", "whole",
     )  # fmt: skip
 
     def __init__(self, file: File, index: int, parsed: Parsed) -> None:

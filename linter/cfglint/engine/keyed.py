@@ -1,4 +1,4 @@
-"""A document held against its framework's schema: the mistakes, by the list that a CFG rule reads them from."""
+"""A document held against its framework's schema: the mistakes, by the list that a CFG rule reads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,27 @@ if TYPE_CHECKING:
 
 
 def of_script(table: Table, subject: Subject) -> list[Problem]:
-    """Return what is wrong with a launch script's flags; another program's may be more than the framework's."""
-    return problems(table, subject.view, skip=("launch",)) if _own_program(table, subject) else []
+    """Return what is wrong with a launch script's flags; another program's may be its own."""
+    if not _own_program(table, subject):
+        return []
+    found = problems(table, subject.view, skip=("launch",))
+    return [one for one in found if one.what != "key" or not _begins_another(one)]
 
 
+def _begins_another(problem: Problem) -> bool:
+    """Whether argparse takes a flag for the one that it begins."""
+    name = str(problem.path[-1])
+    return any(key.startswith(name) for key in problem.node[3] or ())
+
+
+_MAYBE = ("section", "subclass", "own", "versions")
 _FATE = {
     "refused": "",
+    "section": "",
     "ignored": ": it has no effect",
     "subclass": ": the run stops, unless a class of your own defines it",
+    "own": ": it has no effect, unless code of your own reads it",
+    "versions": ": the server stops at it, unless it is of another version",
 }
 
 
@@ -30,7 +43,10 @@ def _extended(table: Table, subject: Subject) -> bool:
     from fnmatch import fnmatchcase
 
     for key, pattern in table[3]:
-        value = subject.view.get(tuple(key.split(".")))
+        path = tuple(key.split("."))
+        if pattern == "*" and subject.view.has(path):
+            return True
+        value = subject.view.get(path)
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, (str, int)) and fnmatchcase(str(one), pattern.lstrip("!")) != (
                 pattern[0] == "!"
@@ -53,15 +69,19 @@ def note(found: Sequence[Problem], table: Table, subject: Subject) -> None:
 
     checked = subject.checked
     assert checked is not None
-    extended = any(p.what == "key" for p in found) and _extended(table, subject)
-    for problem, span in words.unique(found, subject.view):
+    view = subject.view
+    known = {id(one): words.meant(one, view) for one in found if one.what == "key"}
+    # What is probably the job's own is left out; a slip of the pen looks like a key that is there.
+    told = [p for p in found if p.what != "key" or p.node[6] not in _MAYBE or known[id(p)] is not None]
+    told = [p for p in told if p.what != "key" or p.node[6] != "ignored" or view.get(p.path) is not None]
+    if any(one.what == "key" for one in told) and _extended(table, subject):
+        told = [one for one in told if one.what != "key"]
+    for problem, span in words.unique(told, view):
         key = words.shown(problem.path)
         mark = problem.node[6]
         if problem.what == "key":
-            if extended or (mark == "subclass" and words.meant(problem, subject.view) is None):
-                continue  # probably the job's own; a slip of the pen looks like a key that is there
-            kind = "refused_keys" if mark == "refused" else "ignored_keys"
-            meant = words.meant(problem, subject.view)
+            kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
+            meant = known[id(problem)]
             near = f"; did you mean {meant!r}?" if meant else words.near(problem)
             note = _FATE[mark] + (near or words.elsewhere(problem, table))
             mistake = Mistake(note, *span, key=key, text=mark)

@@ -108,6 +108,11 @@ def pydantic(value: Any, kinds: int, node: Any) -> object:
     return NO
 
 
+def deepspeed(value: Any, kinds: int, node: Any) -> object:
+    """Convert as DeepSpeed's pydantic models do, to which "auto" is as good as absent."""
+    return value if value == "auto" else pydantic(value, kinds, node)
+
+
 def unchecked(value: Any, kinds: int, node: Any) -> object:
     """Take what a loader takes that looks at no value: only a text that is no number cannot be one."""
     if isinstance(value, str) and not kinds & ~(NUMBER | NULL):
@@ -128,5 +133,6 @@ CONVERT: dict[str, Callable[[Any, int, Any], object]] = {
     "words": words,
     "pydantic": pydantic,
     "pydantic_none": pydantic_none,
+    "deepspeed": deepspeed,
     "unchecked": unchecked,
 }

@@ -24,7 +24,7 @@ _MOST = 2_000  # problems of one document
 
 
 class Problem:
-    """What is wrong at ``path``: an unknown ``key``, a ``kind`` that does not fit, or a ``value`` that cannot be."""
+    """What is wrong at ``path``: an unknown ``key``, an unfit ``kind``, or a ``value`` that cannot be."""
 
     __slots__ = ("node", "path", "value", "what")
 
@@ -39,9 +39,10 @@ class Problem:
 
 
 def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str, ...] = ()) -> list[Problem]:
-    """Return what is wrong with a document; ``strict``: as JSON Schema has it, without the loader's conversions.
+    """Return what is wrong with a document.
 
-    ``skip`` are keys at the top that are none of the framework's.
+    ``strict``: as JSON Schema has it, without the loader's conversions. ``skip`` are keys at the top that are
+    none of the framework's.
     """
     nodes, loader, *_ = table
     root = view.root
@@ -52,7 +53,7 @@ def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str,
     try:
         judge.mapping(root, (), nodes[0], skip)
     except (BudgetError, RecursionError):
-        pass  # the file stands for more values than are followed; what was found holds
+        return judge.found  # the file stands for more values than are followed; what was found holds
     return judge.found
 
 

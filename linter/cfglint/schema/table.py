@@ -8,8 +8,9 @@ limits   (least, greatest, above, below) of its numbers, or None
 keys     the number of a node for each key of a mapping, or None where no key is named
 others   the node of all other keys; ANY or NONE
 item     the node of a list's items, or ANY
-mark     what becomes of an unknown key (refused, ignored; subclass: refused unless the job's own class has it);
-         "named" where other members may work
+mark     what becomes of an unknown key: refused, ignored; or none of the framework's, but perhaps of the
+         job's own class (subclass), of its own code (own), of another version (versions); "named" where other
+         members may work. A section is refused unless a class of the job's own takes its place (section)
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     Node: TypeAlias = tuple[
         int, tuple[object, ...] | None, Limits | None, Mapping[str, int] | None, int, int, str
     ]
-    # the nodes (the first is the root), the loader, the programs of launch scripts that take these keys, and the
-    # keys whose value, like a pattern (unlike, behind a "!"), means that other classes' keys may be there
+    # the nodes (the first is the root), the loader, the programs of launch scripts that take these keys, and
+    # the keys whose value, like a pattern (unlike, behind a "!"), means that other classes' keys may be there
     Table: TypeAlias = tuple[tuple[Node, ...], str, tuple[str, ...], tuple[tuple[str, str], ...]]
 
 NULL, BOOL, INT, FLOAT, TEXT, LIST, MAP = (1 << i for i in range(7))

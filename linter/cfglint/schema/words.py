@@ -77,10 +77,10 @@ def near(problem: Problem) -> str:
     A key of which more than a third is different is no help.
     """
     if problem.what == "key":
-        name = _plain(str(problem.path[-1]))
+        name = str(problem.path[-1])
         most = max(2, len(name) // 3)
         return did_you_mean(
-            name, [key for key in problem.node[3] or () if _distance(name, _plain(key)) <= most]
+            name, [key for key in problem.node[3] or () if _distance(_plain(name), _plain(key)) <= most]
         )
     members = [one for one in problem.node[1] or () if isinstance(one, str)]
     return did_you_mean(problem.value, members) if isinstance(problem.value, str) else ""
@@ -99,20 +99,29 @@ def elsewhere(problem: Problem, table: Table) -> str:
 def meant(problem: Problem, view: View) -> str | None:
     """Return the one key that an unknown one was surely meant to be; None where none or several may be."""
     name, keys = str(problem.path[-1]), problem.node[3] or ()
-    taken = set(view.keys(problem.path[:-1]))
     plain = _plain(name)
-    apart = {key: _distance(plain, _plain(key)) for key in keys if _alike(plain, _plain(key))}
+    letters, shortest, longest = set(plain), len(plain) - 2, len(plain) + 2
+    apart = {
+        key: _distance(plain, _plain(key))
+        for key in keys
+        if shortest <= len(key) <= longest
+        and len(letters.symmetric_difference(_plain(key))) <= 4
+        and _alike(plain, _plain(key))
+    }
     least = min(apart.values(), default=9)
     best = [key for key, distance in apart.items() if distance == least]
-    if len(best) != 1 or least > (1 if len(name) <= _SHORT else 2) or best[0] in taken:
+    if name.startswith(("_", ".")):  # what other keys read through an anchor
         return None
-    return best[0]
+    if len({_plain(key) for key in best}) != 1 or least > (1 if len(name) <= _SHORT else 2):
+        return None
+    if _plain(best[0]) in {_plain(key) for key in view.keys(problem.path[:-1]) if key != name}:
+        return None
+    alike = [key for key in best if ("-" in key) == ("-" in name)]  # of two spellings, the file's own
+    return (alike or best)[0]
 
 
 def _alike(one: str, other: str) -> bool:
     """Whether two changes may suffice, by the letters alone: most names are told apart without more."""
-    if not -3 < len(one) - len(other) < 3:
-        return False
     return sum(abs(one.count(letter) - other.count(letter)) for letter in {*one, *other}) <= 4
 
 
