@@ -1,0 +1,1 @@
+--gpu a40 --set observed.gpu_util=35%

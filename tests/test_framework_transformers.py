@@ -1,0 +1,152 @@
+"""Bare transformers.TrainingArguments: which files are recognised, and what each fact comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cfglint.document.document import read, read_text
+from cfglint.dsl.pack import load
+from cfglint.dsl.values import needs_of
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+
+if TYPE_CHECKING:
+    from cfglint.dsl.pack import Pack
+    from cfglint.facts import Values
+
+SHARED = os.environ.get("CFGLINT_SHARED")
+CORPUS = Path(SHARED or ".") / "corpus"
+ARGS = "output_dir: out\nnum_train_epochs: 1\n"
+CLM = ARGS + "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: wikitext\nblock_size: 1024\n"
+ZERO = "deepspeed: {zero_optimization: {stage: 3, offload_optimizer: {device: cpu}}}\n"
+
+
+@pytest.fixture(scope="module")
+def pack() -> Pack:
+    return load()
+
+
+def _values(pack: Pack, text: str, target: str = "h100-sxm:8", rules: str = "") -> Values:
+    used = load({"mine.rules": rules}) if rules else pack
+    run = Run(used, [parse_target(target)])
+    (subject,) = run.subjects(read_text(text, "c.yaml"), judge_broken=True)
+    assert subject.framework == "transformers"
+    return run.judged(subject)[0].values
+
+
+# What the file says, the fact, its value; None where nothing tells it.
+TOLD = [
+    (ARGS, "micro_batch_size", 8),
+    (ARGS + "per_device_train_batch_size: 2\n", "micro_batch_size", 2),
+    (ARGS, "grad_accum", 1),
+    (ARGS, "train_gpus", 8),
+    (ARGS + "per_device_train_batch_size: 2\n", "effective_batch_size", 16),
+    (ARGS, "task", None),
+    (ARGS, "trains", True),
+    (ARGS, "generates", False),
+    (ARGS, "dtype", None),
+    (ARGS + "bf16: true\n", "dtype", "bf16"),
+    (ARGS + "fp16: true\n", "dtype", "fp16"),
+    (ARGS + "torch_dtype: float32\n", "dtype", "fp32"),
+    (ARGS + "bf16: true\ndtype: bfloat16\n", "param_dtype", None),
+    (ARGS + "bf16: true\n", "param_dtype", None),
+    (ARGS + "bf16: true\n" + ZERO, "param_dtype", "bf16"),
+    (ARGS + ZERO, "zero_stage", 3),
+    (ARGS + ZERO, "offload_optimizer", True),
+    (ARGS + ZERO, "offload_params", False),
+    (ARGS, "zero_stage", None),
+    (ARGS + "deepspeed: ds.json\n", "zero_stage", None),
+    (ARGS + "fsdp: full_shard auto_wrap\n", "dp_shard", -1),
+    (ARGS + "fsdp: true\n", "train_backend", "fsdp"),
+    (ARGS + "fsdp: true\nfsdp_config: {cpu_offload: true}\n", "offload_params", True),
+    (ARGS, "gradient_checkpointing", "none"),
+    (ARGS + "gradient_checkpointing: true\n", "gradient_checkpointing", "full"),
+    (ARGS + "activation_checkpointing: true\n", "gradient_checkpointing", "full"),
+    (ARGS + "gradient_checkpointing: true\nactivation_checkpointing: false\n", "gradient_checkpointing", "none"),
+    (ARGS + "gradient_checkpointing: true\nactivation_checkpointing: null\n", "gradient_checkpointing", "full"),
+    (ARGS, "optimizer", "adamw_fused"),
+    (ARGS + "optim: adamw_bnb_8bit\n", "optimizer", "adamw_8bit"),
+    (ARGS + "optim: galore_adamw\n", "optimizer", None),
+    (ARGS + "use_liger_kernel: true\n", "fused_loss", "liger"),
+    (ARGS, "fused_loss", "none"),
+    (CLM, "seq_len", 1024),
+    (CLM, "packing", True),
+    (ARGS + "max_seq_length: 128\n", "seq_len", 128),
+    (ARGS, "seq_len", None),
+    (ARGS, "dataloader_workers", 0),
+    (ARGS + "dataloader_prefetch_factor: 4\n", "hf.prefetch", 4),
+    (ARGS, "comm_timeout", 1800),
+    (ARGS, "hf.eval_strategy", "no"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "value"), TOLD)
+def test_binding(pack: Pack, text: str, name: str, value: object) -> None:
+    values = _values(pack, text)
+    if value is None:
+        assert needs_of(values[name])
+    else:
+        assert values[name] == value
+
+
+def test_one_gpu_holds_all(pack: Pack) -> None:
+    values = _values(pack, ARGS + "bf16: true\ndtype: bfloat16\n", "a40:1")
+    assert (values["dp_shard"], values["param_dtype"]) == (1, "bf16")
+
+
+def test_memory_is_known_once_the_task_is_told(pack: Pack) -> None:
+    text = CLM + "bf16: true\ndtype: bfloat16\n"
+    assert needs_of(_values(pack, text, "a40:1")["trainer.memory"])
+    told = _values(pack, text, "a40:1", rules="let task = pretrain\n")["trainer.memory"]
+    assert not needs_of(told)
+    assert 5 < told.lo / 2**30 < told.hi / 2**30 < 40
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CLM,
+        ARGS + "task_name: mrpc\nmodel_name_or_path: bert-base-cased\n",
+        "output_dir: out\nper_device_train_batch_size: 4\n",
+    ],
+)
+def test_taken(pack: Pack, text: str) -> None:
+    (subject,) = Run(pack).subjects(read_text(text, "c.yaml"), judge_broken=False)
+    assert subject.framework == "transformers"
+
+
+# Others' files with TrainingArguments in them.
+OTHERS = [
+    ("trl", "model_name_or_path: x\ndataset_name: y\noutput_dir: out\nnum_train_epochs: 1\n"),
+    ("trl", "output_dir: out\nnum_generations: 8\nper_device_train_batch_size: 4\n"),
+    ("llamafactory", ARGS + "model_name_or_path: x\nfinetuning_type: lora\nstage: sft\ndo_train: true\n"),
+    ("axolotl", "base_model: x\nmicro_batch_size: 1\noutput_dir: out\nnum_train_epochs: 1\n"),
+    (None, ARGS + "tuner_type: lora\nmodel: x\n"),
+    (None, ARGS + "packing: true\n"),
+    (None, "output_dir: out\n"),
+    (None, "num_train_epochs: 1\nper_device_train_batch_size: 4\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), OTHERS)
+def test_not_taken(pack: Pack, name: str | None, text: str) -> None:
+    subjects = Run(pack).subjects(read_text(text, "c.yaml"), judge_broken=False)
+    assert [subject.framework for subject in subjects] == ([name] if name else [])
+
+
+def test_flags_of_a_program_may_be_anybodys(pack: Pack) -> None:
+    text = "torchrun --nproc_per_node 2 run.py --output_dir out --num_train_epochs 1\n"
+    assert not Run(pack).subjects(read_text(text, "run.sh"), judge_broken=False)
+
+
+@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
+def test_no_file_of_another_framework_is_taken(pack: Pack) -> None:
+    """The corpus has none of these: its scripts on the Trainer take flags."""
+    for path in sorted(CORPUS.rglob("*")):
+        if path.suffix in (".yaml", ".yml", ".json", ".sh", ".sbatch") and path.stat().st_size < 2**20:
+            subjects = Run(pack).subjects(read(path.read_bytes(), path.name), judge_broken=False)
+            assert "transformers" not in {subject.framework for subject in subjects}, path
