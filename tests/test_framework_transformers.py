@@ -150,3 +150,35 @@ def test_no_file_of_another_framework_is_taken(pack: Pack) -> None:
         if path.suffix in (".yaml", ".yml", ".json", ".sh", ".sbatch") and path.stat().st_size < 2**20:
             subjects = Run(pack).subjects(read(path.read_bytes(), path.name), judge_broken=False)
             assert "transformers" not in {subject.framework for subject in subjects}, path
+
+
+# Bytes of optimizer states for each parameter of the body and of the embedding (Qwen2.5-0.5B ties them), weights in bf16.
+STATES = [
+    ("adamw_torch_fused", 4, 4),
+    ("adamw_bnb_8bit", 2 * (1 + 4 / 256), 8),
+    ("lion_8bit", 1 + 4 / 256, 4),
+    ("paged_adamw_8bit", 0, 0),
+    ("paged_adamw_32bit", 0, 0),
+    ("sgd", 0, 0),
+    ("lion_32bit", 2, 2),
+]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        ARGS + "model_name_or_path: Qwen/Qwen2.5-0.5B\ndtype: bfloat16\nbf16: true\n",
+        "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\npacking: true\ndtype: bfloat16\nbf16: true\n",
+    ],
+    ids=["transformers", "trl"],
+)
+@pytest.mark.parametrize(("optim", "body", "embedding"), STATES)
+def test_only_eight_bit_states_of_the_embedding_are_fp32(
+    pack: Pack, head: str, optim: str, body: float, embedding: float
+) -> None:
+    run = Run(pack, [parse_target("a40:1")])
+    (subject,) = run.subjects(read_text(f"{head}optim: {optim}\n", "c.yaml"), judge_broken=True)
+    values = run.judged(subject)[0].values
+    table = values["params.embedding"]
+    rest = values["model.params"] - table
+    assert values["states.optimizer"] == pytest.approx(body * rest + embedding * table)
