@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.api import check_text, fix_text
+from cfglint.cli import main
 from cfglint.document.document import read, read_text
 from cfglint.dsl.pack import load
 from cfglint.dsl.values import needs_of
@@ -188,3 +189,16 @@ def test_what_the_zoo_says_of_itself(pack: Pack) -> None:
     lines = [(f.place.path, _line(run.report.texts[f.place.path], f)) for f in run.report.findings]
     assert {f.code for f in run.report.findings} == {"BAT243"}
     assert lines == [("ppo.yml", 67), ("ppo.yml", 530), ("ppo.yml", 546)]
+
+
+def test_explain_names_the_section(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ppo.yml"
+    path.write_text(f"A-v1:\n  {HEAD}  {PPO}  n_steps: 100\nB-v1:\n  {HEAD}  {PPO}")
+    main(["explain", "BAT243", str(path), "--no-detect"])
+    told = capsys.readouterr().out.splitlines()
+    assert [line.partition(", ")[2] for line in told if line.startswith(str(path))] == [
+        "sb3, A-v1",
+        "sb3, B-v1",
+    ]
+    main(["explain", "BAT243", str(path), "--no-detect", "--format", "json"])
+    assert '"section": "A-v1"' in capsys.readouterr().out

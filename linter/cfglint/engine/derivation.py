@@ -57,7 +57,8 @@ class Deriver:
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def derivation(self) -> Derivation:
         rule, subject = self.rule, self.one.subject
-        path = subject.document.file.path
+        path, key = subject.document.file.path, subject.document.key
+        section = key.text if key is not None else None
         if self.outside:
             nothing = Node(show(rule.requirement), None, BOOL, "", Source("expression"))
             return Derivation(
@@ -72,6 +73,7 @@ class Deriver:
                 nothing,
                 (),
                 (),
+                section,
             )
         truth = self.compiled.test(self.values)
         condition = None if rule.condition is None else self._root(rule.condition)
@@ -87,7 +89,7 @@ class Deriver:
         return Derivation(
             rule, path, self.one.name, subject.framework, self.verdict, self._because(truth),
             self._said(truth), condition, requirement, tuple(leaves),
-            tuple(show(node) for node in self.meter.results),
+            tuple(show(node) for node in self.meter.results), section,
         )  # fmt: skip
 
     def _outside(self) -> str:

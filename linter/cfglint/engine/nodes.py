@@ -59,6 +59,7 @@ class Derivation:
     requirement: Node
     leaves: tuple[Node, ...]  # what moves the result, whether the tree shows it or not
     results: tuple[str, ...]  # the quantities that they move
+    section: str | None = None  # where each section of the file is a job of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,8 @@ class _Page:
         )  # fmt: skip
         same = f"; the same on {', '.join(map(shown, alike))}" if alike else ""
         kind = f", {found.framework}" if found.framework else ""
-        self.add((f"{shown(found.path)}{kind}{same}", _GREY))
+        section = f", {shown(found.section)}" if found.section else ""
+        self.add((f"{shown(found.path)}{kind}{section}{same}", _GREY))
         if found.because:
             label = {"undecided": "it would take "}.get(found.verdict, "")
             self.tell(label + found.because, "  ", "  ")
@@ -233,6 +234,7 @@ def _derivation(found: Derivation, alike: Sequence[str], depth: int) -> dict[str
         "level": found.rule.level,
         "path": found.path,
         "framework": found.framework,
+        **({"section": found.section} if found.section else {}),
         "target": found.target,
         "same_on": list(alike),
         "verdict": found.verdict,
