@@ -22,6 +22,8 @@ SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
 ARGS = "output_dir: out\nnum_train_epochs: 1\n"
 CLM = ARGS + "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: wikitext\nblock_size: 1024\n"
+OLD = ARGS + "gradient_checkpointing: true\n"
+TRL = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\npacking: true\n"
 ZERO = "deepspeed: {zero_optimization: {stage: 3, offload_optimizer: {device: cpu}}}\n"
 
 
@@ -66,8 +68,8 @@ TOLD = [
     (ARGS, "gradient_checkpointing", "none"),
     (ARGS + "gradient_checkpointing: true\n", "gradient_checkpointing", "full"),
     (ARGS + "activation_checkpointing: true\n", "gradient_checkpointing", "full"),
-    (ARGS + "gradient_checkpointing: true\nactivation_checkpointing: false\n", "gradient_checkpointing", "none"),
-    (ARGS + "gradient_checkpointing: true\nactivation_checkpointing: null\n", "gradient_checkpointing", "full"),
+    (OLD + "activation_checkpointing: false\n", "gradient_checkpointing", "none"),
+    (OLD + "activation_checkpointing: null\n", "gradient_checkpointing", "full"),
     (ARGS, "optimizer", "adamw_fused"),
     (ARGS + "optim: adamw_bnb_8bit\n", "optimizer", "adamw_8bit"),
     (ARGS + "optim: galore_adamw\n", "optimizer", None),
@@ -152,7 +154,7 @@ def test_no_file_of_another_framework_is_taken(pack: Pack) -> None:
             assert "transformers" not in {subject.framework for subject in subjects}, path
 
 
-# Bytes of optimizer states for each parameter of the body and of the embedding (Qwen2.5-0.5B ties them), weights in bf16.
+# Bytes of optimizer states for each parameter of the body and of the (tied) embedding, weights in bf16.
 STATES = [
     ("adamw_torch_fused", 4, 4),
     ("adamw_bnb_8bit", 2 * (1 + 4 / 256), 8),
@@ -168,7 +170,7 @@ STATES = [
     "head",
     [
         ARGS + "model_name_or_path: Qwen/Qwen2.5-0.5B\ndtype: bfloat16\nbf16: true\n",
-        "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\npacking: true\ndtype: bfloat16\nbf16: true\n",
+        TRL + "dtype: bfloat16\nbf16: true\n",
     ],
     ids=["transformers", "trl"],
 )
