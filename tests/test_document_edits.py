@@ -470,6 +470,8 @@ def test_a_key_can_be_added_to_every_mapping_of_the_corpus():
         with open(file, encoding="utf-8", newline="") as stream:
             text = stream.read()
         document = first(text)
+        if document.format == "shell":
+            continue  # a manifest's commands: flags are added otherwise
         names = [name for name, entry in document.root.entries.items() if isinstance(entry.value, Mapping)]
         for name in names[::4]:
             edit = insert_key(document, (name, "zz"), 7, OMEGACONF)

@@ -43,7 +43,8 @@ def effects(knob: t.Knob, one: object, other: object, kind: Type) -> Iterator[Ef
     What it says under a condition is about a repair, not about two files, and is left out.
     """
     for old, new, to in ((one, other, "b"), (other, one, "a")):
-        if "none" in kind.members and old in [_literal(node, kind) for node in knob.values]:
+        listed = [_literal(node, kind) for node in knob.values]
+        if "none" in kind.members and old != "none" and old in listed:
             continue  # what full checkpointing costs is said against none, and not against selective
         move = _told(knob, old, new, kind)
         if move is not None and (move.effect or move.kind):
