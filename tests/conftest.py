@@ -35,6 +35,14 @@ def own_cache(tmp_path_factory):
         os.environ["CFGLINT_CACHE"] = before
 
 
+@pytest.fixture(scope="session")
+def pack():
+    """The shipped rules, loaded once."""
+    from cfglint.dsl.pack import load
+
+    return load()
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty working folder."""

@@ -10,7 +10,6 @@ import pytest
 
 from cfglint.api import check_file
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import needs_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
 FOLDERS = ("accelerate", "alignment_handbook", "llamafactory", "trl")
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _values(pack: Pack, text: str, target: str | None = None) -> Values:

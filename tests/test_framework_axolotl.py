@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import needs_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -170,11 +169,6 @@ UNTOLD = [
     (MIXTRAL, "quantization"),
     (GRPO + "trl: {use_vllm: true}\n", "train_gpus"),
 ]
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _values(pack: Pack, text: str, target: str) -> Values:

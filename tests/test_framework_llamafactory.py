@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import needs_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -25,11 +24,6 @@ SFT = "model_name_or_path: Qwen/Qwen2.5-1.5B\nstage: sft\ndo_train: true\ncutoff
 LORA = SFT + "lora\n"
 FULL = SFT + "full\n"
 Z3 = "deepspeed: examples/deepspeed/ds_z3_config.json\n"
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _values(pack: Pack, text: str, target: str) -> Values:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import Interval, needs_of, parts
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from told import point
 
 if TYPE_CHECKING:
     from cfglint.dsl.pack import Pack
@@ -82,11 +81,6 @@ TOLD: list[tuple[str, str, object]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
-
-
 def _values(pack: Pack, text: str) -> Values:
     run = Run(pack, [parse_target("h100-sxm:8")])
     (subject,) = run.subjects(read_text(text, "c.yaml"), judge_broken=True)
@@ -94,20 +88,11 @@ def _values(pack: Pack, text: str) -> Values:
     return run.judged(subject)[-1].values
 
 
-def _point(value: object) -> object:
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Interval) and not needs_of(value):
-        low, high, _ = parts(value)
-        return low if low == high else None
-    return None
-
-
 @pytest.mark.parametrize(
     ("text", "name", "value"), TOLD, ids=[f"{name}-{i}" for i, (_, name, _) in enumerate(TOLD)]
 )
 def test_binding(pack: Pack, text: str, name: str, value: object) -> None:
-    assert _point(_values(pack, text)[name]) == value
+    assert point(_values(pack, text)[name]) == value
 
 
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

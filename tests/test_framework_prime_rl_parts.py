@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import Interval, needs_of, parts
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from told import point
 
 if TYPE_CHECKING:
     from cfglint.dsl.pack import Pack
@@ -100,26 +99,12 @@ def _subjects(pack: Pack, text: str) -> tuple[Run, list[Subject]]:
     return run, run.subjects(read(text.encode(), "x.toml"), judge_broken=False)
 
 
-def _point(value: object) -> object:
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Interval) and not needs_of(value):
-        low, high, _ = parts(value)
-        return low if low == high else None
-    return None
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
-
-
 @pytest.mark.parametrize(
     ("text", "name", "value"), TOLD, ids=[f"{name}-{i}" for i, (_, name, _) in enumerate(TOLD)]
 )
 def test_binding(pack: Pack, text: str, name: str, value: object) -> None:
     run, (subject,) = _subjects(pack, text)
-    assert _point(run.judged(subject)[-1].values[name]) == value
+    assert point(run.judged(subject)[-1].values[name]) == value
 
 
 @pytest.mark.parametrize(("text", "name"), NAMES.values(), ids=NAMES)

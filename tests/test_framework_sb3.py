@@ -11,7 +11,6 @@ import pytest
 from cfglint.api import check_text, fix_text
 from cfglint.cli import main
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import needs_of
 from cfglint.engine.run import Run
 
@@ -27,11 +26,6 @@ needs_corpus = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names n
 HEAD = "n_timesteps: !!float 1e6\n  policy: MlpPolicy\n"
 PPO = "n_epochs: 10\n"
 TWO = f"A-v1: &a\n  {HEAD}  n_envs: 4\n  {PPO}  n_steps: 100\nB-v1:\n  <<: *a\n  n_envs: 16\n"
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _line(text: str, finding: Finding) -> int:

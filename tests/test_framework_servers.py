@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from told import point
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
@@ -121,20 +121,11 @@ def _subjects(pack, text: str):
     return run, run.subjects(read(text.encode(), "x.yaml"), judge_broken=False)
 
 
-def _known(value: object) -> object:
-    return value if isinstance(value, (bool, int, float, str)) else None
-
-
-@pytest.fixture(scope="module")
-def pack():
-    return load()
-
-
 @pytest.mark.parametrize(("text", "facts"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_binding(pack, text: str, facts: dict[str, object]) -> None:
     run, (subject,) = _subjects(pack, text)
     values = run.judged(subject)[0].values
-    assert {name: _known(values[name]) for name in facts} == facts
+    assert {name: point(values[name]) for name in facts} == facts
 
 
 def test_the_share_means_another_thing(pack) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from told import point
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
@@ -204,26 +204,17 @@ def _values(pack, text: str, target: str | None = "a100-80gb-sxm:8"):
     return run.judged(subject)[0].values
 
 
-def _known(value: object) -> object:
-    return value if isinstance(value, (bool, int, float, str)) else None
-
-
-@pytest.fixture(scope="module")
-def pack():
-    return load()
-
-
 @pytest.mark.parametrize(("text", "facts"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_binding(pack, text: str, facts: dict[str, object]) -> None:
     values = _values(pack, text)
-    assert {name: _known(values[name]) for name in facts} == facts
+    assert {name: point(values[name]) for name in facts} == facts
 
 
 def test_the_launch_says_how_many_gpus(pack) -> None:
     values = _values(pack, config(), None)
-    assert _known(values["train_gpus"]) is None
-    assert _known(_values(pack, config(), "a100-80gb-sxm:2")["train_gpus"]) == 2
-    assert _known(_values(pack, config(), "a100-80gb-sxm:1")["train_backend"]) == "ddp"
+    assert point(values["train_gpus"]) is None
+    assert point(_values(pack, config(), "a100-80gb-sxm:2")["train_gpus"]) == 2
+    assert point(_values(pack, config(), "a100-80gb-sxm:1")["train_backend"]) == "ddp"
 
 
 def test_older_files_have_other_keys(pack) -> None:

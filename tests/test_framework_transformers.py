@@ -27,11 +27,6 @@ TRL = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\npacking: true\n
 ZERO = "deepspeed: {zero_optimization: {stage: 3, offload_optimizer: {device: cpu}}}\n"
 
 
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
-
-
 def _values(pack: Pack, text: str, target: str = "h100-sxm:8", rules: str = "") -> Values:
     used = load({"mine.rules": rules}) if rules else pack
     run = Run(used, [parse_target(target)])

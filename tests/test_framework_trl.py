@@ -10,7 +10,6 @@ import pytest
 
 from cfglint.api import check_file
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import Interval, Open, needs_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -30,11 +29,6 @@ GRPO = MODEL + "num_generations: 8\nmax_completion_length: 512\n"
 VLLM = GRPO + "use_vllm: true\n"
 ZERO3 = SFT + "accelerate_config: zero3\n"
 INLINE = SFT + "deepspeed: {zero_optimization: {stage: 2, offload_optimizer: {device: cpu}}}\n"
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _values(pack: Pack, text: str, target: str | None = "h100-sxm:8", version: str = "") -> Values:

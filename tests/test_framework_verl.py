@@ -10,7 +10,6 @@ import pytest
 
 from cfglint.api import check_file
 from cfglint.document.document import read, read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import Interval, needs_of, parts
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -84,11 +83,6 @@ REST = "model: {path: Qwen/Qwen2.5-7B}\ntrainer: {total_epochs: 2}\n"
 SFT = "data: {train_batch_size: 128, micro_batch_size_per_gpu: 2}\n" + REST
 FIXED_SFT = SHORT_SFT + REST
 OLD_SFT = "data: {train_batch_size: 64}\nmodel: {partial_pretrain: Qwen/Qwen2.5-7B}\n"
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _values(pack: Pack, text: str, target: str | None = "h100-sxm:8", version: str = "") -> Values:

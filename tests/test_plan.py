@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.advise import advise, planned
 from cfglint.engine.fit import fit_rows
 from cfglint.engine.judge import values_for
@@ -41,11 +40,6 @@ seq_len: 1024
 packing: true
 """
 CATALOGUE = sorted((t for t in all_targets() if t.vram_gib), key=lambda t: (t.vram_gib, t.name))
-
-
-@pytest.fixture(scope="module")
-def pack():
-    return load()
 
 
 def planner(pack, text=ZERO3, target="rtx-4090", **facts):

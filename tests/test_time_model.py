@@ -3,7 +3,6 @@
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import parts
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
@@ -25,11 +24,6 @@ LLAMA_FACTORY = [
 # pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md: Llama 3.1 8B, FSDP, micro-batch 2, selective
 # checkpointing, tokens per second and GPU, eager and compiled.
 TORCHTITAN = [(8, 5762), (8, 6667), (128, 5605), (128, 6514)]
-
-
-@pytest.fixture(scope="module")
-def pack():
-    return load()
 
 
 def step(pack, target, **facts):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.dsl.values import parts
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
@@ -45,11 +44,6 @@ KINDS = (
     "compile: true\nfused_loss: liger\n",
     "attn_impl: eager\n",
 )
-
-
-@pytest.fixture(scope="module")
-def pack() -> Pack:
-    return load()
 
 
 def _values(pack: Pack, text: str, overrides: tuple[str, ...] = ()) -> Values:
