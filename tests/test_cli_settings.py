@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.cli import fix, options, settings
+from cfglint.cli import fix, globs, options, settings
 from cfglint.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,6 +17,7 @@ GOOD = {
     "hardware": ["sheet.json"],
     "detect": [True, False],
     "framework": ["areal"],
+    "frameworks": [{}, {"configs/*.yaml": "areal", "old/**": "trl==0.20"}],
     "model-config": ["ckpt/config.json"],
     "online": [True],
     "set": [["a.b=1"], "a=2"],
@@ -36,7 +37,7 @@ BAD = [1, 1.5, True, "", "nothing", [1], [["a"]], {"a": 1}, 0, -1]
 
 def written(value):
     if isinstance(value, dict):
-        return "{a = 1}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {written(one)}" for key, one in value.items()) + "}"
     return json.dumps(value)
 
 
@@ -53,7 +54,7 @@ def accepted(folder, key, value):
 def test_the_schema_names_what_the_code_knows():
     assert set(SCHEMA["properties"]) == set(settings.KNOWN) == set(GOOD)
     flags = {flag.name for flag in fix.parser().flags} | {"detect"}
-    assert set(settings.KNOWN) <= flags
+    assert set(settings.KNOWN) - set(settings.TABLES) <= flags
     for key, choices in settings.CHOICES.items():
         assert SCHEMA["properties"][key]["enum"] == list(choices) or set(choices) == set(
             SCHEMA["properties"][key]["enum"]
@@ -146,3 +147,70 @@ def test_through_the_command(cfglint, config, small):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "cfglint.toml: no setting is named 'gpuu'; did you mean 'gpu'?" in done.stderr
+
+
+GLOBS = [
+    ("*.yaml", "a.yaml", True),
+    ("*.yaml", "a/a.yaml", False),
+    ("**/*.yaml", "a.yaml", True),
+    ("**/*.yaml", "a/b/c.yaml", True),
+    ("a/**", "a/b/c.yaml", True),
+    ("a/**", "ab/c.yaml", False),
+    ("a/**/c.yaml", "a/c.yaml", True),
+    ("a/**/c.yaml", "a/b/b/c.yaml", True),
+    ("a/**/c.yaml", "a/bc.yaml", False),
+    ("a?c.yaml", "abc.yaml", True),
+    ("a?c.yaml", "a/c.yaml", False),
+    ("a[b-d].yaml", "ac.yaml", True),
+    ("a[!b-d].yaml", "ac.yaml", False),
+    ("a[!b].yaml", "a/.yaml", False),
+    ("a[.yaml", "a[.yaml", True),
+    ("a+(b).yaml", "a+(b).yaml", True),
+    ("a.yaml", "abyaml", False),
+]
+
+
+@pytest.mark.parametrize(("glob", "path", "fits"), GLOBS)
+def test_globs(glob, path, fits):
+    assert (globs.pattern(glob).fullmatch(path) is not None) == fits
+
+
+def test_frameworks_by_path(tmp_path, monkeypatch):
+    inner = tmp_path / "configs"
+    (inner / "old").mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    table = (
+        'frameworks = { "configs/**" = "trl==0.20", "./configs/old/*.yaml" = "areal" }\nframework = "verl"\n'
+    )
+    (tmp_path / "cfglint.toml").write_text(table)
+    run = options.run(options.merged(fix.parser().parse_args(["--no-detect"])))
+    assert run.named_for("a.yaml") == ("trl", (0, 20))
+    assert run.named_for("old/a.yaml") == ("areal", None), "the last one wins"
+    assert run.named_for(str(inner / "old" / "a.yaml")) == ("areal", None)
+    assert run.named_for("../a.yaml") == ("verl", None), "the others are what the settings say of all"
+    assert run.named_for("<stdin>") == ("verl", None)
+    words = ["--no-detect", "--framework", "axolotl"]
+    run = options.run(options.merged(fix.parser().parse_args(words)))
+    assert run.named_for("old/a.yaml") == ("axolotl", None), "the flag goes before both"
+
+
+def test_frameworks_by_path_through_the_command(cfglint, folder):
+    (folder / "old").mkdir()
+    text = "zero_optimization: {stage: 7}\n"
+    for name in ("a.yaml", "old/a.yaml"):
+        (folder / name).write_text(text)
+    (folder / "cfglint.toml").write_text('[frameworks]\n"old/*" = "axolotl"\n')
+    done = cfglint("check", ".", "--format", "concise", "--jobs", "2")
+    assert "\na.yaml:1:" in f"\n{done.stdout}", done.stdout
+    assert "zero_optimization.stage" not in "".join(
+        line for line in done.stdout.splitlines() if line.startswith("old/")
+    )
+    for named, said in (
+        ("axolotle", "cfglint.toml: frameworks: no framework is named 'axolotle'; did you mean 'axolotl'?"),
+        ("axolotl==new", "cfglint.toml: frameworks: 'new' is no version; write axolotl==1.0.4"),
+    ):
+        (folder / "cfglint.toml").write_text(f'[frameworks]\n"old/*" = "{named}"\n')
+        done = cfglint("check", ".")
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1

@@ -125,6 +125,7 @@ def _beside(run: Run, framework: str | None, version: tuple[float, ...] | None) 
         run.targets,
         framework=framework,
         version=version,
+        by_path=run.by_path,
         overrides=run.overrides,
         tables=run.tables,
         given=run.given,

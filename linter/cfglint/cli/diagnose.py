@@ -209,8 +209,9 @@ def _judgement(
     facts = corrections(values, held)
     measured = measured_target(target, {**facts, **base.given})
     run = Run(
-        base.pack, [measured], framework=base.framework, version=base.version, overrides=base.overrides,
-        selected=base.selected, guarded=base.guarded, tables=base.tables, library=base.library,
+        base.pack, [measured], framework=base.framework, version=base.version, by_path=base.by_path,
+        overrides=base.overrides, selected=base.selected, guarded=base.guarded, tables=base.tables,
+        library=base.library,
     )  # fmt: skip
     found = _findings(run, subject)
     row = next(fit_rows(run.pack, subject, run.targets, run.tables))

@@ -203,6 +203,7 @@ def _for(base: Run, case: Case, targets: list[Target]) -> Run:
         [case.target(target) for target in targets],
         framework=base.framework,
         version=base.version,
+        by_path=base.by_path,
         overrides=(*base.overrides, *case.overrides),
         tables=base.tables,
         library=base.library,

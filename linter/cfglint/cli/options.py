@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.cli.flags import Args
+    from cfglint.cli.globs import ByPath
 
 PATHS = ("paths", "PATH", "files or folders, - for stdin (default: .)")
 RULES = Flag("rules", "a rule file, or a folder of them", kind=LIST, metavar="PATH", group="rules")
@@ -110,6 +111,10 @@ def merged(args: Args) -> Args:
         args, "hardware", None
     ):  # these take the place of all targets in the settings
         given = {key: value for key, value in given.items() if key not in ("gpu", "hardware")}
+    # A flag goes before what the settings say of some files, and that before what they say of all.
+    args.frameworks = given.pop("frameworks", None)
+    if getattr(args, "framework", None):
+        args.frameworks = None
     for key, value in given.items():
         name = key.replace("-", "_")
         if key == "detect":
@@ -164,17 +169,31 @@ def _driver_in_sight() -> bool:
 
 def framework(args: Args, pack: Pack) -> tuple[str | None, tuple[float, ...] | None]:
     """Return the framework and version of ``--framework``. Raises UsageError."""
-    if args.framework is None:
-        return None, None
-    name, equals, version = args.framework.partition("==")
+    return (None, None) if args.framework is None else _named(args.framework, pack, "", "--framework ")
+
+
+def by_path(args: Args, pack: Pack) -> ByPath | None:
+    """Return the frameworks that the settings name for some files. Raises UsageError."""
+    if not getattr(args, "frameworks", None):
+        return None
+    from cfglint.cli.globs import ByPath
+
+    path, table = args.frameworks
+    where = f"{path}: frameworks: "
+    return ByPath(path, [(glob, _named(text, pack, where, "")) for glob, text in table.items()])
+
+
+def _named(text: str, pack: Pack, where: str, flag: str) -> tuple[str, tuple[float, ...] | None]:
+    """Read NAME[==VERSION], which stands at ``where``. Raises UsageError."""
+    name, equals, version = text.partition("==")
     if name not in pack.frameworks:
         near = did_you_mean(name, pack.frameworks) or f"; known are {', '.join(sorted(pack.frameworks))}"
-        raise UsageError(f"no framework is named {name!r}{near}")
+        raise UsageError(f"{where}no framework is named {name!r}{near}")
     if not equals:
         return name, None
     parts = version.removeprefix("v").split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise UsageError(f"{version!r} is no version; write --framework {name}==1.0.4")
+        raise UsageError(f"{where}{version!r} is no version; write {flag}{name}==1.0.4")
     numbers = [int(part[:9]) for part in parts]
     while numbers and numbers[-1] == 0:
         numbers.pop()
@@ -225,6 +244,7 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
         found,
         framework=name,
         version=version,
+        by_path=by_path(args, rules),
         overrides=args.set or (),
         selected=chosen,
         guarded=selector([], codes(args.ignore), [rule.code for rule in rules.rules]),

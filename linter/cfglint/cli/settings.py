@@ -1,4 +1,7 @@
-"""Settings: ``[tool.cfglint]`` of the nearest pyproject.toml, or the nearest cfglint.toml, going upwards."""
+"""Settings: ``[tool.cfglint]`` of the nearest pyproject.toml, or the nearest cfglint.toml, going upwards.
+
+What ``load`` gives for ``frameworks`` is the file that it stands in, and the table.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ TEXTS = ("hardware", "framework", "model-config")
 CHOICES = {"format": FORMATS, "fail-on": FAIL_ON, "fix-level": LEVELS}
 SWITCHES = ("detect", "skip-unknown", "annotate", "online")
 NUMBERS = ("jobs",)
-KNOWN = (*LISTS, *TEXTS, *CHOICES, *SWITCHES, *NUMBERS)
+TABLES = ("frameworks",)  # no flag takes one
+KNOWN = (*LISTS, *TEXTS, *CHOICES, *SWITCHES, *NUMBERS, *TABLES)
 _PATHS = ("rules", "hardware", "model-config")  # relative to the settings file
 
 
@@ -103,6 +107,10 @@ def _checked(path: str, key: str, value: Any) -> Any:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise UsageError(f"{path}: {key} is a number from 1 on")
         return value
+    if key in TABLES:
+        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+            raise UsageError(f'{path}: {key} is a table of globs and names: {{ "old/*.yaml" = "areal" }}')
+        return path, value
     if not isinstance(value, str):
         raise UsageError(f"{path}: {key} is a text")
     if key in CHOICES and value not in CHOICES[key]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
 
+    ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     Mender: TypeAlias = Callable[
         ["Run", Sequence["Judged"], Sequence[tuple["Judged", Verdict, Finding]]], None
     ]
@@ -63,7 +64,8 @@ class Run:
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
     GPUs itself (a batch script) is judged for those and not for ``targets``. ``library`` has the files that
-    configs name; without one, what they say is unknown.
+    configs name; without one, what they say is unknown. ``framework`` is what all files are for, ``by_path``
+    gives what some are for, with a version or None; the others are recognised.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Run:
         *,
         framework: str | None = None,
         version: tuple[float, ...] | None = None,
+        by_path: ByPath | None = None,
         overrides: Sequence[str] = (),
         selected: Callable[[str], bool] = lambda _: True,
         guarded: Callable[[str], bool] | None = None,
@@ -87,6 +90,7 @@ class Run:
         self.targets = tuple(targets)
         self.framework = framework
         self.version = version
+        self.by_path = by_path
         self.overrides = tuple(overrides)
         seen: dict[str, tuple[object, str]] = {}
         if any("observed." in text for text in overrides):
@@ -142,8 +146,9 @@ class Run:
         """
         self._look_near(file.path)
         found = []
+        named = self.named_for(file.path)[0]
         for document in file.documents:
-            framework = self.framework or recognise(self.pack, document, self.overrides, self.library)
+            framework = named or recognise(self.pack, document, self.overrides, self.library)
             if framework is None and not (document.error is not None and judge_broken):
                 continue
             parts = [document]
@@ -154,6 +159,11 @@ class Run:
             found += [self.subject(part, framework) for part in parts]
         return found
 
+    def named_for(self, path: str) -> tuple[str | None, tuple[float, ...] | None]:
+        """Return the framework and version that a file is said to be for; None for what nobody says."""
+        said = None if self.by_path is None else self.by_path(path)
+        return said or (self.framework, self.version)
+
     def _look_near(self, path: str) -> None:
         folder = os.path.dirname(path)
         if folder != self._folder:
@@ -162,7 +172,8 @@ class Run:
 
     def subject(self, document: Document, framework: str | None) -> Subject:
         """Return a document as a framework sees it, in this run's settings."""
-        version = self.version if framework == self.framework else None
+        named, version = self.named_for(document.file.path)
+        version = version if framework == named else None
         return subject_of(self.pack, document, framework, version, self.overrides, self.environ, self.library)
 
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
