@@ -26,7 +26,7 @@ cfglint: what will break or be wasted in a GPU training config, with the arithme
   cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
   cfglint gpus [NAME]      the GPUs that cfglint knows
   cfglint rules            the rules
-  cfglint frameworks       the frameworks that it recognises
+  cfglint frameworks       the frameworks that it recognises; with PATH…, what each file is taken for, and why
   cfglint schema NAME      the JSON Schema of a framework's keys, for editors   [--list]
   cfglint test [RULES…]    run the rules' own examples, and find rules that are at odds
   cfglint init             write settings, the pre-commit entry and the CI workflow

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from cfglint.cli import options
-from cfglint.cli.flags import Parser
+from cfglint.cli.flags import TEXT, Flag, Parser
 from cfglint.dsl.pack import Pack, load, read_rules
+from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cfglint.cli.flags import Args
+
+_SHARED = {flag.name: flag for flag in options.SHARED}
+_FLAGS = (
+    *(_SHARED[name] for name in ("framework", "set", "rules")),
+    Flag(
+        "format",
+        "one of text, json (default: text)",
+        kind=TEXT,
+        metavar="FORM",
+        choices=("text", "json"),
+        group="output",
+    ),
+    Flag("verbose", "all keys, and the files of no framework", short="v", group="output"),
+    _SHARED["no-color"],
+)
 
 
 def print_rows(rows: Sequence[Sequence[str]]) -> None:
@@ -37,9 +53,25 @@ def rules(arguments: list[str]) -> int:
 
 
 def frameworks(arguments: list[str]) -> int:
-    """List the frameworks and how many names each binds."""
-    parser = Parser("frameworks", "The frameworks that cfglint recognises.", (options.RULES,))
-    pack = _pack(options.merged(parser.parse_args(arguments)))
+    """List the frameworks and how many names each binds; with paths, what each document is taken for."""
+    parser = Parser(
+        "frameworks",
+        "The frameworks that cfglint recognises; with PATH, what each document is taken for, and why.",
+        _FLAGS,
+        positional=("paths", "PATH", "files or folders, - for stdin (default: list the frameworks)"),
+        many=True,
+    )
+    args = parser.parse_args(arguments)
+    form, args.flag, args.format = args.format, args.framework, None
+    args = options.merged(args)
+    args.format = form  # the settings' form is one of reports
+    if args.paths:
+        from cfglint.cli import recognised
+
+        return recognised.tell(args)
+    if form == "json":
+        raise UsageError("--format json tells of files: cfglint frameworks PATH --format json")
+    pack = _pack(args)
     from cfglint.dsl.tree import Setting
 
     about = {

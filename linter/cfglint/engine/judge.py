@@ -119,9 +119,31 @@ def recognise(
     the document names bases, what they make together is asked (``whole``).
     """
     best: tuple[int, str] | None = None
+    composed = bool(document.over) if whole is None else whole
+    for name, signs, _ in claims(pack, document, overrides, library, composed=composed):
+        if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
+            best = (signs, name)
+    if best is not None:
+        return best[1]
+    if names_bases(document) and library is not None and not composed:
+        return recognise(pack, document, overrides, library, whole=True)
+    return None
+
+
+def names_bases(document: Document) -> bool:
+    """Whether a document has a list of others that it is laid over."""
+    return isinstance(document.root, Tree) and "defaults" in document.root.entries
+
+
+def claims(
+    pack: Pack, document: Document, overrides: Sequence[str], library: Library | None, *, composed: bool
+) -> Iterator[tuple[str, int, Values | None]]:
+    """Yield the frameworks that may claim a document, how many of their signs it has, and what they see.
+
+    Those whose sections are jobs see parts of it, and so have no values here.
+    """
     views: dict[object, Values] = {}
     form = document.format
-    composed = bool(document.over) if whole is None else whole
     root = document.root
     plain = isinstance(root, Tree) and not root.merges and not overrides and not composed
     keys = frozenset(root.entries) if isinstance(root, Tree) else NOTHING
@@ -130,7 +152,7 @@ def recognise(
             continue  # its loader reads TOML, and perhaps JSON
         if framework["sections"]:
             tests = [test for _, test in framework["detect"]]
-            signs = _in_sections(pack, tests, document, dialect_of(pack, name, document))
+            yield name, _in_sections(pack, tests, document, dialect_of(pack, name, document)), None
         else:
             asked = [
                 test
@@ -148,15 +170,7 @@ def recognise(
                 else:
                     view = View(document, dialect, overrides)
                 values = views[key] = Values(pack, view)
-            signs = sum(test(values) is True for test in asked)
-        if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
-            best = (signs, name)
-    if best is not None:
-        return best[1]
-    bases = isinstance(document.root, Tree) and "defaults" in document.root.entries
-    if bases and library is not None and not composed:
-        return recognise(pack, document, overrides, library, whole=True)
-    return None
+            yield name, sum(test(values) is True for test in asked), values
 
 
 def _in_sections(

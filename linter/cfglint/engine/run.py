@@ -144,7 +144,7 @@ class Run:
         One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
         what stands before the mistake is recognised.
         """
-        self._look_near(file.path)
+        self.look_near(file.path)
         found = []
         named = self.named_for(file.path)[0]
         for document in file.documents:
@@ -164,7 +164,8 @@ class Run:
         said = None if self.by_path is None else self.by_path(path)
         return said or (self.framework, self.version)
 
-    def _look_near(self, path: str) -> None:
+    def look_near(self, path: str) -> None:
+        """See paths of models from a file's folder."""
         folder = os.path.dirname(path)
         if folder != self._folder:
             self._folder = folder
