@@ -104,6 +104,12 @@ TABLE = [
         {"rollout_tp": 4, "rollout_pp": 2, "rollout_dp": 2, "num_gpus": 16, "num_nodes": 2},
     ),
     (
+        "sglang's further flags",
+        SGLANG + "max-total-tokens: 20000\nep-size: 2\nenable-memory-saver: true\ndist-timeout: 600\n",
+        {"kv_pool_tokens": 20000, "ep": 2, "sleep_mode": True, "comm_timeout": 600},
+    ),
+    ("vllm asleep", VLLM + "enable_sleep_mode: true\n", {"sleep_mode": True}),
+    (
         "sglang data parallel attention",
         SGLANG + "tp-size: 8\ndp-size: 8\nenable-dp-attention: true\n",
         {"num_gpus": 8, "serve.replicas": 1},
@@ -140,6 +146,22 @@ def test_the_share_means_another_thing(pack) -> None:
         )
     assert held["vllm"][0] <= 0.85 <= held["vllm"][1] < 0.87
     assert held["sglang"][0] > 0.855
+
+
+def test_a_limit_in_tokens_holds_where_the_memory_has_room_for_more(pack):
+    def engine(more):
+        run, (subject,) = _subjects(pack, SGLANG + more)
+        values = run.judged(subject)[0].values
+        return values["engine.memory"], values["engine.pool"]
+
+    memory, pool = engine("")
+    small, kept = engine("max-total-tokens: 20000\n")
+    # Qwen2.5-7B keeps 28 layers x 4 heads x 128 numbers x 2 (key, value) x 2 bytes a token.
+    assert kept == 20000 * 28 * 4 * 128 * 2 * 2
+    assert small.lo == pytest.approx(memory.lo - (pool.hi - kept), rel=0.02)
+    assert small.hi < memory.lo
+    large, room = engine("max-total-tokens: 100000000\n")
+    assert (large.lo, large.hi, room.lo, room.hi) == (memory.lo, memory.hi, pool.lo, pool.hi)
 
 
 @pytest.mark.parametrize(
