@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,27 @@ def test_a_rule_of_one_target_leaves_the_schemas_finding_for_the_other():
 def test_a_warning_does_not_stand_for_an_error():
     report = check_text(MANY, path="trl.yaml", rules=toy(ALONE, "warning"))
     assert {"CFG009", "USR101"} <= {f.code for f in report.findings}
+
+
+CASES = Path(__file__).parent / "cases"
+BAD = [
+    case
+    for code in ("CFG009", "CFG011", "CFG012", "CFG013", "CFG014")
+    for case in sorted((CASES / code).glob("bad_*"))
+    if case.suffix in (".yaml", ".json", ".toml", ".sh")
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_text_is_judged_as_a_file_is(case, capsys):
+    """The Python interface finds what the command finds, the schemas' findings and their fixes with it."""
+    own = check_text(case.read_bytes().decode(), path=str(case)).findings
+    main(["check", str(case), "--no-detect", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)["findings"]
+    assert sorted((f.code, f.message, f.fix.title if f.fix else None) for f in own) == sorted(
+        (f["code"], f["message"], f["fix"]["title"] if f.get("fix") else None) for f in told
+    )
+    assert case.parent.name in {f.code for f in own}
 
 
 def test_what_is_switched_off_leaves_the_schemas_finding(tmp_path, capsys):
