@@ -265,11 +265,16 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
     if paths is None:
         schema = table(framework)
         paths = pack.number_paths[framework] = tuple(
-            alternative[4][0]
-            for name, alternatives in pack.frameworks[framework]["bind"].items()
-            if name in pack.facts and pack.facts[name][0] == "number"  # a binding may give a let's name too
-            for alternative in alternatives
-            if alternative[5] and alternative[4] and (schema is None or not typed(schema, alternative[4][0]))
+            dict.fromkeys(
+                alternative[4][0]
+                for name, alternatives in pack.frameworks[framework]["bind"].items()
+                if name in pack.facts
+                and pack.facts[name][0] == "number"  # a binding may give a let's name too
+                for alternative in alternatives
+                if alternative[5]
+                and alternative[4]
+                and (schema is None or not typed(schema, alternative[4][0]))
+            )
         )
     return paths
 
