@@ -126,3 +126,11 @@ def test_what_is_switched_off_leaves_the_schemas_finding(tmp_path, capsys):
     path.write_text(TRL.format("eval_strategy: no"))
     assert main(["check", str(path), "--ignore", "RUN139", "--no-detect"]) == 1
     assert "CFG013" in capsys.readouterr().out
+
+
+def test_sections_that_share_a_part_share_its_mistake():
+    shared = "  n_timesteps: 1000\n  policy: MlpPolicy\n  n_steps: 32\n  gamma: high\n"
+    text = f"CartPole-v1: &one\n{shared}Pendulum-v1:\n  <<: *one\n  gae_lambda: low\nAcrobot-v1:\n{shared}"
+    report = check_text(text, path="ppo.yml")
+    lines = [text.count("\n", 0, f.place.start) + 1 for f in report.findings if f.code == "CFG009"]
+    assert lines == [5, 8, 13]

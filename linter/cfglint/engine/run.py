@@ -255,10 +255,15 @@ class Run:
         self.report.files += 1
         self.report.texts[file.path] = file.text
         told = len(self.report.undecided)
+        seen: set[tuple[object, ...]] = set()
         for subject in subjects:
             judgements = self.judged(subject)
             self._undecided(judgements, file.path, told)
             found = self.findings(judgements)
+            if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
+                said = [(f.code, f.target, f.place.start, f.place.end, f.message) for *_, f in found]
+                found = [one for one, what in zip(found, said, strict=True) if what not in seen]
+                seen.update(said)
             if found:
                 if mend is not None:
                     mend(self, judgements, found)
