@@ -194,6 +194,7 @@ def test_the_judge_agrees_with_jsonschema_on_real_files():
     assert judged["areal"] > 50
     assert judged["axolotl"] > 150
     assert judged["llamafactory"] > 20
+    assert judged["sb3"] > 200
 
 
 # ── conversions ────────────────────────────────────────────────────────────────────────────────────────────

@@ -106,11 +106,35 @@ parser.add_argument("--buffer", **root_kwargs["buffer"])
 """
 
 
+LEARNER = """
+from typing import Callable
+
+class Learner:
+    def __init__(
+        self,
+        name: str,
+        rate: float = 0.1,
+        schedule: Callable = None,
+        most: int | None = None,
+        *,
+        only: bool = False,
+    ):
+        pass
+
+def prepared(params):
+    steps = int(params["steps"])
+    envs = params.get("envs", 1)
+    if "noise" in params.keys() and "." in params["steps"]:
+        other["kept"] = wrapped(params, "wrapper")
+"""
+
+
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
     (folder / "toy").mkdir()
-    for name, text in (("constants", CONSTANTS), ("enums", ENUMS), ("config", CONFIG), ("flags", FLAGS)):
+    texts = {"constants": CONSTANTS, "enums": ENUMS, "config": CONFIG, "flags": FLAGS, "learner": LEARNER}
+    for name, text in texts.items():
         (folder / "toy" / f"{name}.py").write_text(text)
     sys.path.insert(0, str(FOLDER))
     try:
@@ -192,6 +216,28 @@ def test_flags(toy):
         "critic": lr,
         "buffer": {"type": "integer", "default": 4096},
     }
+
+
+def test_arguments_of_a_constructor_and_keys_taken_out_of_a_mapping(toy):
+    package, shapes, _, loose, _ = toy
+    shaper = shapes.Shaper(package, shapes.Style())
+    module = package.module("toy/learner.py")
+    made = loose.arguments(shaper, module, "Learner")["properties"]
+    assert made["rate"] == {"type": "number", "default": 0.1}
+    assert made["schedule"] == {"default": None}  # a type that is not told
+    assert made["most"] == {"type": ["null", "integer"], "default": None}
+    assert made["name"] == {"type": "string"}
+    assert made["only"] == {"type": "boolean", "default": False}
+    assert loose.arguments(shaper, module, "Nobody")["properties"] == {}
+    assert loose.taken(package, module, "params") == {"steps", "envs", "wrapper", "noise"}
+
+
+def test_flags_as_a_program_calls_them(toy):
+    *_, loose, _ = toy
+    found = [(["a-b", "c"], {"type": "integer"}), (["a-b"], {"type": "string"})]
+    flat = loose.flat(iter(found))["properties"]
+    assert sorted(flat) == ["a_b", "c"]
+    assert flat["a_b"]["type"] == ["integer", "string"]
 
 
 def test_versions_become_one(toy):

@@ -65,7 +65,7 @@ class Framework:
             **root,
         }
         marks: dict[str, Any] = {"loader": self.loader}
-        if self.unknown != "refused":
+        if self.unknown not in ("refused", "any"):
             marks["unknown"] = self.unknown
         if self.unknown not in ("refused", "ignored"):  # an editor need not complain about the job's own keys
             made.pop("additionalProperties", None)
@@ -107,6 +107,16 @@ _LLAMAFACTORY_VERSIONS = {
     "v0.9.4": "4.57.6",
     "v0.9.5": "5.23.0",
     "ff6d4d12": "5.23.0",
+}
+
+# The Zoo, with the stable-baselines3 and the sb3-contrib of the same release.
+_SB3_VERSIONS = {
+    **{
+        version: (version, version)
+        for version in ("v1.8.0", "v2.0.0", "v2.2.1", "v2.3.0", "v2.4.0", "v2.5.0")
+    },
+    **{version: (version, version) for version in ("v2.6.0", "v2.7.0", "v2.8.0")},
+    "22e3ff2": ("e05d2db", "0ca7fdd"),
 }
 
 
@@ -300,5 +310,28 @@ FRAMEWORKS = {
         readers.nemo_rl,
         loader="unchecked",
         unknown="own",
+    ),
+    "slime": Framework(
+        "slime: train.py, train_async.py",
+        "github.com/THUDM/slime",
+        frozenset({"slime"}),
+        ("v0.1.0", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "v0.3.1", "624b824a8"),
+        readers.slime,
+        loader="words",
+        programs=("*",),  # a script of one's own parses its flags with slime's parser, too
+        unknown="any",
+    ),
+    "sb3": Framework(
+        "RL Zoo: a section of hyperparams/*.yml",
+        "github.com/DLR-RM and Stable-Baselines-Team",
+        frozenset({"rl-baselines3-zoo", "stable-baselines3", "sb3-contrib"}),
+        tuple(_SB3_VERSIONS),
+        readers.sb3,
+        loader="unchecked",
+        unknown="subclass",  # an algorithm of one's own may be put into rl_zoo3.ALGOS
+        others={
+            version: {"stable-baselines3": own, "sb3-contrib": contrib}
+            for version, (own, contrib) in _SB3_VERSIONS.items()
+        },
     ),
 }

@@ -152,6 +152,15 @@ def both_spellings(found: Iterator[tuple[list[str], Schema]], *, negated: bool =
     return {"type": "object", "properties": {key: merged(s) for key, s in properties.items()}}
 
 
+def flat(found: Iterator[tuple[list[str], Schema]]) -> Schema:
+    """Return an object of flags as a program's arguments are called; it takes any other."""
+    properties: dict[str, list[Schema]] = {}
+    for names, schema in found:
+        for name in names:
+            properties.setdefault(name.replace("-", "_"), []).append(schema)
+    return {"type": "object", "properties": {key: merged(parts) for key, parts in properties.items()}}
+
+
 def nested(found: Iterator[tuple[list[str], Schema]]) -> Schema:
     """Return the object that flags with dots spell: ``--a.b-c`` is the key ``b_c`` of ``a``."""
     root: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -255,6 +264,49 @@ def read_keys(package: Package, module: Module) -> dict[str, Schema]:
 
 def _whole(node: ast.expr) -> bool:
     return not isinstance(node, ast.Subscript) and base_name(node) in _PARAMETERS
+
+
+# ── Stable-Baselines3 ──────────────────────────────────────────────────────────────────────────────────────
+def arguments(shaper: Shaper, module: Module, name: str) -> Schema:
+    """Return what a class is made with: the arguments of its ``__init__``."""
+    properties: dict[str, Schema] = {}
+    node = module.classes.get(name)
+    for line in node.body if node is not None else ():
+        if not isinstance(line, ast.FunctionDef) or line.name != "__init__":
+            continue
+        given = line.args
+        defaults = [None] * (len(given.args) - len(given.defaults)) + list(given.defaults)
+        for one, default in [
+            *zip(given.args, defaults, strict=True),
+            *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        ]:
+            schema = shaper.annotation(module, one.annotation)
+            worth = shaper.package.value(module, default)
+            properties[one.arg] = (
+                {**schema, "default": worth} if plain(worth) and worth is not UNKNOWN else schema
+            )
+    return {"type": "object", "properties": properties}
+
+
+def taken(package: Package, module: Module, mapping: str) -> set[str]:
+    """Return the keys that a module's code takes out of the mapping of that name."""
+    found = set()
+    for node in ast.walk(module.tree):
+        key: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and base_name(node.value) == mapping:
+            key = node.slice
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
+            other = node.comparators[0]
+            called = isinstance(other, ast.Call) and isinstance(other.func, ast.Attribute)
+            whole = other.func.value if called else other
+            key = node.left if not isinstance(whole, ast.Subscript) and base_name(whole) == mapping else None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            key = node.args[0] if base_name(node.func.value) == mapping and node.args else None
+        elif isinstance(node, ast.Call) and len(node.args) > 1 and base_name(node.args[0]) == mapping:
+            key = node.args[1]
+        name = package.value(module, key)
+        found.update([name] if isinstance(name, str) else [])
+    return found
 
 
 # ── verl ───────────────────────────────────────────────────────────────────────────────────────────────────

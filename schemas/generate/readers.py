@@ -374,3 +374,73 @@ def nemo_rl(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
         part = _record(shaper, module, "MasterConfig") if module is not None else None
         parts += [part] if part is not None else []
     return joined(parts, {"defaults": {}}), shaper.defs
+
+
+# ── slime ──────────────────────────────────────────────────────────────────────────────────────────────────
+def slime(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    """Return slime's own flags; those of Megatron and SGLang are parsed elsewhere."""
+    package = Package(trees["slime"])
+    module = package.module("slime/utils/arguments.py")
+    if module is None:
+        raise SourceError(f"{package.tree.label} has no slime/utils/arguments.py")
+    return loose.flat(loose.flags(package, module)), {}
+
+
+# ── Stable-Baselines3 and the RL Zoo ───────────────────────────────────────────────────────────────────────
+_ALGORITHMS = {
+    "stable-baselines3": {
+        f"stable_baselines3/{name}/{name}.py": name.upper()
+        for name in ("ppo", "a2c", "dqn", "sac", "td3", "ddpg")
+    },
+    "sb3-contrib": {
+        "sb3_contrib/trpo/trpo.py": "TRPO",
+        "sb3_contrib/ppo_recurrent/ppo_recurrent.py": "RecurrentPPO",
+        "sb3_contrib/ars/ars.py": "ARS",
+        "sb3_contrib/qrdqn/qrdqn.py": "QRDQN",
+        "sb3_contrib/tqc/tqc.py": "TQC",
+        "sb3_contrib/crossq/crossq.py": "CrossQ",
+    },
+}
+# What the Zoo gives the constructor itself (exp_manager.py, setup_experiment).
+_ZOO_GIVES = ("self", "env", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
+# What the Zoo makes of a value before the algorithm sees it (exp_manager.py, _preprocess_schedules and
+# _preprocess_hyperparams; utils.py, get_wrapper_class).
+_SCHEDULE = {"type": ["number", "string"]}
+_ZOO = {
+    **dict.fromkeys(("learning_rate", "clip_range", "clip_range_vf", "delta_std"), _SCHEDULE),
+    "n_timesteps": {"type": "number"},
+    "n_envs": {"type": "integer", "default": 1},
+    "frame_stack": {"type": ["null", "integer"]},
+    "noise_std": {"type": "number"},
+    "train_freq": {"type": ["array", "integer"]},
+    "policy": {"type": "string"},
+}
+
+
+def sb3(trees: Mapping[str, Tree]) -> tuple[Schema, dict[str, Schema]]:
+    """Return the keys of a section: what the Zoo takes out of it, and the arguments of all algorithms."""
+    base = Package(trees["stable-baselines3"])
+    parts = []
+    for source, files in _ALGORITHMS.items():
+        package = base if source == "stable-baselines3" else Package(trees[source], "", (base,))
+        shaper = Shaper(package, Style())
+        for path, name in files.items():
+            module = package.module(path)
+            parts += [loose.arguments(shaper, module, name)] if module is not None else []
+    zoo = Package(trees["rl-baselines3-zoo"])
+    own: set[str] = set()
+    for path in ("rl_zoo3/exp_manager.py", "rl_zoo3/utils.py"):
+        module = zoo.module(path)
+        own |= loose.taken(zoo, module, "hyperparams") if module is not None else set()
+    root = joined(parts, {})
+    keys = {key: schema for key, schema in root["properties"].items() if key not in _ZOO_GIVES}
+    for key in sorted(own - keys.keys()):
+        keys[key] = {}
+    for key, schema in _ZOO.items():
+        keys[key] = {
+            **schema,
+            **({"default": keys[key]["default"]} if "default" in keys.get(key, {}) else {}),
+        }
+    # A class is the text that names it, and a mapping may be the text of one: no kind is told.
+    keys = {key: {} if "kwargs" in key or "class" in key else schema for key, schema in keys.items()}
+    return {**root, "properties": keys}, {}

@@ -13,7 +13,7 @@ from cfglint.dsl.runtime import as_number
 from cfglint.dsl.values import NOTHING, needs_of
 from cfglint.facts import Values
 from cfglint.schema.judge import problems
-from cfglint.schema.table import table
+from cfglint.schema.table import table, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,9 +237,10 @@ def _trouble(one: Trouble) -> Mistake:
 
 
 def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
-    """Yield the texts that stand where the framework's binding wants a number.
+    """Yield what is of another kind than the framework's schema says.
 
-    Where the facts' names are keys, also what is no value of its fact's type.
+    Where that has no type for a key, the texts that stand where the binding wants a number; where the facts'
+    names are keys, also what is no value of its fact's type.
     """
     if subject.framework is None:
         return
@@ -250,7 +251,6 @@ def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
         yield from misfits(pack, subject)
     if table(subject.framework) is not None:
         yield from _by_schema(subject, "misfits")
-        return
     for path in _number_paths(pack, subject.framework):
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
@@ -274,15 +274,21 @@ def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
 
 
 def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
-    """Return the keys that a framework's bindings read as numbers."""
+    """Return the keys that a framework's bindings read as numbers, without those that its schema types."""
     paths = pack.number_paths.get(framework)
     if paths is None:
+        schema = table(framework)
         paths = pack.number_paths[framework] = tuple(
-            alternative[4][0]
-            for name, alternatives in pack.frameworks[framework]["bind"].items()
-            if name in pack.facts and pack.facts[name][0] == "number"  # a binding may give a let's name too
-            for alternative in alternatives
-            if alternative[5] and alternative[4]
+            dict.fromkeys(
+                alternative[4][0]
+                for name, alternatives in pack.frameworks[framework]["bind"].items()
+                if name in pack.facts
+                and pack.facts[name][0] == "number"  # a binding may give a let's name too
+                for alternative in alternatives
+                if alternative[5]
+                and alternative[4]
+                and (schema is None or not typed(schema, alternative[4][0]))
+            )
         )
     return paths
 

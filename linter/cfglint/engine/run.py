@@ -221,8 +221,17 @@ class Run:
         return not any(name in alone for name in one.values.given if name not in self.given)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
-    def findings(self, judgements: Sequence[Judged]) -> Iterator[tuple[Judged, Verdict, Finding]]:
-        """Yield the findings of a subject; one that no target plays a part in comes once."""
+    def findings(self, judgements: Sequence[Judged]) -> list[tuple[Judged, Verdict, Finding]]:
+        """Return the findings of a subject; one mistake has one, whichever rules see it."""
+        found = list(self._findings(judgements))
+        if len(found) > 1 and found[0][0].subject.checked:
+            from cfglint.engine.once import once
+
+            return once(found, self.finder, len(judgements))
+        return found
+
+    def _findings(self, judgements: Sequence[Judged]) -> Iterator[tuple[Judged, Verdict, Finding]]:
+        """Yield what the rules find; what no target plays a part in comes once."""
         told: set[str] = set()
         for one in judgements:
             for verdict in one.verdicts:
@@ -258,10 +267,15 @@ class Run:
         self.report.files += 1
         self.report.texts[file.path] = file.text
         told = len(self.report.undecided)
+        seen: set[tuple[object, ...]] = set()
         for subject in subjects:
             judgements = self.judged(subject)
             self._undecided(judgements, file.path, told)
-            found = list(self.findings(judgements))
+            found = self.findings(judgements)
+            if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
+                said = [(f.code, f.target, f.place.start, f.place.end, f.message) for *_, f in found]
+                found = [one for one, what in zip(found, said, strict=True) if what not in seen]
+                seen.update(said)
             if found:
                 if mend is not None:
                     mend(self, judgements, found)

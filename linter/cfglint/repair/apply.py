@@ -121,7 +121,7 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
     """Return what is to be applied to the first document of a file that has an applicable repair."""
     for subject in run.subjects(file, judge_broken=True):
         judgements = run.judged(subject)
-        found = list(run.findings(judgements))
+        found = run.findings(judgements)
         kept = unsuppressed([finding for *_, finding in found], file, subject.document)
         found = [entry for entry in found if any(entry[2] is finding for finding in kept)]
         solver = Solver(Trials(run, judgements))

@@ -53,6 +53,19 @@ def table(name: str) -> Table | None:
     return _tables[name]
 
 
+def typed(found: Table, path: tuple[str | int, ...]) -> bool:
+    """Whether a table says of which kind the value of a key is; of an unknown key it says nothing."""
+    nodes = found[0]
+    node = nodes[0]
+    for part in path:
+        item = isinstance(part, int) or part == "*"
+        number = node[5] if item else (node[3] or {}).get(str(part), node[4])
+        if number < 0:
+            return False
+        node = nodes[number]
+    return node[0] != EVERYTHING
+
+
 def _loaded(name: str) -> Table | None:
     path = path_of(name)
     try:
