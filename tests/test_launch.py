@@ -249,8 +249,8 @@ def test_the_job_of_ones_own_program_is_its_target(run_it):
     assert not [f for f in found["findings"] if f["code"].startswith("CFG")]
 
 
-# Programs on transformers' Trainer: launcher and flags, beside a DeepSpeed file and one of accelerate,
-# and what is read: GPUs that train, batch of one step, ZeRO stage, precision. None is what the files leave open.
+# Programs on transformers' Trainer: launcher and flags, beside a DeepSpeed file and one of accelerate, and
+# what is read: GPUs that train, batch of one step, ZeRO stage, precision. None is what the files leave open.
 ARGS = (
     "--model_name_or_path Qwen/Qwen2.5-7B --output_dir out --per_device_train_batch_size 4"
     " --gradient_accumulation_steps 8 --logging_steps 1"
