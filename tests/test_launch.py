@@ -9,6 +9,7 @@ import pytest
 from cfglint.api import check_text, fix_text
 from cfglint.cli import check, options
 from cfglint.document.document import read
+from cfglint.dsl.values import needs_of
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CASE = Path(__file__).parent / "cases" / "MEM104" / "bad_launch_script.sh"
@@ -246,3 +247,70 @@ def test_the_job_of_ones_own_program_is_its_target(run_it):
     assert (error["code"], error["start"]["line"]) == ("MEM104", 9)
     # Its flags are its own words: none is a key that cfglint does not know, and none is made up.
     assert not [f for f in found["findings"] if f["code"].startswith("CFG")]
+
+
+# Programs on transformers' Trainer: launcher and flags, beside a DeepSpeed file and one of accelerate, and
+# what is read: GPUs that train, batch of one step, ZeRO stage, precision. None is what the files leave open.
+ARGS = (
+    "--model_name_or_path Qwen/Qwen2.5-7B --output_dir out --per_device_train_batch_size 4"
+    " --gradient_accumulation_steps 8 --logging_steps 1"
+)
+FLAGS = "accelerate launch --use_deepspeed --zero_stage 3 --num_processes 8"
+ZERO_3 = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}\n'
+ACCELERATE = (
+    "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\n"
+    "num_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n"
+)
+TRAINERS = {
+    f"deepspeed --num_gpus 4 train.py {ARGS} --bf16 True --deepspeed ds_z3.json": (4, 128, 3, "bf16"),
+    f"torchrun --nproc_per_node 8 --nnodes 2 train.py {ARGS} --fp16": (16, 512, 0, "fp16"),
+    f"torchrun --nproc_per_node 8 train.py {ARGS} --bf16 --deepspeed gone.json": (8, 256, None, "bf16"),
+    f"torchrun --nproc_per_node 8 train.py {ARGS} --bf16 --fsdp 'full_shard auto_wrap'": (8, 256, 0, "bf16"),
+    f"accelerate launch --config_file a.yaml train.py {ARGS}": (8, 256, 3, "bf16"),
+    f"accelerate launch --config_file a.yaml --num_processes 2 train.py {ARGS}": (2, 64, 3, "bf16"),
+    # The stage of the file and that of the flag: which one wins depends on accelerate's version.
+    f"accelerate launch --config_file a.yaml --zero_stage 2 train.py {ARGS}": (8, 256, None, "bf16"),
+    f"accelerate launch --config_file a.yaml --mixed_precision fp16 train.py {ARGS}": (8, 256, 3, "fp16"),
+    f"accelerate launch --config_file a.yaml --multi_gpu train.py {ARGS}": (8, 256, 0, "bf16"),
+    f"accelerate launch --config_file gone.yaml --num_processes 2 train.py {ARGS}": (2, 64, None, None),
+    f"accelerate launch --config_file a.yaml train.py {ARGS} --deepspeed gone.json": (8, 256, None, "bf16"),
+    f"{FLAGS} --mixed_precision bf16 train.py {ARGS}": (8, 256, 3, "bf16"),
+    f"accelerate launch --use_fsdp --num_processes 8 train.py {ARGS} --bf16": (8, 256, 0, "bf16"),
+    f"accelerate launch --use_deepspeed --num_processes 8 train.py {ARGS} --bf16": (8, 256, 2, "bf16"),
+    f"accelerate launch --num_processes 8 train.py {ARGS}": (8, 256, None, None),
+    f"CUDA_VISIBLE_DEVICES=1 python train.py {ARGS} --bf16": (1, 32, 0, "bf16"),
+    f"python train.py {ARGS} --bf16 --deepspeed ds_z3.json": (1, 32, 3, "bf16"),
+}
+
+
+@pytest.mark.parametrize("command", TRAINERS)
+def test_flags_of_the_trainer_are_read(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("ds_z3.json").write_text(ZERO_3)
+    Path("a.yaml").write_text(ACCELERATE)
+    run = _run()
+    (subject,) = run.subjects(read(command.encode(), "train.sh"), judge_broken=True)
+    assert subject.framework == "transformers"
+    values = run.judged(subject)[0].values
+    names = ("train_gpus", "effective_batch_size", "zero_stage", "dtype")
+    read_as = tuple(None if needs_of(values[name]) else values[name] for name in names)
+    assert read_as == TRAINERS[command]
+    assert needs_of(values["task"]) == {"task"}  # what a script trains is not in its flags
+
+
+# Flags that others have too: each of these is somebody else's, or nobody's that cfglint knows.
+OTHERS = {
+    f"torchrun src/train.py {ARGS} --stage sft --finetuning_type lora --template qwen": ["llamafactory"],
+    f"accelerate launch trl/scripts/sft.py {ARGS} --dataset_name a/b": ["trl"],
+    f"accelerate launch train_grpo.py {ARGS} --num_generations 8 --max_completion_length 512": ["trl"],
+    f"accelerate launch run_dpo.py {ARGS} --beta 0.1 --loss_type sigmoid": [],
+    f"accelerate launch run_clm_no_trainer.py {ARGS}": [],
+    f"deepspeed main.py {ARGS} --zero_stage 3 --num_warmup_steps 10": [],
+    "torchrun --nproc_per_node 8 train.py --model_name_or_path x --per_device_train_batch_size 8": [],
+}
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_flags_of_others_are_not_the_trainers(command):
+    subjects = _run().subjects(read(command.encode(), "train.sh"), judge_broken=True)
+    assert [subject.framework for subject in subjects] == OTHERS[command]

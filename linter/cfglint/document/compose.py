@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from cfglint.document.layers import Layers, Source, Trouble, enter
 from cfglint.document.library import same
 from cfglint.document.scalars import OMEGACONF, resolve
-from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, Unread, effective
+from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, Sought, Unread, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,12 +71,18 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
     """Return a document over the files of its ``over``: of several, a later one's keys win."""
     layers = Layers(document.root)
     beneath: Node | None = None
+    own = document.root
     for node in document.over:
-        file = library.find(document.file.path, node.text) if library is not None else None
-        if file is None:
-            layers.unread[()] = node.text
+        sought = isinstance(node, Sought)
+        if sought and way.composes != "hydra":
             continue
-        source = Source(file, node, "--config")
+        names = node.places if isinstance(node, Sought) else (node.text,)
+        file = _first(document, library, names)
+        if file is None:
+            if not sought:  # Hydra's, where it is not here, is what the framework brings
+                layers.unread[()] = node.text
+            continue
+        source = Source(file, node, "--config-name" if sought else "--config")
         root = enter(layers, source)
         if root is None:
             layers.unread[()] = node.text
@@ -84,13 +90,25 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         if way.composes == "parents" and _names_bases(root):
             root = _Family(layers, library, way).over_parents(root, file, source, (file.path,))
         elif way.composes == "hydra" and _names_bases(root):
-            from cfglint.document.hydra import compose_hydra
+            from cfglint.document.hydra import compose_hydra, compose_under
 
-            compose_hydra(layers, file.documents[0], library, way, (), source)
+            if isinstance(node, Sought) and isinstance(own, Mapping):
+                own = compose_under(layers, file.documents[0], library, way, source, own, node.choices)
+            else:
+                compose_hydra(layers, file.documents[0], library, way, (), source)
             root = layers.root
         beneath = layers.lay(root, beneath) if root is not None else beneath
-    layers.root = layers.lay(document.root, beneath)
+    layers.root = layers.lay(own, beneath)
     return layers
+
+
+def _first(document: Document, library: Library | None, names: Listed[str]) -> File | None:
+    """Return the first of some files that is here."""
+    for name in names if library is not None else ():
+        found = library.find(document.file.path, name)  # type: ignore[union-attr]
+        if found is not None:
+            return found
+    return None
 
 
 # ── NeMo-RL's inheritance ──────────────────────────────────────────────────────────────────────────────────

@@ -59,6 +59,55 @@ def compose_hydra(
     return left
 
 
+def compose_under(
+    layers: Layers,
+    document: Document,
+    library: Library | None,
+    way: Way,
+    by: Source,
+    flags: Mapping,
+    choices: Listed[tuple[str, str | None]],
+) -> Mapping:
+    """Compose the config that a command names, with the groups that its overrides choose.
+
+    Returns the overrides that set values. What a choice that is not known would bring stays open.
+    """
+    root = document.root
+    assert isinstance(root, Mapping)
+    items = items_of(root.entries["defaults"].value, by)
+    listed = {item.group.removeprefix("/") for item in items if item.group is not None}
+    said: dict[str, str] = {}
+    for key, name in choices:
+        bare = key.lstrip("+~")
+        if key.startswith("~") and name == "":
+            said[key] = bare
+        elif name is not None:
+            said[f"{key.removeprefix('++')}={name}"] = bare
+        elif bare.partition("@")[0] in listed or "@" in bare:
+            said[f"~{bare}"] = bare
+            layers.unread[()] = bare
+    left = compose_hydra(layers, document, library, way, tuple(said), by)
+    for text, key in said.items():
+        if text not in left:
+            flags = _without(layers, flags, key.replace("/", ".").split("."))
+    return flags
+
+
+def _without(layers: Layers, flags: Mapping, path: list[str]) -> Mapping:
+    """Return overrides without one that chose a group; what is set below that stays."""
+    entry = flags.entries.get(path[0])
+    if entry is None or (len(path) == 1 and isinstance(entry.value, Mapping)):
+        return flags
+    rest = layers.like(flags)
+    rest.entries = dict(flags.entries)
+    inner = _without(layers, entry.value, path[1:]) if isinstance(entry.value, Mapping) else None
+    if inner is not None and inner.entries:
+        rest.entries[path[0]] = Entry(entry.key, inner)
+    else:
+        del rest.entries[path[0]]
+    return rest
+
+
 class _Choice:
     """What an override on the command line chooses for a group."""
 

@@ -58,6 +58,27 @@ class Built(Scalar):
         self.cut = cut
 
 
+class Sought(Built):
+    """The config of a Hydra application, which need not be here; ``places`` are where it would be, in order.
+
+    ``choices`` are the overrides that may choose a group: key, and name (None where it is not known).
+    """
+
+    __slots__ = ("choices", "places")
+
+    def __init__(
+        self,
+        text: str,
+        start: int,
+        end: int,
+        places: tuple[str, ...],
+        choices: tuple[tuple[str, str | None], ...],
+    ) -> None:
+        super().__init__(text, start, end)
+        self.places = places
+        self.choices = choices
+
+
 class Unread(Scalar):
     """A scalar whose value the file alone does not tell; ``text`` is how it is spelled, ``why`` says why."""
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")
 _OVERRIDING = ("torchtune", "llamafactory")  # their commands take `key=value`
+# What a command says of its launch, and of the config that Hydra reads, whose settings are `key=value`.
+_HYDRA = ("config_name", "config_path", "config_dir", "cn", "cp", "cd")
+_HYDRA_NAMES = frozenset(("config_name", "cn"))
+_NO_SETTINGS = ("launch", *_HYDRA)
 _CONTINUED = re.compile(r"[ \t]+\\\r?\n[ \t]*")
 _OPENED = re.compile(r"\$\{\w+:?[-=]\Z")
 _FLAG = re.compile(r"--([\w.-]+)")
@@ -56,7 +60,9 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
         return None
     text = document.file.text
     # Keys know the word of their flag.
-    leaves = [n for key, e in root.entries.items() if key != "launch" for n in _leaves(e.value, e.key)]
+    leaves = [
+        n for key, e in root.entries.items() if key not in _NO_SETTINGS for n in _leaves(e.value, e.key)
+    ]
     leaves.sort(key=lambda leaf: leaf[0].start)
     if len(leaves) < 2:
         return _behind(document, names, value, leaves)
@@ -98,12 +104,13 @@ def _behind(
         return None
     name = ".".join(names)
     suite = _suite(document)
+    hydra = isinstance(document.root, Mapping) and not _HYDRA_NAMES.isdisjoint(document.root.entries)
     if leaves:
         overrides = _OVERRIDE.match(text, leaves[-1][0].start) is not None
-    elif len(names) > 1 and suite not in (*_OVERRIDING, "prime_rl"):
+    elif len(names) > 1 and suite not in (*_OVERRIDING, "prime_rl") and not hydra:
         return None  # `--a.b c` to some, `a.b=c` to others
     else:
-        overrides = suite in _OVERRIDING
+        overrides = suite in _OVERRIDING or hydra
     name = name.replace("_", "-") if suite == "axolotl" or _has_dashes(text, leaves) else name
     goes_on = _CONTINUED.findall(text, document.start, end)
     flag = f"{name}={word}" if overrides else f"--{name}" if value is True else f"--{name} {word}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.containers import container_job
-from cfglint.document.shell.programs import Start, program_of
+from cfglint.document.shell.programs import HYDRA, Start, program_of
 from cfglint.document.shell.words import Array, Piece, Word
 from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, Unread
 
@@ -84,6 +84,10 @@ class Reader:
         launch = Launch(root, begun, command.end)
         under = [self.scalar(file) for file in files]
         launch.over = tuple(one.target if isinstance(one, Alias) else one for one in under)  # type: ignore[misc]
+        if any(word.spelled.startswith(HYDRA) for word in rest):
+            from cfglint.document.shell.hydra_flags import sought  # most programs are no Hydra application
+
+            launch.over += sought(start)
         launch.job = container_job(command.outer) or container_job(words)
         return launch
 

@@ -71,6 +71,7 @@ _SHORT = {
 }
 _MODULE = re.compile(r"--module(?:=|\Z)")
 _CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)")
+HYDRA = ("--config-name", "-cn")
 _TRL = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
