@@ -139,14 +139,32 @@ rule MEM902 thumb info for eps { e.need <= e.cap }
 
 
 @pytest.mark.parametrize(
-    ("cap", "levels"), [("25", []), ("15", ["warning", "info"]), ("5", ["error", "info"]), ("???", [])]
+    ("cap", "levels"), [("25", []), ("14", ["warning", "info"]), ("5", ["error", "info"]), ("???", [])]
 )
 def test_an_estimate_that_may_break_a_rule_is_one_level_lower(cap: str, levels: list[str]) -> None:
     report = check_text(f"eps:\n  cap: {cap}\n", path="c.yaml", rules={"e.rules": ESTIMATE})
     assert [f.level for f in report.findings] == levels
-    assert all(f.possible == (cap == "15") for f in report.findings)
+    assert all(f.possible == (cap == "14") for f in report.findings)
     open_ones = {u.code for u in report.undecided} & {"MEM901", "MEM902"}
     assert open_ones == ({"MEM901", "MEM902"} if cap == "???" else set())
+
+
+@pytest.mark.parametrize(
+    ("needs", "level"),
+    [
+        ("10..20 GiB", "warning"),  # the middle is above the limit of 14 GiB
+        ("10..17 GiB", "info"),  # it is not
+        ("5..40 GiB", "info"),  # neither end tells much
+        ("12..40 GiB", "warning"),  # the low end is almost there
+        ("14.5..40 GiB", "error"),
+    ],
+)
+def test_an_estimate_that_is_not_likely_to_break_a_rule_is_two_levels_lower(needs: str, level: str) -> None:
+    rules = {"e.rules": ESTIMATE.replace("10..20 GiB", needs)}
+    for requirement in ("e.need <= e.cap", "e.cap >= e.need", "e.need <= e.cap and e.cap > 1 GiB"):
+        told = {"e.rules": rules["e.rules"].replace("eps { e.need <= e.cap }", f"eps {{ {requirement} }}", 1)}
+        report = check_text("eps:\n  cap: 14\n", path="c.yaml", rules=told)
+        assert [f.level for f in report.findings if f.code == "MEM901"] == [level], requirement
 
 
 def test_targets_share_a_finding_that_none_of_them_plays_a_part_in(pack) -> None:

@@ -13,6 +13,7 @@ from cfglint.dsl.show import show
 from cfglint.dsl.types import ANY
 from cfglint.dsl.values import needs_of
 from cfglint.engine.describe import Evaluator, arithmetic, message, show_value
+from cfglint.engine.odds import unlikely
 from cfglint.engine.origin import Origins
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 
@@ -108,7 +109,8 @@ class Finder:
     def _finding(self, broken: _Broken, spot: _Spot) -> Finding:
         rule, origins = broken.rule, broken.origins
         possible = broken.verdict.truth is not False
-        level = LEVELS[max(0, LEVELS.index(rule.level) - possible)]
+        lower = 0 if not possible else 2 if unlikely(rule.requirement, self.evaluator, origins.values) else 1
+        level = LEVELS[max(0, LEVELS.index(rule.level) - lower)]
         sums: list[str] = []
         if spot.bound is None:
             sums = arithmetic(
