@@ -1,0 +1,1 @@
+--gpu h100-sxm --gpu a100-40gb-sxm
