@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = "0.1.0"
-_STAMP = f"{VERSION} {sys.version}"
+_STAMP = f"{VERSION} {sys.version} 2"  # the last is that of an entry's own form
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _IN_CHECKOUT = os.path.isfile(os.path.join(_HERE, "..", "..", "pyproject.toml"))
 
@@ -87,19 +87,30 @@ def cached(name: str, sources: Mapping[str, str], build: Callable[[], object]) -
     The value must be of the types that marshal knows: numbers, texts, tuples, lists, dicts, code. ``build``
     is a function of the module whose folder holds all the code that the value depends on.
     """
+    return cached_beside(name, sources, lambda: (build(), b""), build)[0]
+
+
+def cached_beside(
+    name: str,
+    sources: Mapping[str, str],
+    build: Callable[[], tuple[object, bytes]],
+    by: Callable[[], object] | None = None,
+) -> tuple[object, bytes | memoryview]:
+    """Return the same for a value and bytes that go with it, which are not copied when they are read."""
     folder = _folder()
     if folder is None:
         return build()
     texts = tuple(sources.items())
-    stamp = f"{_STAMP} {_builder(build)}"
+    stamp = f"{_STAMP} {_builder(by or build)}"
     file = f"{name}-{sys.implementation.cache_tag}-{crc32(repr(sorted(sources)).encode()):08x}.bin"
     path = os.path.join(folder, file)
     raw = _read(path)
     if raw is not None:
-        kept_stamp, kept, value = marshal.loads(raw)  # noqa: S302 (see _read)
+        kept_stamp, kept, held = marshal.loads(raw)  # noqa: S302 (see _read; the bytes behind it are left alone)
         if kept_stamp == stamp and kept == texts:
-            return value
-    value = build()
-    entry: Any = (stamp, texts, value)
-    _write(folder, path, marshal.dumps(entry))
-    return value
+            value, size = held
+            return value, raw[len(raw) - size :]
+    value, beside = build()
+    entry: Any = (stamp, texts, (value, len(beside)))
+    _write(folder, path, marshal.dumps(entry) + beside)
+    return value, beside
