@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 LIMIT = 2000  # trials of one search
+SAFE_LIMIT = 800  # of the one among safe moves, which comes first
 SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 COMPANY = 400  # trials that look for them

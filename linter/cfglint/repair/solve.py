@@ -9,7 +9,7 @@ from cfglint.dsl import tree as t
 from cfglint.repair.goals import Found, Goal
 from cfglint.repair.options import Options, combined
 from cfglint.repair.prove import proven
-from cfglint.repair.search import LIMIT, Search
+from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.trials import key_of
 from cfglint.repair.write import Writer
 
@@ -199,7 +199,8 @@ class Solver:
     # ── the best of several searches ───────────────────────────────────────────────────────────────────
     def best(self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed) -> Repair | None:
         """Return the cheapest repair that is safe, else the cheapest that is allowed at all."""
-        safe = self.cheapest(goals, watched, replace(allowed, unsafe=False))
+        among = replace(allowed, unsafe=False, limit=min(allowed.limit, SAFE_LIMIT))
+        safe = self.cheapest(goals, watched, among)
         if safe is not None or not allowed.unsafe:
             return safe
         return self.cheapest(goals, watched, allowed)
