@@ -15,18 +15,18 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "linter"))
 
 from cfglint.document.document import read_text  # noqa: E402
-from cfglint.dsl.pack import load  # noqa: E402
-from cfglint.dsl.values import INF, Interval, needs_of  # noqa: E402
 from cfglint.engine.judge import subject_of, values_for  # noqa: E402
 from cfglint.facts import missing  # noqa: E402
 from cfglint.hardware.target import parse_target  # noqa: E402
+from cfglint.lang.pack import load  # noqa: E402
+from cfglint.lang.values import INF, Interval, needs_of  # noqa: E402
 from cfglint.models.registry import TABLES  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cfglint.dsl.pack import Pack
     from cfglint.facts import Values
+    from cfglint.lang.pack import Pack
 
 GIB = 2**30
 DATA = ROOT / "benchmarks" / "data"

@@ -22,11 +22,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
-from cfglint.cli import files
+from cfglint.command import files
 from cfglint.document.document import File, read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 from cfglint.report.diff import unified
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
-from cfglint.cli import files
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import needs_of
+from cfglint.command import files
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
+from cfglint.lang.values import needs_of
 
 KINDS = ("holds", "breaks", "may", "open", "aside")
 

@@ -38,7 +38,7 @@ def own_cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def pack():
     """The shipped rules, loaded once."""
-    from cfglint.dsl.pack import load
+    from cfglint.lang.pack import load
 
     return load()
 

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import needs_of
 from cfglint.engine.judge import subject_of, values_for
 from cfglint.errors import HardwareError
 from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
+from cfglint.lang.values import needs_of
 
 DATA = Path(__file__).resolve().parents[1] / "benchmarks" / "data"
 STATISTICS = {"allocated", "active", "reserved", "nvidia-smi", "unknown"}

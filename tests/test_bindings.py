@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.pack import load
-from cfglint.dsl.show import show
+from cfglint.lang import tree as t
+from cfglint.lang.pack import load
+from cfglint.lang.show import show
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(not SHARED, reason="CFGLINT_SHARED does not name the folder with the facts")

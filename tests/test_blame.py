@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cfglint.cli import main
-from cfglint.engine.blame import Share, failures, gpu_of, holders
-from cfglint.logs.moments import engine_of, moment, traceback_before
-from cfglint.logs.read import read
+from cfglint.features.diagnose.attribution import Share, failures, gpu_of, holders
+from cfglint.features.diagnose.moments import engine_of, moment, traceback_before
+from cfglint.features.diagnose.read import read
 
 GIB = 2**30
 SHARED = os.environ.get("CFGLINT_SHARED")

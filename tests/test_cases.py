@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.api import check_file
-from cfglint.cli import fix as fix_command
-from cfglint.cli import options
+from cfglint.command import options
 from cfglint.document.document import read
+from cfglint.features.fix import command as fix_command
 from cfglint.repair.apply import repair
 from cfglint.report import render
 from cfglint.report.diff import unified

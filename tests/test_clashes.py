@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.dsl.pack import load
-from cfglint.repair.clashes import clashes, contradictions
+from cfglint.features.test.clashes import clashes, contradictions
+from cfglint.lang.pack import load
 
 
 def _told(*rules: str) -> list[str]:

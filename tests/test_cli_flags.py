@@ -2,9 +2,10 @@
 
 import pytest
 
-from cfglint.cli import check, fix
-from cfglint.cli.flags import LIST, NUMBER, SWITCH, TEXT, Flag, Parser
+from cfglint.command.flags import LIST, NUMBER, SWITCH, TEXT, Flag, Parser
 from cfglint.errors import UsageError
+from cfglint.features.check import command as check
+from cfglint.features.fix import command as fix
 
 FLAGS = (
     Flag("gpu", "a GPU", kind=LIST, metavar="NAME"),

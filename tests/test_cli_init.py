@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cfglint.cli import init, settings
+from cfglint.command import settings
+from cfglint.features.init import command as init
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -262,7 +262,7 @@ def test_links(check, folder):
 
 
 def test_a_file_that_vanishes(monkeypatch, folder):
-    from cfglint.cli import files
+    from cfglint.command import files
     from cfglint.errors import UsageError
 
     (folder / "x.yaml").write_text(AREAL)

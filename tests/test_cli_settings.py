@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.cli import fix, globs, options, settings
+from cfglint.command import globs, options, settings
 from cfglint.errors import UsageError
+from cfglint.features.fix import command as fix
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "settings.schema.json").read_text("utf-8"))

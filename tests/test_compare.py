@@ -7,13 +7,13 @@ import pytest
 from cfglint.document.document import read
 from cfglint.document.scalars import OMEGACONF, PYYAML
 from cfglint.document.view import View
-from cfglint.dsl import tree as t
-from cfglint.dsl.pack import load, shipped_rules
-from cfglint.dsl.types import Type
-from cfglint.dsl.values import Interval, Unknown
-from cfglint.engine.compare import alike, sections
 from cfglint.engine.knobs import alters_results, effects
-from cfglint.engine.spelled import covered, keys, leaves
+from cfglint.features.compare.compute import alike, sections
+from cfglint.features.compare.raw_keys import covered, keys, leaves
+from cfglint.lang import tree as t
+from cfglint.lang.pack import load, shipped_rules
+from cfglint.lang.types import Type
+from cfglint.lang.values import Interval, Unknown
 
 
 def view(text, dialect=OMEGACONF):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.cli import compare
-from cfglint.report.fit import Style
+from cfglint.features.compare import command as compare
+from cfglint.features.fit.render import Style
 
 CASES = Path(__file__).parent / "compare"
 FILES = sorted(CASES.glob("*.cmd"))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cfglint.dsl.pack import load
+from cfglint.lang.pack import load
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"

@@ -12,10 +12,10 @@ import pytest
 
 from cfglint.api import check_file
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
 from cfglint.engine.knobs import move_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 from cfglint.repair.candidates import priced
 from cfglint.text import apply_edits

@@ -11,12 +11,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
-from cfglint.engine.comparing import compared
 from cfglint.engine.run import Run
+from cfglint.features.compare.render import FORMATS, render_comparison
+from cfglint.features.compare.sides import compared
+from cfglint.features.fit.render import Style
 from cfglint.hardware.target import parse_target
-from cfglint.report.compare import FORMATS, render_comparison
-from cfglint.report.fit import Style
+from cfglint.lang.pack import load
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

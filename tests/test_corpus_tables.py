@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from cfglint.cli import main
-from cfglint.cli.files import SUFFIXES
+from cfglint.command.files import SUFFIXES
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
+from cfglint.lang.pack import load
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

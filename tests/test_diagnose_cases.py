@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from cfglint.cli import diagnose
+from cfglint.features.diagnose import command as diagnose
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "logs").glob("*.log"))

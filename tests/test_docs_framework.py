@@ -15,8 +15,8 @@ import pytest
 
 from cfglint.api import check_file
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
+from cfglint.lang.pack import load
 from cfglint.repair.apply import repair
 
 ROOT = Path(__file__).resolve().parents[1]

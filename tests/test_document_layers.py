@@ -10,9 +10,9 @@ from cfglint.document.document import read_text
 from cfglint.document.library import Library
 from cfglint.document.scalars import OMEGACONF, PYYAML, SHELL
 from cfglint.document.view import ABSENT, Missing, View
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import Open
 from cfglint.facts import Values
+from cfglint.lang.pack import load
+from cfglint.lang.values import Open
 
 
 def library(**files):

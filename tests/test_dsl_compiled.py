@@ -7,11 +7,11 @@ import itertools
 import pytest
 
 from cfglint.document.view import ABSENT
-from cfglint.dsl.emit import _shortened
-from cfglint.dsl.pack import load
-from cfglint.dsl.pattern import compile_pattern, match, plain_test
-from cfglint.dsl.polynomial import _straddles
 from cfglint.facts import Values
+from cfglint.lang.emit import _shortened
+from cfglint.lang.pack import load
+from cfglint.lang.pattern import compile_pattern, match, plain_test
+from cfglint.lang.polynomial import _straddles
 
 TEXTS = ["", "a", "ab", "ba", "aba", "abc", "b:a", "{0}", "'", "c" * 9]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.dsl.pack import load
-from cfglint.dsl.parse import parse
-from cfglint.dsl.show import show_file
-from cfglint.dsl.tree import Rule
-from cfglint.dsl.types import NAMED
-from cfglint.dsl.units import UNITS
-from cfglint.engine.examples import run_examples
+from cfglint.features.test.examples import run_examples
+from cfglint.lang.pack import load
+from cfglint.lang.parse import parse
+from cfglint.lang.show import show_file
+from cfglint.lang.tree import Rule
+from cfglint.lang.types import NAMED
+from cfglint.lang.units import UNITS
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```rules\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -34,7 +34,7 @@ def test_blocks_print_and_read_back() -> None:
 
 
 def test_the_page_names_every_type_unit_and_function() -> None:
-    from cfglint.dsl.builtin import FUNCTIONS
+    from cfglint.lang.builtin import FUNCTIONS
 
     for word in (*NAMED, *UNITS, *FUNCTIONS):
         assert re.search(rf"`[^`\n]*{re.escape(word)}[^`\n]*`", PAGE), word

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.dsl.build import Builder, read_sources
-from cfglint.dsl.pack import load, read_rules
-from cfglint.dsl.pattern import compile_pattern, match
-from cfglint.dsl.symbols import Symbols
 from cfglint.errors import RulesError, UsageError
+from cfglint.lang.build import Builder, read_sources
+from cfglint.lang.pack import load, read_rules
+from cfglint.lang.pattern import compile_pattern, match
+from cfglint.lang.symbols import Symbols
 
 FACTS = """fact gpu.vram: memory
 fact timeout: duration
@@ -306,9 +306,9 @@ def test_patterns_take_linear_time(pattern: str, text: str) -> None:
 def test_loading_compiled_rules_imports_no_compiler() -> None:
     load()  # fills the cache
     code = (
-        "import sys; from cfglint.dsl.pack import load; pack = load(); "
+        "import sys; from cfglint.lang.pack import load; pack = load(); "
         "print([m for m in sys.modules if m.split('.')[0] in ('lark', 'dataclasses', 'typing', 'fractions', 'pickle', 're')"
-        " or (m.startswith('cfglint.dsl.') and m.split('.')[-1] not in ('pack', 'runtime', 'values', 'pattern'))])"
+        " or (m.startswith('cfglint.lang.') and m.split('.')[-1] not in ('pack', 'runtime', 'values', 'pattern'))])"
     )
     path = str(Path(__file__).resolve().parents[1] / "linter")
     done = subprocess.run(

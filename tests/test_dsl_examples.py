@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.dsl.pack import load
-from cfglint.engine.examples import lacking, run_examples
+from cfglint.features.test.examples import lacking, run_examples
+from cfglint.lang.pack import load
 
 HEAD = """fact t.n: count 1 ..
 fact t.size: memory

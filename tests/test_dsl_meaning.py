@@ -11,14 +11,14 @@ import pytest
 from cfglint.document.document import read, read_text
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.view import View
-from cfglint.dsl.build import Builder, read_sources
-from cfglint.dsl.pack import Pack, packed
-from cfglint.dsl.pack import load as load_pack
-from cfglint.dsl.symbols import Symbols
-from cfglint.dsl.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.engine.run import Run
 from cfglint.errors import RulesError
 from cfglint.facts import Values
+from cfglint.lang.build import Builder, read_sources
+from cfglint.lang.pack import Pack, packed
+from cfglint.lang.pack import load as load_pack
+from cfglint.lang.symbols import Symbols
+from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 
 GIB = 2**30
 
@@ -359,7 +359,7 @@ let num_gpus = 5
 
 
 def test_a_users_file_goes_before_the_shipped_ones() -> None:
-    from cfglint.dsl.pack import load as load_pack
+    from cfglint.lang.pack import load as load_pack
 
     pack = load_pack({"mine.rules": LAYERS})
     view = View(read(b"mine: 0.2\nsglang: {mem_fraction_static: 0.7}\n", "t.yaml").documents[0], OMEGACONF)
@@ -371,8 +371,8 @@ def test_a_users_file_goes_before_the_shipped_ones() -> None:
 
 
 def test_what_takes_a_lets_place_has_its_type() -> None:
-    from cfglint.dsl.pack import load as load_pack
     from cfglint.errors import RulesError
+    from cfglint.lang.pack import load as load_pack
 
     shipped = load_pack().symbols()
     name = next(n for n, k in shipped.let_types.items() if k.kind == "number" and n not in shipped.types)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import Interval, Open, Unknown
 from cfglint.errors import RulesError
 from cfglint.facts import Values
+from cfglint.lang.pack import load
+from cfglint.lang.values import Interval, Open, Unknown
 
 GIB = 2**30
 RULES = """

@@ -10,17 +10,17 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.build import Builder
-from cfglint.dsl.compile import CompileError, Function, Names
-from cfglint.dsl.pack import packed
-from cfglint.dsl.parse import parse, parse_rule
-from cfglint.dsl.runtime import NAMESPACE
-from cfglint.dsl.show import show, show_file
-from cfglint.dsl.symbols import Source, Symbols
-from cfglint.dsl.units import UNITS
-from cfglint.dsl.values import Interval, Open, Unknown
 from cfglint.errors import RulesError
+from cfglint.lang import tree as t
+from cfglint.lang.build import Builder
+from cfglint.lang.compile import CompileError, Function, Names
+from cfglint.lang.pack import packed
+from cfglint.lang.parse import parse, parse_rule
+from cfglint.lang.runtime import NAMESPACE
+from cfglint.lang.show import show, show_file
+from cfglint.lang.symbols import Source, Symbols
+from cfglint.lang.units import UNITS
+from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.text import line_starts
 
 WORDS = frozenset(

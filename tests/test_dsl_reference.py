@@ -10,13 +10,13 @@ from fractions import Fraction
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.compile import Function, Names
-from cfglint.dsl.parse import parse
-from cfglint.dsl.polynomial import decide
-from cfglint.dsl.runtime import NAMESPACE
-from cfglint.dsl.symbols import Source, Symbols
-from cfglint.dsl.values import (
+from cfglint.lang import tree as t
+from cfglint.lang.compile import Function, Names
+from cfglint.lang.parse import parse
+from cfglint.lang.polynomial import decide
+from cfglint.lang.runtime import NAMESPACE
+from cfglint.lang.symbols import Source, Symbols
+from cfglint.lang.values import (  # fmt: skip
     INF,
     Interval,
     Open,
@@ -40,7 +40,7 @@ from cfglint.dsl.values import (
     or_,
     parts,
     square_root,
-)  # fmt: skip
+)
 
 COMPARISONS = {
     "<": operator.lt,

@@ -6,11 +6,11 @@ import pytest
 
 from cfglint.api import check_text, fix_text
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import Interval, needs_of
 from cfglint.engine.judge import recognise
 from cfglint.engine.run import Run
 from cfglint.errors import RulesError, UsageError
+from cfglint.lang.pack import load
+from cfglint.lang.values import Interval, needs_of
 
 RULES = """
 fact t.share: fraction "a share"

@@ -201,11 +201,11 @@ def test_the_settings_form_is_the_reports(explain, folder):
 def test_every_shipped_rule_can_be_explained(folder):
     """No rule and no example makes it fail: they hold all kinds of expressions."""
     from cfglint.document.document import read_text
-    from cfglint.dsl.pack import load
-    from cfglint.engine.derivation import Deriver
     from cfglint.engine.run import Run
+    from cfglint.features.explain.compute import Deriver
+    from cfglint.features.explain.page import as_json, as_text
     from cfglint.hardware.target import parse_target
-    from cfglint.report.derivation import as_json, as_text
+    from cfglint.lang.pack import load
 
     run = Run(load(), [parse_target("a40")])
     (subject,) = run.subjects(read_text(EXAMPLE.read_text(), "a.yaml"), judge_broken=True)

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import Pack, _Layer
-from cfglint.engine.derivation import Deriver
-from cfglint.engine.nodes import fold
 from cfglint.engine.run import Run
+from cfglint.features.explain.compute import Deriver
+from cfglint.features.explain.nodes import fold
+from cfglint.features.explain.page import as_json, as_text
 from cfglint.hardware.target import parse_target
-from cfglint.report.derivation import as_json, as_text
+from cfglint.lang.pack import Pack, _Layer
 
 RULES = """
 fact gpu.vram: memory "of one GPU"

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
-from cfglint.dsl.values import Interval, Open, needs_of
 from cfglint.engine.find import Finder
 from cfglint.engine.origin import Origins
 from cfglint.engine.run import Run
 from cfglint.facts import Values
+from cfglint.lang.pack import load
+from cfglint.lang.values import Interval, Open, needs_of
 from cfglint.repair.apply import repair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cfglint.dsl.pack import Pack
+    from cfglint.lang.pack import Pack
 
 RULES = """
 fact t.config: text "a description"

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.cli import fit as command
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load, read_rules
-from cfglint.dsl.values import Interval
-from cfglint.engine.estimates import estimates
-from cfglint.engine.fit import PARTS, Fit, FitRow, Span, fit_rows, span_of, verdict_of
+from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, span_of, verdict_of
 from cfglint.engine.run import Run
-from cfglint.engine.vary import cases, read_axis
 from cfglint.errors import UsageError
+from cfglint.features.fit import command
+from cfglint.features.fit.estimates import estimates
+from cfglint.features.fit.remedy import remedy
+from cfglint.features.fit.sweep import cases, read_axis
 from cfglint.hardware.target import all_targets, parse_target
+from cfglint.lang.pack import load, read_rules
+from cfglint.lang.values import Interval
 from cfglint.models.registry import TABLES
-from cfglint.repair.remedy import remedy
 
 GIB = 2**30
 HERE = Path(__file__).parent
@@ -207,7 +207,7 @@ def test_the_catalogue_is_sorted_and_whole():
 
 
 def test_json_numbers_are_plain(pack):
-    from cfglint.report.fit import Style, render_fit
+    from cfglint.features.fit.render import Style, render_fit
 
     made = Fit("c.yaml", "areal", None, tuple(rows(pack, "a40")))
     data = json.loads(render_fit(made, "json", "", Style()))

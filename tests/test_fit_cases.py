@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.cli import fit
-from cfglint.report.fit import Style
+from cfglint.features.fit import command as fit
+from cfglint.features.fit.render import Style
 
 CASES = Path(__file__).parent / "fit"
 FILES = sorted(CASES.glob("*.yaml"))

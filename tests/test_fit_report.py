@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from cfglint.engine.fit import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
+from cfglint.engine.memory import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
+from cfglint.features.fit.bars import bar, shares
+from cfglint.features.fit.markdown import escaped
+from cfglint.features.fit.render import Style, render_fit
+from cfglint.features.fit.words import aligned, headroom, spread
 from cfglint.findings import Fix
-from cfglint.report.fit import Style, render_fit
-from cfglint.report.fit.bars import bar, shares
-from cfglint.report.fit.markdown import escaped
-from cfglint.report.fit.words import aligned, headroom, spread
 from cfglint.text import Edit
 
 ESCAPE = re.compile("\x1b\\[[0-9;]*m")

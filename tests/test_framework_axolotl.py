@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read, read_text
-from cfglint.dsl.values import needs_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.values import needs_of
 
 if TYPE_CHECKING:
-    from cfglint.dsl.pack import Pack
     from cfglint.facts import Values
+    from cfglint.lang.pack import Pack
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"

@@ -14,8 +14,8 @@ from cfglint.hardware.target import parse_target
 from told import point
 
 if TYPE_CHECKING:
-    from cfglint.dsl.pack import Pack
     from cfglint.facts import Values
+    from cfglint.lang.pack import Pack
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 FOLDER = Path(SHARED or ".") / "corpus" / "llamafactory" / "examples"

@@ -11,13 +11,13 @@ import pytest
 from cfglint.api import check_text, fix_text
 from cfglint.cli import main
 from cfglint.document.document import read, read_text
-from cfglint.dsl.values import needs_of
 from cfglint.engine.run import Run
+from cfglint.lang.values import needs_of
 
 if TYPE_CHECKING:
-    from cfglint.dsl.pack import Pack
     from cfglint.facts import Values
     from cfglint.findings import Finding
+    from cfglint.lang.pack import Pack
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
+from cfglint.lang.pack import load
 
 MICRO = "--training.num_tokens_per_microbatch_per_dp_rank 8192 "
 LAUNCH = "torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config llama3_8b {flags}\n"

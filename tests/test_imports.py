@@ -59,7 +59,7 @@ def test_a_clean_run_is_light(tmp_path, flags):
     assert not HEAVY & loaded
     others = (
         "cfglint.repair",
-        "cfglint.dsl.parse",
+        "cfglint.lang.parse",
         "cfglint.document.json_tree",
         "cfglint.document.toml_tree",
     )

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from cfglint.api import check_text, fix_text
-from cfglint.cli import check, options
+from cfglint.command import options
 from cfglint.document.document import read
-from cfglint.dsl.values import needs_of
+from cfglint.features.check import command as check
+from cfglint.lang.values import needs_of
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CASE = Path(__file__).parent / "cases" / "MEM104" / "bad_launch_script.sh"
@@ -160,7 +161,7 @@ def _run():
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no corpus")
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_batch_scripts_are_read_right(name):
-    from cfglint.engine.fit import fit_rows
+    from cfglint.engine.memory import fit_rows
 
     path = Path(SHARED) / "corpus" / "ma_gpo" / "scripts" / "rmpm" / name
     run = _run()

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cfglint.dsl.values import Interval, Open, needs_of
 from cfglint.errors import CfglintError
+from cfglint.lang.values import Interval, Open, needs_of
 from cfglint.models.hf_config import ModelConfigError, figures_of, read
 from cfglint.models.registry import COLUMNS, catalogue
 

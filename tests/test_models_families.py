@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cfglint.dsl.values import parts
+from cfglint.lang.values import parts
 from cfglint.models.hf_config import figures_of, read
 from cfglint.models.registry import COLUMNS, catalogue
 

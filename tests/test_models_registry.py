@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.dsl.values import Interval
 from cfglint.errors import UsageError
+from cfglint.lang.values import Interval
 from cfglint.models import hub, online
 from cfglint.models.count import active_params, params
 from cfglint.models.registry import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cfglint.dsl.values import Interval, Open, needs_of, parts
+from cfglint.lang.values import Interval, Open, needs_of, parts
 from cfglint.models.registry import COLUMNS, COUNTED, NAMED, catalogue, find, source_of
 from cfglint.models.size import SHAPE, by_name, by_number, margins
 

@@ -69,7 +69,7 @@ def test_the_wheel_has_the_data(built):
         names = set(archive.namelist())
     for path in [*ROOT.glob("rules/**/*.rules"), *ROOT.glob("schemas/*.json")]:
         assert f"cfglint/{path.relative_to(ROOT).as_posix()}" in names
-    for needed in ("cfglint/py.typed", "cfglint/dsl/grammar.lark", "cfglint/hardware/catalogue.yaml"):
+    for needed in ("cfglint/py.typed", "cfglint/lang/grammar.lark", "cfglint/hardware/catalogue.yaml"):
         assert needed in names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"cfglint"}
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfglint.document.document import read_text
-from cfglint.engine.advise import advise, planned
-from cfglint.engine.fit import fit_rows
 from cfglint.engine.judge import values_for
-from cfglint.engine.plan import (
+from cfglint.engine.memory import fit_rows
+from cfglint.engine.run import Run
+from cfglint.errors import UsageError
+from cfglint.features.plan.compute import (
     Ask,
     Choice,
     Planner,
@@ -23,8 +24,7 @@ from cfglint.engine.plan import (
     ranks,
     unreachable,
 )
-from cfglint.engine.run import Run
-from cfglint.errors import UsageError
+from cfglint.features.plan.ranking import advise, planned
 from cfglint.hardware.target import Target, all_targets, parse_target
 from cfglint.models.registry import TABLES
 

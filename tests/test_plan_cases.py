@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.cli import plan
-from cfglint.report.fit import Style
+from cfglint.features.fit.render import Style
+from cfglint.features.plan import command as plan
 
 CASES = Path(__file__).parent / "plan"
 FILES = sorted(CASES.glob("*.yaml"))

@@ -9,11 +9,11 @@ from jsonschema import Draft202012Validator
 
 from cfglint.api import check_file
 from cfglint.document.document import read
-from cfglint.dsl.pack import load
-from cfglint.engine.fit import fit_rows
 from cfglint.engine.judge import values_for
+from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
 from cfglint.models.registry import TABLES
 
 ROOT = Path(__file__).resolve().parents[1]

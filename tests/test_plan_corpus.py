@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.cli import plan
 from cfglint.errors import CfglintError
+from cfglint.features.plan import command as plan
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

@@ -7,12 +7,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.judge import recognise
-from cfglint.engine.recognition import recognition
 from cfglint.engine.run import Run
-from cfglint.report.fit import Style
-from cfglint.report.recognition import as_json, as_text
+from cfglint.features.catalogue.recognition import recognition
+from cfglint.features.catalogue.recognition_page import as_json, as_text
+from cfglint.features.fit.render import Style
+from cfglint.lang.pack import load
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "recognition.schema.json").read_text("utf-8"))

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
+from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 
 TOY = """

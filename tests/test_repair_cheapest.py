@@ -15,9 +15,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.judge import judge, values_for
 from cfglint.engine.run import Run
+from cfglint.lang.pack import load
 from cfglint.repair import search
 from cfglint.repair.apply import repair
 from cfglint.repair.goals import switches_of

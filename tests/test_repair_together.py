@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
 from cfglint.repair import search
 from cfglint.repair.apply import attach, repair
 

@@ -15,12 +15,12 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from cfglint.cli import main
-from cfglint.cli.files import SUFFIXES
+from cfglint.command.files import SUFFIXES
 from cfglint.document.document import read, read_text
 from cfglint.document.scalars import JSON, Missing
 from cfglint.document.view import Record, View
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
+from cfglint.lang.pack import load
 from cfglint.schema import convert
 from cfglint.schema.compile import compiled
 from cfglint.schema.judge import problems

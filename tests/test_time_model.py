@@ -3,10 +3,10 @@
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.values import parts
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.values import parts
 from cfglint.models.registry import TABLES
 
 # IST-DASLab/llmq benchmarks/4090x1.md and 4090x4.md @7f895bd, LLaMA-Factory's tokens per second; sequences of

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.document import read_text
-from cfglint.dsl.values import parts
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.hardware.target import parse_target
+from cfglint.lang.values import parts
 
 if TYPE_CHECKING:
-    from cfglint.dsl.pack import Pack
     from cfglint.facts import Values
+    from cfglint.lang.pack import Pack
 
 MODELS = (
     "Qwen/Qwen2.5-0.5B",

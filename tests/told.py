@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.dsl.values import Interval, needs_of, parts
+from cfglint.lang.values import Interval, needs_of, parts
 
 
 def point(value: object) -> object:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cfglint.document.document import read_text
-from cfglint.dsl.pack import load
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.hardware.target import Target, parse_target
+from cfglint.lang.pack import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

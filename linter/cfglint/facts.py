@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from cfglint.document.scalars import Missing
 from cfglint.document.view import ABSENT, ALL
-from cfglint.dsl.runtime import as_bool, as_list, as_member, as_number, as_text
-from cfglint.dsl.values import NOTHING, Interval, Open, Unknown, hull, needs_of
+from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
+from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from cfglint.document.view import View
-    from cfglint.dsl.pack import Pack, Packed, Spec
+    from cfglint.lang.pack import Pack, Packed, Spec
 
     Steps: TypeAlias = tuple[str | int, ...]
     # source, when, default, null, the paths that the source reads, whether it is one key's value, which still
@@ -96,7 +96,7 @@ def stated(pack: Pack, name: str, value: object) -> object:
     if isinstance(value, str) and needs_of(result):
         if value.lower() in ("none", "null"):
             return ABSENT
-        from cfglint.dsl.units import measured
+        from cfglint.lang.units import measured
 
         number = measured(value, pack.measures[name][0])
         result = result if number is None else number

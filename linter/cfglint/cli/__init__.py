@@ -55,51 +55,51 @@ COMMANDS = (
 
 def _command(name: str) -> Callable[[list[str]], int]:
     if name == "check":
-        from cfglint.cli import check
+        from cfglint.features.check import command as check
 
         return check.main
     if name == "fix":
-        from cfglint.cli import fix
+        from cfglint.features.fix import command as fix
 
         return fix.main
     if name == "fit":
-        from cfglint.cli import fit
+        from cfglint.features.fit import command as fit
 
         return fit.main
     if name == "compare":
-        from cfglint.cli import compare
+        from cfglint.features.compare import command as compare
 
         return compare.main
     if name == "plan":
-        from cfglint.cli import plan
+        from cfglint.features.plan import command as plan
 
         return plan.main
     if name == "explain":
-        from cfglint.cli import explain
+        from cfglint.features.explain import command as explain
 
         return explain.main
     if name == "diagnose":
-        from cfglint.cli import diagnose
+        from cfglint.features.diagnose import command as diagnose
 
         return diagnose.main
     if name == "verify":
-        from cfglint.cli import verify
+        from cfglint.features.verify import command as verify
 
         return verify.main
     if name == "init":
-        from cfglint.cli import init
+        from cfglint.features.init import command as init
 
         return init.main
     if name == "schema":
-        from cfglint.cli import schema
+        from cfglint.features.catalogue import schema
 
         return schema.schema
     if name in ("hardware", "gpus"):
-        from cfglint.cli import hardware
+        from cfglint.features.catalogue import hardware
 
         return hardware.COMMANDS[name]
     if name in COMMANDS:
-        from cfglint.cli import catalogues
+        from cfglint.features.catalogue import command as catalogues
 
         return catalogues.COMMANDS[name]
     if name.startswith("-"):
@@ -151,7 +151,7 @@ def _apologise(error: Exception) -> None:
         _give_up_stdout()
         line = f"error: the output cannot be written: {(error.strerror or str(error)).lower()}"
     else:
-        from cfglint.cli.jobs import bug
+        from cfglint.features.check.jobs import bug
 
         line = bug(error)
     print(f"cfglint: {line}", file=sys.stderr)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.build import template, walk
-from cfglint.dsl.compile import CompileError, Function, Names
-from cfglint.dsl.runtime import NAMESPACE
-from cfglint.dsl.show import show
-from cfglint.dsl.types import ANY, Type
-from cfglint.dsl.units import DURATION, PLAIN, UNITS, show_number
-from cfglint.dsl.values import INF, Interval, Open, Unknown
+from cfglint.lang import tree as t
+from cfglint.lang.build import template, walk
+from cfglint.lang.compile import CompileError, Function, Names
+from cfglint.lang.runtime import NAMESPACE
+from cfglint.lang.show import show
+from cfglint.lang.types import ANY, Type
+from cfglint.lang.units import DURATION, PLAIN, UNITS, show_number
+from cfglint.lang.values import INF, Interval, Open, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cfglint.dsl.symbols import Symbols
     from cfglint.facts import Values
+    from cfglint.lang.symbols import Symbols
 
 
 _LISTED = 16  # items of a list in a message

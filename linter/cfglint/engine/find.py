@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.places import dotted
 from cfglint.document.tree import Mapping, Sequence
-from cfglint.dsl import tree as t
-from cfglint.dsl.build import paths_in
-from cfglint.dsl.show import show
-from cfglint.dsl.types import ANY
-from cfglint.dsl.values import needs_of
 from cfglint.engine.describe import Evaluator, arithmetic, message, show_value
 from cfglint.engine.origin import Origins
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
+from cfglint.lang import tree as t
+from cfglint.lang.build import paths_in
+from cfglint.lang.show import show
+from cfglint.lang.types import ANY
+from cfglint.lang.values import needs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Mapping as Lookup
 
     from cfglint.document.trace import Trace
-    from cfglint.dsl.pack import Pack
     from cfglint.engine.judge import Subject, Verdict
     from cfglint.engine.run import Judged
     from cfglint.facts import Steps
+    from cfglint.lang.pack import Pack
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause

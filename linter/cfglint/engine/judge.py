@@ -9,9 +9,9 @@ from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Scalar
 from cfglint.document.view import View, dotted
-from cfglint.dsl.runtime import as_number
-from cfglint.dsl.values import NOTHING, needs_of
 from cfglint.facts import Values
+from cfglint.lang.runtime import as_number
+from cfglint.lang.values import NOTHING, needs_of
 from cfglint.schema.judge import problems
 from cfglint.schema.table import table, typed
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from cfglint.document.layers import Layers, Trouble
     from cfglint.document.library import Library
     from cfglint.document.scalars import Dialect
-    from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.facts import Steps, Tables
+    from cfglint.lang.pack import CompiledRule, Pack
     from cfglint.schema.judge import Problem
 
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values")
@@ -267,7 +267,7 @@ def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
             own = subject.view.dialect is not SHELL
             wrong = problems(found, subject.view) if own else ()
             if wrong or not own:
-                from cfglint.engine import keyed
+                from cfglint.engine import schema_findings as keyed
 
                 keyed.note(wrong if own else keyed.of_script(found, subject), found, subject)
     return subject.checked.get(kind, [])

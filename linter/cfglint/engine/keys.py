@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.scalars import Missing
 from cfglint.document.view import Record, View, dotted
-from cfglint.dsl.units import PLAIN, describe, digits
-from cfglint.dsl.values import INF, needs_of
 from cfglint.engine.judge import Mistake
 from cfglint.errors import did_you_mean
 from cfglint.facts import NO_KEYS, stated
+from cfglint.lang.units import PLAIN, describe, digits
+from cfglint.lang.values import INF, needs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.dsl.pack import Pack
     from cfglint.engine.judge import Subject
+    from cfglint.lang.pack import Pack
 
 
 def misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:

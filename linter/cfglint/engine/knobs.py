@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.engine.moves import _literal
+from cfglint.engine.sensitivity import _literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cfglint.dsl import tree as t
-    from cfglint.dsl.types import Type
+    from cfglint.lang import tree as t
+    from cfglint.lang.types import Type
 
     Holds = Callable[[t.Expr], bool]
 

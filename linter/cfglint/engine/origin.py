@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.build import paths_in, walk
-from cfglint.dsl.values import needs_of
+from cfglint.lang import tree as t
+from cfglint.lang.build import paths_in, walk
+from cfglint.lang.values import needs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cfglint.document.trace import Trace
-    from cfglint.dsl.symbols import Symbols
     from cfglint.facts import Steps, Values
+    from cfglint.lang.symbols import Symbols
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from cfglint.document.document import Document, File
     from cfglint.document.library import Library
-    from cfglint.dsl.pack import CompiledRule, Pack
     from cfglint.engine.find import Finder
     from cfglint.engine.origin import Origins
     from cfglint.facts import Tables, Values
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
+    from cfglint.lang.pack import CompiledRule, Pack
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     Mender: TypeAlias = Callable[
@@ -94,7 +94,7 @@ class Run:
         self.overrides = tuple(overrides)
         seen: dict[str, tuple[object, str]] = {}
         if any("observed." in text for text in overrides):
-            from cfglint.engine.seen import parted
+            from cfglint.engine.observations import parted
 
             self.overrides, seen = parted(pack, overrides)
         self.selected = selected
@@ -225,7 +225,7 @@ class Run:
         """Return the findings of a subject; one mistake has one, whichever rules see it."""
         found = list(self._findings(judgements))
         if len(found) > 1 and found[0][0].subject.checked:
-            from cfglint.engine.once import once
+            from cfglint.engine.dedupe import once
 
             return once(found, self.finder, len(judgements))
         return found

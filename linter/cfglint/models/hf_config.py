@@ -7,8 +7,8 @@ import os
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from cfglint.dsl.values import NOTHING, Interval, Open, interval
 from cfglint.errors import UsageError
+from cfglint.lang.values import NOTHING, Interval, Open, interval
 from cfglint.models.count import FORMS, active_params, params
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from math import ceil, floor
 
-from cfglint.dsl.values import NOTHING, Open, hull, interval, parts
+from cfglint.lang.values import NOTHING, Open, hull, interval, parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from cfglint.dsl.values import Number
+    from cfglint.lang.values import Number
 
 # 8x7B, 30B, 1.5b, 1_6b, 7b1, 500M; a letter may stand before it only as the end of a word (llama7b).
 _SIZE = re.compile(

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.build import walk
-from cfglint.dsl.compile import CompileError
-from cfglint.dsl.units import UNITS
 from cfglint.engine.knobs import move_of, never
+from cfglint.lang import tree as t
+from cfglint.lang.build import walk
+from cfglint.lang.compile import CompileError
+from cfglint.lang.units import UNITS
 from cfglint.repair.inverse import tidy
 from cfglint.repair.lines import Grid, Line, halvings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cfglint.dsl.types import Type
     from cfglint.engine.describe import Evaluator
     from cfglint.engine.knobs import Holds
     from cfglint.facts import Values
+    from cfglint.lang.types import Type
 
 NEIGHBOURS = 1024  # whole numbers tried on either side
 _NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply

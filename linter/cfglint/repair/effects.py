@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.dsl.values import INF
-from cfglint.engine.fit import TOTAL, span_of
+from cfglint.engine.memory import TOTAL, span_of
 from cfglint.findings import MemoryChange
+from cfglint.lang.values import INF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

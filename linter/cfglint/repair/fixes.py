@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cfglint.engine.fit import GIB
+from cfglint.engine.memory import GIB
 from cfglint.findings import LEVELS, Fix
 from cfglint.repair.effects import memory_changes
-from cfglint.repair.elsewhere import elsewhere
-from cfglint.repair.escalate import escalation
+from cfglint.repair.joint_repairs import Group, hold_together, repairs
+from cfglint.repair.next_steps import escalation
 from cfglint.repair.options import combined
+from cfglint.repair.other_hardware import elsewhere
 from cfglint.repair.search import LIMIT, Search
 from cfglint.repair.solve import Allowed, Repair, Solver, to_mend
-from cfglint.repair.together import Group, hold_together, repairs
 from cfglint.repair.write import titled
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.build import walk
+from cfglint.lang import tree as t
+from cfglint.lang.build import walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cfglint.dsl.pack import CompiledRule
     from cfglint.engine.run import Judged
     from cfglint.facts import Values
+    from cfglint.lang.pack import CompiledRule
     from cfglint.repair.options import Option
     from cfglint.repair.trials import Trials
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.dsl import tree as t
-from cfglint.dsl.units import UNITS
+from cfglint.lang import tree as t
+from cfglint.lang.units import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cfglint.dsl.types import Type
     from cfglint.facts import Steps
+    from cfglint.lang.types import Type
 
 _EXACT = 10  # decimal digits; a product of a step and a unit is not always a short float
 

@@ -17,7 +17,7 @@ from cfglint.repair.inverse import tidy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cfglint.dsl import tree as t
+    from cfglint.lang import tree as t
 
 SHORT = 16  # values of a line that are simply tried one after the other
 _ONWARD = 64  # places tried behind the first that serves, where that one does harm elsewhere

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cfglint.document.view import dotted
-from cfglint.dsl.values import Interval, Open, Unknown, needs_of
 from cfglint.engine.knobs import move_of
 from cfglint.facts import convert
+from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.repair.candidates import UNPRICED, Broken, priced
 from cfglint.repair.inverse import Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cfglint.dsl import tree as t
     from cfglint.engine.run import Judged
+    from cfglint.lang import tree as t
     from cfglint.repair.lines import Line
     from cfglint.repair.trials import Trials
     from cfglint.repair.write import Writer

@@ -16,8 +16,8 @@ from itertools import pairwise
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from cfglint.dsl.units import MEMORY
-from cfglint.dsl.values import INF, Interval, needs_of, parts
+from cfglint.lang.units import MEMORY
+from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.repair.candidates import UNSOLVABLE
 from cfglint.repair.goals import DIGITS, Found, Goal, Price
 from cfglint.repair.lines import SHORT, First, Reading, first, serving

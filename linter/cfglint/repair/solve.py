@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cfglint.dsl import tree as t
+from cfglint.lang import tree as t
 from cfglint.repair.goals import Found, Goal
 from cfglint.repair.options import Options, combined
 from cfglint.repair.prove import proven

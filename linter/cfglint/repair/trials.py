@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from cfglint.dsl.values import Interval, Open, Unknown
+from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import judge, values_for
-from cfglint.engine.watch import settled, watched
+from cfglint.lang.values import Interval, Open, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cfglint.dsl.pack import CompiledRule
     from cfglint.engine.judge import Subject, Verdict
     from cfglint.engine.run import Judged, Run
     from cfglint.facts import Values
+    from cfglint.lang.pack import CompiledRule
     from cfglint.text import Edit
 
 Facts: TypeAlias = "Mapping[str, object]"

@@ -10,17 +10,17 @@ from cfglint.document.scalars import spell
 from cfglint.document.trace import definition_path
 from cfglint.document.tree import Scalar
 from cfglint.document.view import dotted
-from cfglint.dsl import tree as t
+from cfglint.lang import tree as t
 from cfglint.repair.inverse import invert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cfglint.document.view import View
-    from cfglint.dsl.symbols import Symbols
     from cfglint.engine.judge import Subject
     from cfglint.engine.origin import Origins
     from cfglint.facts import Steps
+    from cfglint.lang.symbols import Symbols
     from cfglint.repair.inverse import Written
     from cfglint.text import Edit
 

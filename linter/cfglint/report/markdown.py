@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cfglint.report.fit.markdown import escaped
 from cfglint.report.memory import memory_told
 from cfglint.report.order import Lines, grouped, shown
 from cfglint.report.snippet import changes
@@ -15,7 +14,13 @@ if TYPE_CHECKING:
     from cfglint.findings import Fix, Report
     from cfglint.report.order import Group
 
+_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~"})
 _SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}
+
+
+def escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is, mentions of people and issues included."""
+    return text.translate(_SPECIAL).replace("@", "@\u200b")
 
 
 def as_markdown(report: Report) -> str:

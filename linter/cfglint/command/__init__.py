@@ -1,0 +1,1 @@
+"""What every command is made of: flags, settings, targets, files, exit status."""

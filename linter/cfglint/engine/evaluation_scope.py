@@ -1,0 +1,295 @@
+"""Expressions where parameters, roles and list items are bound: their values, the branches that they take.
+
+A derivation shows a function's body by its parameters' names and computes it by the arguments: what is bound
+to a name is put in its place before an expression is evaluated, as the compiler does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from cfglint.engine.describe import Evaluator, show_value
+from cfglint.lang import tree as t
+from cfglint.lang.build import walk
+from cfglint.lang.builtin import FUNCTIONS
+from cfglint.lang.compile import CompileError, Names
+from cfglint.lang.show import quote, show
+from cfglint.lang.types import ANY, Type
+from cfglint.lang.values import Interval, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cfglint.facts import Values
+    from cfglint.lang.symbols import Symbols
+
+_PLAIN = (str, int, float, list, type(None))  # what a list shows; of others it says how many
+_LONGEST = 60  # characters of a text in a formula
+_FAILS = (CompileError, ZeroDivisionError, OverflowError, RecursionError)
+
+
+def evaluator_for(symbols: Symbols, own_lets: Mapping[str, t.Let]) -> Evaluator:
+    """Return an evaluator that knows what a framework derives for itself."""
+    evaluator = Evaluator(symbols)
+    evaluator.names = Names(symbols, own_lets)
+    return evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class RoleOf:
+    """What a quantifier's variable stands for while it runs over roles."""
+
+    name: str
+
+
+def _rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return ``node`` with every part replaced that ``change`` gives something else for."""
+    if isinstance(node, tuple):
+        return tuple(_rebuilt(part, change) for part in node)
+    if not hasattr(node, "__dataclass_fields__"):
+        return node
+    other = change(node)
+    if other is not None:
+        return other
+    return replace(node, **{f.name: _rebuilt(getattr(node, f.name), change) for f in fields(node)})
+
+
+def substitute(node: t.Expr, bound: Mapping[str, t.Expr | RoleOf]) -> t.Expr:
+    """Return ``node`` with what is bound in the place of names."""
+    if not bound:
+        return node
+
+    def change(part: t.Expr) -> t.Expr | None:
+        if isinstance(part, t.Name):
+            head, _, rest = part.name.partition(".")
+            return _field(bound[head], rest) if head in bound else None
+        if isinstance(part, t.Quantifier):
+            return _inside(part, bound)
+        return None
+
+    result: t.Expr = _rebuilt(node, change)
+    return result
+
+
+def _field(meant: t.Expr | RoleOf, rest: str) -> t.Expr:
+    if isinstance(meant, RoleOf):
+        return t.Name(f"{meant.name}.{rest}")
+    if not rest:
+        return meant
+    if isinstance(meant, t.Path):
+        return t.Path((*meant.steps, *rest.split(".")))
+    return t.Name(f"{show(meant)}.{rest}")
+
+
+def _inside(node: t.Quantifier, bound: Mapping[str, t.Expr | RoleOf]) -> t.Quantifier:
+    """Substitute in a quantifier; its variable gets another name where an argument uses the same."""
+    variable, body = node.variable, node.body
+    left = {name: meant for name, meant in bound.items() if name != variable}
+    used = {n.name.partition(".")[0] for meant in left.values() for n in walk(meant) if isinstance(n, t.Name)}
+    if variable in used:
+        while variable in used:
+            variable += "_"
+        body = _renamed(body, node.variable, variable)
+    return t.Quantifier(node.kind, variable, substitute(node.source, bound), substitute(body, left))
+
+
+def _renamed(node: t.Expr, old: str, new: str) -> t.Expr:
+    def change(part: t.Expr) -> t.Expr | None:
+        if isinstance(part, t.Name) and part.name.partition(".")[0] == old:
+            return t.Name(new + part.name[len(old) :])
+        return None
+
+    result: t.Expr = _rebuilt(node, change)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """An expression without the branches that are not taken.
+
+    ``chosen`` says what chose the others, ``conditions`` holds the conditions and subjects that did.
+    """
+
+    node: t.Expr
+    chosen: tuple[str, ...]
+    conditions: tuple[t.Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The values that expressions are computed on: facts, and what parameters and variables stand for."""
+
+    evaluator: Evaluator
+    values: Values
+    env: Mapping[str, t.Expr] = field(default_factory=dict)
+    variables: Mapping[str, object] = field(default_factory=dict)
+    items: Mapping[str, tuple[str | int, ...] | None] = field(default_factory=dict)  # where variables stand
+
+    def closed(self, node: t.Expr) -> t.Expr:
+        """Return ``node`` with nothing in it that only this scope knows, but for list items."""
+        return substitute(node, self.env)
+
+    def value(self, node: t.Expr) -> tuple[object, Type]:
+        """Return a value and its type; Unknown for what cannot be computed by itself."""
+        node = self.closed(node)
+        if isinstance(node, t.Name) and node.name.partition(".")[0] not in self.variables:
+            kind = self.evaluator.names.type_of(node.name)
+            if kind is not None:
+                return self.values[node.name], kind
+        try:
+            return self.evaluator(node, self.values, self.variables)
+        except _FAILS:
+            return Unknown(), ANY
+
+    def truth(self, node: t.Expr) -> object:
+        """Return a condition's truth; a value of the file counts as the truth that it spells."""
+        return self.value(t.Junction("and", (node,)))[0]
+
+    def is_word(self, node: t.Expr) -> bool:
+        """Whether a name is an enumeration's member."""
+        return (
+            isinstance(node, t.Name)
+            and not self.is_bound(node.name)
+            and self.evaluator.names.type_of(node.name) is None
+        )
+
+    def is_bound(self, name: str) -> bool:
+        """Whether a name is a parameter's or a variable's."""
+        head = name.partition(".")[0]
+        return head in self.env or head in self.variables
+
+    # ── words ──────────────────────────────────────────────────────────────────────────────────────────
+    def text(self, node: t.Expr) -> str:
+        """Return the value of ``node`` as it stands in a formula."""
+        if isinstance(node, t.Path) and not self.values.has(node.steps) and "*" not in node.steps:
+            return "absent"
+        return formula_text(*self.value(node))
+
+    def numbers(self, node: t.Expr) -> str:
+        """Return ``node`` with the numbers put in."""
+        return show(node, self._number)
+
+    def _number(self, node: t.Expr) -> str | None:
+        if isinstance(node, (t.Name, t.Path, t.Quantifier, t.Choice, t.If)):
+            return None if self.is_word(node) else self.text(node)
+        if isinstance(node, t.Has):
+            return self.text(node)
+        if isinstance(node, t.Call):
+            if node.function not in FUNCTIONS or node.function == "known":
+                return self.text(node)
+            if node.function in ("min", "max") and len(node.arguments) > 1:
+                return f"{node.function}({', '.join(self.text(a) for a in node.arguments)})"
+        return None
+
+    def said(self, condition: t.Expr, truth: object) -> str:
+        """Return a condition and what it came to."""
+        if isinstance(condition, t.Not) and isinstance(truth, bool):
+            return self.said(condition.operand, not truth)
+        word = "open" if not isinstance(truth, bool) else "true" if truth else "false"
+        return f"{show(condition)} is {word}"
+
+    # ── branches ───────────────────────────────────────────────────────────────────────────────────────
+    def reduced(self, node: t.Expr) -> Reduced:
+        """Return ``node`` without the branches of ``if`` and ``match`` that are not taken."""
+        chosen: list[str] = []
+        conditions: list[t.Expr] = []
+
+        def change(part: t.Expr) -> t.Expr | None:
+            if isinstance(part, t.If):
+                return self._taken(part, go, chosen, conditions)
+            if isinstance(part, t.Choice):
+                return self._arm(part, go, chosen, conditions)
+            if isinstance(part, t.Quantifier) or (
+                isinstance(part, t.Call) and part.function not in FUNCTIONS
+            ):
+                return part
+            return None
+
+        def go(part: t.Expr) -> t.Expr:
+            result: t.Expr = _rebuilt(part, change)
+            return result
+
+        return Reduced(go(node), tuple(dict.fromkeys(chosen)), tuple(dict.fromkeys(conditions)))
+
+    def _taken(
+        self,
+        node: t.If,
+        go: Callable[[t.Expr], t.Expr],
+        chosen: list[str],
+        conditions: list[t.Expr],
+    ) -> t.Expr:
+        truth = self.truth(node.condition)
+        conditions.append(node.condition)
+        chosen.append(self.said(node.condition, truth))
+        if truth is True:
+            return go(node.then)
+        if truth is False:
+            return go(node.other)
+        return t.If(node.condition, go(node.then), go(node.other))
+
+    def _arm(
+        self,
+        node: t.Choice,
+        go: Callable[[t.Expr], t.Expr],
+        chosen: list[str],
+        conditions: list[t.Expr],
+    ) -> t.Expr:
+        conditions.append(node.subject)
+        word = self.text(node.subject)
+        chosen.append(f"{show(node.subject)} is {'open' if word == 'unknown' else word}")
+        left = [i for i in range(len(node.arms) + 1) if self._meant(node, i)]
+        if len(left) == 1:
+            arm = node.arms[left[0]][1] if left[0] < len(node.arms) else node.other
+            if arm is not None:
+                return go(arm)
+        arms = tuple((patterns, go(arm)) for i, (patterns, arm) in enumerate(node.arms) if i in left)
+        other = go(node.other) if node.other is not None and len(node.arms) in left else None
+        if not arms:
+            return node
+        return t.Choice(node.subject, arms, other)
+
+    def _meant(self, node: t.Choice, place: int) -> bool:
+        """Whether the arm at ``place`` (the last: ``else``) may be the one that is meant."""
+        arms = tuple((patterns, t.Truth(i == place)) for i, (patterns, _) in enumerate(node.arms))
+        if place == len(node.arms) and node.other is None:
+            return False
+        probe = t.Choice(node.subject, arms, t.Truth(place == len(node.arms)))
+        return self.value(probe)[0] is not False
+
+    def deciding(self, node: t.Junction) -> tuple[t.Expr, ...]:
+        """Return the operands that matter: the first that settles it, else all."""
+        settles = node.operator == "or"
+        for operand in node.operands:
+            if self.truth(operand) is settles:
+                return (operand,)
+        return node.operands
+
+
+def formula_text(value: object, kind: Type) -> str:
+    """Return a value as it stands in a formula: a text in quotes, a long one cut."""
+    if isinstance(value, str) and kind.kind in ("text", "any") and value:
+        value = value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
+        return quote(value)
+    if isinstance(value, list) and not all(isinstance(item, _PLAIN) for item in value):
+        return f"{len(value)} item{'s' * (len(value) != 1)}"
+    text = show_value(value, kind)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def extremes(found: list[object], *, largest: bool) -> list[bool | None]:
+    """Say of each number whether it is the largest (smallest): True, False, or None where it may be."""
+    spans = [
+        (v.lo, v.hi) if isinstance(v, Interval) else (v, v)
+        for v in found
+        if isinstance(v, (int, float, Interval))
+    ]
+    if len(spans) < len(found) or not spans:
+        return [None] * len(found)
+    if not largest:
+        spans = [(-hi, -lo) for lo, hi in spans]
+    best = max(lo for lo, _ in spans)
+    able: list[bool | None] = [hi >= best for _, hi in spans]
+    if sum(map(bool, able)) == 1 or all(lo == hi for lo, hi in spans):
+        return able
+    return [None if one else False for one in able]

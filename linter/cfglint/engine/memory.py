@@ -1,0 +1,208 @@
+"""How much memory a config takes on each of several targets, and whether that fits.
+
+The numbers come from the rules: ``need.total`` and its parts, and ``trainer.…``. What they rest on is mostly
+the same on every target, so it is computed once: the first target's facts note which of them asked for
+something that the target gave, and the other targets take over the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cfglint.engine.dependencies import settled, watched
+from cfglint.engine.judge import values_for
+from cfglint.lang.values import INF, NOTHING, Interval, needs_of, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cfglint.engine.judge import Subject
+    from cfglint.facts import Tables, Values
+    from cfglint.findings import Fix
+    from cfglint.hardware.target import Target
+    from cfglint.lang.pack import Pack
+
+GIB = 2**30
+TOTAL = "need.total"
+PARTS = ("engine", "weights", "gradients", "optimizer", "activations", "logits", "overhead")
+VERDICTS = ("fits", "tight", "oom", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """GiB between two bounds; ``high`` is infinite where nothing bounds it."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """How far the bounds are apart."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """The trainer's own peak: what PyTorch hands out, what it reserves for that, and when."""
+
+    allocated: Span
+    reserved: Span
+    moment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A proven fix, and what the config needs on the row's target once it is applied."""
+
+    fix: Fix
+    need: Span
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class FitRow:
+    """One target, GiB on its fullest GPU. ``varied`` are names and values that were asked for.
+
+    ``needs`` are the facts that would settle the need; they are empty where it is settled or an estimate.
+    """
+
+    target: str
+    gpu: str
+    capacity: float | None
+    need: Span
+    parts: tuple[tuple[str, Span], ...]
+    trainer: Trainer | None
+    verdict: str
+    needs: tuple[str, ...] = ()
+    varied: tuple[tuple[str, str], ...] = ()
+    remedy: Remedy | None = None
+
+    @property
+    def headroom(self) -> Span | None:
+        """What is left on the GPU; below zero it is lacking."""
+        if self.capacity is None:
+            return None
+        return Span(self.capacity - self.need.high, self.capacity - self.need.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What makes a need a range: an estimated name, its value, the GiB that knowing it would take off."""
+
+    name: str
+    value: str
+    about: str
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Facts that are missing: what they are, and what would give them."""
+
+    names: tuple[str, ...]
+    about: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One document on all targets. ``every`` says that the targets are the whole catalogue."""
+
+    path: str
+    framework: str | None
+    model: str | None
+    rows: tuple[FitRow, ...]
+    estimates: tuple[Estimate, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
+    every: bool = False
+
+    @property
+    def told(self) -> tuple[FitRow, ...]:
+        """The rows whose parts are worth a look: of a whole catalogue those on either side of the limit."""
+        if not self.every:
+            return self.rows
+        best = next((row for row in self.rows if row.verdict == "fits"), None)
+        worst = next((row for row in reversed(self.rows) if row.verdict in ("tight", "oom")), None)
+        return tuple(row for row in (worst, best) if row is not None) or self.rows[-1:]
+
+
+def span_of(value: object) -> Span:
+    """Return a memory of the rules, in GiB; what is not known is anything from 0 on."""
+    if isinstance(value, (int, float, Interval)) and not isinstance(value, bool):
+        low, high, _ = parts(value)
+        return Span(max(low, 0) / GIB, max(high, 0) / GIB)
+    return Span(0, INF)
+
+
+def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
+    """Say whether a need fits: for every value in its range, for none, or for some."""
+    if need.high <= capacity.low:
+        return "fits"
+    if need.low > capacity.high:
+        return "oom"
+    return "unknown" if needs else "tight"
+
+
+def given_by(target: Target) -> dict[str, object]:
+    """Return the facts that a target gives."""
+    return {name: fact[0] for name, fact in target.facts.items()}
+
+
+def fit_rows(
+    pack: Pack,
+    subject: Subject,
+    targets: Sequence[Target],
+    tables: Tables,
+    varied: tuple[tuple[str, str], ...] = (),
+) -> Iterator[FitRow]:
+    """Yield what a document needs on each target."""
+    if not targets:
+        return
+    first = watched(pack, subject, given_by(targets[0]), tables)
+    yield row_of(first, targets[0], varied)
+    alike = first.without(first.resting_on(_differing([given_by(target) for target in targets])))
+    told = settled(subject, first)
+    for target in targets[1:]:
+        values = values_for(pack, told, given_by(target), tables)
+        values.update(alike)
+        yield row_of(values, target, varied)
+
+
+def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the names that are not worth the same in all of ``given``."""
+    for name in {name for one in given for name in one}:
+        if any(name not in one or not _same(one[name], given[0].get(name)) for one in given):
+            yield name
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two given values are the same; ranges where they are one object, as comparing is open."""
+    return a is b or (not isinstance(a, Interval) and not isinstance(b, Interval) and a == b)
+
+
+def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
+    """Return what the facts of a document come to on the target that they were computed with."""
+    total, vram = values[TOTAL], values["gpu.vram"]
+    need, capacity = span_of(total), span_of(vram)
+    needs = needs_of(total) | needs_of(vram)
+    verdict = verdict_of(need, capacity, needs)
+    return FitRow(
+        target.name,
+        target.gpu,
+        capacity.low if capacity.high < INF else None,
+        need,
+        tuple((part, span_of(values[f"need.{part}"])) for part in PARTS),
+        _trainer(values),
+        verdict,
+        tuple(sorted(needs if verdict == "unknown" else needs_of(total) or NOTHING)),
+        varied,
+    )
+
+
+def _trainer(values: Values) -> Trainer | None:
+    if values["trains"] is False:
+        return None
+    allocated, reserved = span_of(values["trainer.allocated"]), span_of(values["trainer.reserved"])
+    moment = values["trainer.moment"]
+    return Trainer(allocated, reserved, moment if isinstance(moment, str) else None)

@@ -1,0 +1,1 @@
+"""`cfglint gpus`, `rules`, `frameworks`, `schema`, `hardware`: what cfglint knows."""

@@ -1,0 +1,314 @@
+"""Why a document is taken for a framework, how sure that is, and what else it might be.
+
+`recognise` (judge.py) decides; this tells what it rests on, and only ``cfglint frameworks PATH`` asks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cfglint.document.view import View, dotted
+from cfglint.engine.describe import Evaluator, show_value
+from cfglint.engine.evaluation_scope import Bound, evaluator_for
+from cfglint.engine.judge import claims, dialect_of, names_bases, recognise, subject_of, values_for
+from cfglint.facts import Values
+from cfglint.lang import tree as t
+from cfglint.lang.show import show
+from cfglint.lang.values import Interval, Open, Unknown, needs_of
+from cfglint.schema.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cfglint.document.document import Document
+    from cfglint.engine.run import Run
+    from cfglint.facts import Steps
+    from cfglint.schema.table import Table
+
+CERTAIN, LIKELY = "certain", "likely"
+_DEEP = 20  # lets within lets
+_NEAREST = 3
+_FAR = 2  # signs that the nearest lack at most
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key that tells; ``line`` is None where it stands in another file, or in none."""
+
+    path: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A fact that two frameworks read differently in one document."""
+
+    name: str
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A framework that claims a document: ``signs`` of its ``ways`` to be recognised, and the keys in them.
+
+    ``differs`` says what would come out differently, were the document its; None for the one it is taken for.
+    """
+
+    framework: str
+    signs: int
+    ways: int
+    keys: tuple[Key, ...]
+    differs: tuple[Difference, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A framework that would claim a document with a little more.
+
+    ``lacks`` holds groups of keys, one of each is wanted; ``against`` are keys that speak against it.
+    """
+
+    framework: str
+    has: tuple[Key, ...]
+    lacks: tuple[tuple[str, ...], ...]
+    against: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """What one document is taken for. ``by`` is content, flag, settings or nothing; ``glob`` the settings'.
+
+    ``sure`` and ``why`` are set where its content told.
+    """
+
+    path: str
+    line: int
+    framework: str | None
+    by: str
+    glob: str | None
+    sure: str | None
+    why: str
+    keys: tuple[Key, ...]
+    rivals: tuple[Claim, ...]
+    nearest: tuple[Near, ...]
+    error: str | None
+
+
+def recognition(run: Run, document: Document, named: str | None, by: str, glob: str | None) -> Recognition:
+    """Return what a document is taken for, and why; ``named`` is what somebody says that it is."""
+    found = recognise(run.pack, document, run.overrides, run.library)
+    composed = bool(document.over)
+    known = list(_claims(run, document, composed=composed))
+    if found is not None and not known and names_bases(document):
+        composed = True
+        known = list(_claims(run, document, composed=True))
+    taken = named or found
+    own = next((claim for claim in known if claim.framework == taken), None)
+    others = sorted((c for c in known if c.framework != taken), key=lambda c: (-c.signs, c.framework))
+    rivals = tuple(_measured(run, document, taken, claim) for claim in others) if taken else ()
+    keys = own.keys if own is not None else ()
+    sure, why = _sure(taken, own, rivals) if named is None and own is not None else (None, "")
+    lines = document.file.lines
+    return Recognition(
+        document.file.path,
+        lines.position(document.start)[0],
+        taken,
+        by if named is not None else "content" if found is not None else "nothing",
+        glob,
+        sure,
+        why,
+        keys,
+        rivals,
+        () if taken is not None or known else tuple(_nearest(run, document)),
+        None if document.error is None else str(document.error),
+    )
+
+
+# ── who claims it ──────────────────────────────────────────────────────────────────────────────────────────
+def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
+    for name, signs, values in claims(run.pack, document, run.overrides, run.library, composed=composed):
+        if not signs:
+            continue
+        found = values
+        if found is None:  # its sections are jobs: the one that tells the most
+            dialect = dialect_of(run.pack, name, document)
+            parts = [Values(run.pack, View(part, dialect)) for part in document.sections()]
+            tests = [test for _, test in run.pack.frameworks[name]["detect"]]
+            found = max(parts, key=lambda part: sum(test(part) is True for test in tests))
+        asked = _Asked(run, found)
+        conditions = _detects(run, name)
+        paths = [p for one in conditions if asked.holds(one) for p in asked.told(one)]
+        yield Claim(name, signs, len(conditions), asked.keys(paths))
+
+
+def _detects(run: Run, name: str) -> list[t.Expr]:
+    nodes = run.finder.symbols.frameworks[name]
+    return [e.condition for node in nodes for e in node.entries if isinstance(e, t.Detect)]
+
+
+def _measured(run: Run, document: Document, taken: str, claim: Claim) -> Claim:
+    """Return a rival with what it would read differently; both see the file alone, without a target."""
+    evaluator = Evaluator(run.finder.symbols)
+    here, there = (_facts(run, document, name) for name in (taken, claim.framework))
+    frameworks = run.pack.frameworks
+    names = sorted({*frameworks[taken]["bind"], *frameworks[claim.framework]["bind"]} & run.pack.facts.keys())
+    differs = []
+    for name in names:
+        if name.startswith("framework."):
+            continue
+        mine, theirs = here[name], there[name]
+        if _known(mine) and _known(theirs) and mine != theirs:
+            kind = evaluator.type_of(name)
+            differs.append(Difference(name, show_value(mine, kind), show_value(theirs, kind)))
+    return Claim(claim.framework, claim.signs, claim.ways, claim.keys, tuple(differs))
+
+
+def _known(value: object) -> bool:
+    return not needs_of(value) and not isinstance(value, (Interval, Open, Unknown))
+
+
+def _facts(run: Run, document: Document, name: str) -> Values:
+    subject = subject_of(run.pack, document, name, None, run.overrides, run.environ, run.library)
+    return values_for(run.pack, subject, {}, run.tables)
+
+
+def _sure(taken: str | None, own: Claim, rivals: tuple[Claim, ...]) -> tuple[str, str]:
+    """Return how sure a claim is, and why."""
+    matter = [claim for claim in rivals if claim.differs]
+    if matter:
+        names = " and ".join(claim.framework for claim in matter)
+        alike = all(claim.signs == own.signs for claim in matter)
+        return LIKELY, f"{names} claims it as well" + (
+            ", with as many signs: the first by name is taken" if alike else ", with fewer signs"
+        )
+    if any(key.path.startswith("launch.") for key in own.keys):
+        return CERTAIN, "its program tells"
+    if len(own.keys) > 1:
+        return CERTAIN, f"{len(own.keys)} keys tell"
+    others = _others_with(taken, own.keys[0].path.split(".")) if own.keys else []
+    if own.keys and not others:
+        return CERTAIN, "the key is no other framework's"
+    return LIKELY, f"one key tells, and {', '.join(others[:_NEAREST])} have it, too" if others else ""
+
+
+def _others_with(taken: str | None, key: list[str]) -> list[str]:
+    """Return the other frameworks that have a key, by their schemas."""
+    from cfglint import resources
+
+    found = []
+    for path in resources.contents("schemas", ".schema.json"):
+        name = path.rpartition("/")[2].partition(".")[0]
+        known = table(name) if path.startswith("frameworks/") and name != taken else None
+        if known is not None and _has(known, key):
+            found.append(name)
+    return sorted(found)
+
+
+def _has(known: Table, key: list[str]) -> bool:
+    node = 0
+    for part in key:
+        keys = known[0][node][3] if node >= 0 else None
+        if keys is None or part not in keys:
+            return False
+        node = keys[part]
+    return True
+
+
+# ── who nearly claims it ───────────────────────────────────────────────────────────────────────────────────
+def _nearest(run: Run, document: Document) -> Iterator[Near]:
+    """Yield what a document that nobody claims lacks the least of."""
+    found: list[tuple[int, int, str, Near]] = []
+    for name, framework in run.pack.frameworks.items():
+        if framework["sections"] or (document.format == "yaml" and framework["dialect"] == "toml"):
+            continue
+        view = View(document, dialect_of(run.pack, name, document), run.overrides)
+        asked = _Asked(run, Values(run.pack, view))
+        for condition in _detects(run, name):
+            lacks, against = asked.lacking(condition)
+            if any(key.startswith("launch.") for group in lacks for key in group):
+                continue  # another program: no key makes it one
+            has = asked.keys(p for p in asked.told(condition, partly=True) if p[0] != "launch")
+            if has and 0 < len(lacks) + len(against) <= _FAR:
+                near = Near(name, has, tuple(lacks), asked.keys(against))
+                found.append((len(lacks) + len(against), -len(has), name, near))
+    told: set[str] = set()
+    for *_, name, near in sorted(found, key=lambda row: row[:3]):
+        if name not in told and len(told) < _NEAREST:
+            told.add(name)
+            yield near
+
+
+class _Asked:
+    """What conditions of `detect` come to on one document, and the keys that they come to it by."""
+
+    def __init__(self, run: Run, values: Values) -> None:
+        self.lets = run.finder.symbols.lets
+        self.values = values
+        self.bound = Bound(evaluator_for(run.finder.symbols, {}), values)
+
+    def holds(self, node: t.Expr) -> bool:
+        return self.bound.truth(node) is True
+
+    def paths_of(self, node: t.Expr, depth: int = 0) -> list[Steps]:
+        """Return the keys that an expression reads, through lets."""
+        found = [n.steps for n in t.walk(node) if isinstance(n, t.Path)]
+        names = [n.name for n in t.walk(node) if isinstance(n, t.Name) and n.name in self.lets]
+        for name in names if depth < _DEEP else ():
+            found += self.paths_of(self.lets[name].body, depth + 1)
+        return found
+
+    def told(self, node: t.Expr, depth: int = 0, *, partly: bool = False) -> list[Steps]:
+        """Return the keys that a condition is true by; ``partly``, those of its parts that are true."""
+        if not partly and not self.holds(node):
+            return []
+        match node:
+            case t.Junction(_, operands):
+                return [path for part in operands for path in self.told(part, depth, partly=partly)]
+            case t.Not():
+                return []
+            case t.Name(name) if name in self.lets and depth < _DEEP:
+                return self.told(self.lets[name].body, depth + 1, partly=partly)
+            case t.If(condition, then, other):
+                return self.told(then if self.holds(condition) else other, depth, partly=partly)
+        if not self.holds(node):
+            return []
+        return [path for path in self.paths_of(node) if self.values.has(path)]
+
+    def lacking(self, node: t.Expr, depth: int = 0) -> tuple[list[tuple[str, ...]], list[Steps]]:
+        """Return what a condition wants to be true: of each group one key; and the keys that forbid it."""
+        if self.holds(node):
+            return [], []
+        match node:
+            case t.Junction("and", operands):
+                each = [self.lacking(part, depth) for part in operands]
+                groups = dict.fromkeys(group for lacks, _ in each for group in lacks)
+                return list(groups), [key for _, against in each for key in against]
+            case t.Junction("or", operands):
+                ways = [self.lacking(part, depth) for part in operands]
+                least = min(len(lacks) + len(against) for lacks, against in ways)
+                plain = [lacks[0] for lacks, against in ways if len(lacks) == 1 and not against]
+                if least == 1 and plain:
+                    return [tuple(dict.fromkeys(key for group in plain for key in group))], []
+                return next(way for way in ways if len(way[0]) + len(way[1]) == least)
+            case t.Not(operand):
+                return [], self.told(operand) or list(self.paths_of(operand))[:1]
+            case t.Has(t.Path(steps)):
+                return [(dotted(steps),)], []
+            case t.Name(name) if name in self.lets and depth < _DEEP:
+                return self.lacking(self.lets[name].body, depth + 1)
+        absent = [path for path in self.paths_of(node) if not self.values.has(path)]
+        return [(dotted(absent[0]) if absent else show(node).replace("$.", ""),)], []
+
+    def keys(self, paths: Iterable[Steps]) -> tuple[Key, ...]:
+        """Return keys with their lines, each once, in the file's order."""
+        found = {dotted(path): Key(dotted(path), self._line(path)) for path in paths}
+        return tuple(sorted(found.values(), key=lambda key: (key.line or 0, key.path)))
+
+    def _line(self, path: Steps) -> int | None:
+        view = self.values.view
+        trace = view.trace(path) if view is not None else None
+        if trace is None or not trace.present or trace.source is not None or path[0] == "launch":
+            return None
+        return trace.file.lines.position(trace.key_span[0])[0]

@@ -1,0 +1,1 @@
+"""`cfglint check`: judge files and report findings."""

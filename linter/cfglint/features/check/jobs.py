@@ -1,0 +1,119 @@
+"""Shares files among processes (``--jobs``): the same results in the same order as one process gives."""
+
+from __future__ import annotations
+
+import os
+
+from cfglint.errors import CfglintError
+from cfglint.findings import Report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from cfglint.command.flags import Args
+    from cfglint.engine.run import Run
+    from cfglint.findings import Fix
+
+    # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
+    Task: TypeAlias = Callable[[Run, Args, str, bool, "Outcome"], None]
+
+_CHUNK = 8  # files that a process takes at once
+
+
+class Outcome:
+    """What came of one file: what was found, and ``error``, the line to print where it could not be judged.
+
+    ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
+    alone), a line for each fix, and the patch.
+    """
+
+    __slots__ = ("applied", "content", "diff", "error", "fixes", "path", "report", "skipped")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.error: str | None = None
+        self.report = Report()
+        self.fixes = 0
+        self.skipped = False
+        self.content: bytes | None = None
+        self.applied: list[str] = []
+        self.diff = ""
+
+
+def outcomes(run: Run, args: Args, files: Sequence[tuple[str, bool]], task: Task) -> Iterator[Outcome]:
+    """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
+    for outcome in _each(run, args, files, task):
+        _gather(run, outcome)
+        yield outcome
+
+
+def _each(run: Run, args: Args, files: Sequence[tuple[str, bool]], task: Task) -> Iterator[Outcome]:
+    # Only this process has the user's stdin.
+    if (args.jobs or 1) == 1 or len(files) < 2 or any(path == "-" for path, _ in files):
+        for path, named in files:
+            yield _apart(run, args, path, named, task)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(args.jobs, initializer=_begin, initargs=(args, run.targets, task)) as pool:
+        yield from pool.map(_one, files, chunksize=_CHUNK)
+
+
+def _apart(run: Run, args: Args, path: str, named: bool, task: Task) -> Outcome:
+    """Judge one file into a report of its own, its fixes numbered from 1; what fails, fails alone."""
+    outcome = Outcome(path)
+    whole, fixes = run.report, run.fixes
+    run.report, run.fixes = outcome.report, 0
+    try:
+        task(run, args, path, named, outcome)
+    except CfglintError as error:
+        outcome.error = str(error)
+    except Exception as error:
+        if "CFGLINT_TRACEBACK" in os.environ:
+            raise
+        outcome.error = f"{path}: {bug(error)}"
+    outcome.fixes = run.fixes
+    run.report, run.fixes = whole, fixes
+    return outcome
+
+
+def bug(error: Exception) -> str:
+    """Return the line for an exception that should never have come this far."""
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"internal error, a bug in cfglint: {what}; CFGLINT_TRACEBACK=1 shows where"
+
+
+def _gather(run: Run, outcome: Outcome) -> None:
+    report, part = run.report, outcome.report
+    fixes: dict[int, Fix] = {}
+    for finding in part.findings:
+        for fix in (finding.fix, *finding.alternatives):
+            if fix is not None and fix.number:
+                fixes[id(fix)] = fix
+    for fix in fixes.values():
+        fix.number += run.fixes
+    run.fixes += outcome.fixes
+    names = {target.name for target in report.targets}
+    report.targets += [target for target in part.targets if target.name not in names]
+    report.findings += part.findings
+    report.undecided += part.undecided
+    report.texts.update(part.texts)
+    report.files += part.files
+    report.skipped += outcome.skipped
+
+
+_state: list[tuple[Run, Args, Task]] = []
+
+
+def _begin(args: Args, targets: tuple[object, ...], task: Task) -> None:
+    """Set a worker up. The main process has said all that there is to say about flags and targets."""
+    from cfglint.command import options
+
+    _state[:] = [(options.run(args, targets), args, task)]  # type: ignore[arg-type]
+
+
+def _one(file: tuple[str, bool]) -> Outcome:
+    run, args, task = _state[0]
+    return _apart(run, args, *file, task)

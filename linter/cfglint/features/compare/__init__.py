@@ -1,0 +1,1 @@
+"""`cfglint compare`: what differs between two configs, and what that costs."""

@@ -1,0 +1,1 @@
+"""`cfglint diagnose`: who held the memory when a job died, read from its log."""

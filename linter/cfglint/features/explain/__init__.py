@@ -1,0 +1,1 @@
+"""`cfglint explain`: a rule, or its arithmetic on a config."""

@@ -1,0 +1,160 @@
+"""``cfglint explain CODE [PATH]``: a rule with its reason and source, or how it comes out on a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cfglint.command import options
+from cfglint.command.flags import NUMBER, TEXT, Flag, Parser
+from cfglint.errors import UsageError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.command.flags import Args
+    from cfglint.engine.judge import Subject
+    from cfglint.engine.run import Judged, Run
+    from cfglint.features.explain.nodes import Derivation
+    from cfglint.lang.symbols import Symbols
+
+_WORDS = "CODE [PATH]"
+_SHARED = (
+    *("gpu", "hardware", "no-detect", "framework", "set"),
+    *("model-config", "online", "rules", "rule", "no-color"),
+)
+_DEPTH = 4
+_FORMS = ("text", "json")
+_DEEP = 20_000  # frames: rules nest up to 60 deep, in expressions and in lets, and both are walked
+FLAGS = (
+    *(flag for flag in options.SHARED if flag.name in _SHARED),
+    Flag(
+        "depth", f"levels of the tree to show (default: {_DEPTH})", kind=NUMBER, metavar="N", group="output"
+    ),
+    Flag(
+        "format",
+        "one of text, json (default: text)",
+        kind=TEXT,
+        metavar="FORM",
+        choices=_FORMS,
+        group="output",
+    ),
+)
+
+
+class _Parser(Parser):
+    """A parser whose help says that there is one code and one path."""
+
+    def help(self) -> str:
+        return super().help().replace(f"{_WORDS}…", _WORDS)
+
+
+def main(arguments: list[str]) -> int:
+    """Print a rule: what it demands, why, where that is from; with a file, how it comes out there."""
+    parser = _Parser(
+        "explain",
+        "A rule, its reason and its source; with PATH, how it comes out on that file, number by number.",
+        FLAGS,
+        positional=("words", _WORDS, "a rule's code, such as CFG002 (cfglint rules lists them), and a file"),
+        many=True,
+        needed=True,
+    )
+    args = parser.parse_args(arguments)
+    form, args.format = args.format, None
+    args = options.merged(args)
+    args.format = form  # the settings' form is one of reports
+    if not args.words:
+        raise UsageError("cfglint explain wants CODE; see cfglint explain --help")
+    if len(args.words) > 2:
+        raise UsageError(
+            f"cfglint explain takes one CODE and one PATH, and {args.words[2]!r} is one too many"
+        )
+    if len(args.words) == 1:
+        return _rule(args)
+    return _file(args, args.words[0], args.words[1])
+
+
+def _known(code: str, symbols: Symbols) -> str:
+    """Return a code as rules spell it. Raises UsageError for one that no rule has."""
+    if code.upper() not in symbols.rules:
+        near = did_you_mean(code.upper(), symbols.rules) or "; list them: cfglint rules"
+        raise UsageError(f"no rule has the code {code!r}{near}")
+    return code.upper()
+
+
+def _rule(args: Args) -> int:
+    from cfglint.lang.show import show_statement
+
+    symbols = options.pack(args).symbols()
+    rule = symbols.rules[_known(args.words[0], symbols)]
+    print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
+    print()
+    print(show_statement(rule))
+    return 0
+
+
+def _file(args: Args, code: str, path: str) -> int:
+    from cfglint.command import files
+    from cfglint.features.check import command as check
+    from cfglint.features.check.command import _terminal
+
+    args.select = args.ignore = None
+    _known(code, options.pack(args).symbols())  # before the machine's own GPU is asked
+    run = options.run(args)
+    args.quiet = False
+    check.announce(run.report, args)
+    if os.path.isdir(path):
+        raise UsageError(f"{path}: a folder; cfglint explain takes one file")
+    loaded = files.load(path, named=True)
+    subjects = run.subjects(loaded[0], judge_broken=True) if loaded is not None else []
+    if not subjects:
+        raise UsageError(check.unknown(run, path))
+    _parses(subjects, path, code.upper())
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
+    judgements = [one for subject in subjects for one in run.judged(subject)]
+    found = _different(run, judgements, code.upper())
+    depth = args.depth or _DEPTH
+    from cfglint.features.explain.page import as_json, as_text
+
+    if args.format == "json":
+        sys.stdout.write(as_json(found, depth=depth))
+        return 0
+    color, width = _terminal(no_color=args.no_color)
+    sys.stdout.write(as_text(found, depth=depth, color=color, width=width, plain=_plain()))
+    return 0
+
+
+def _parses(subjects: Sequence[Subject], path: str, code: str) -> None:
+    """Raise UsageError for a file that does not parse: but for CFG001, no rule speaks of it."""
+    for subject in subjects:
+        error = subject.document.error
+        if error is not None and code != "CFG001":
+            line, column = subject.document.file.lines.position(error.offset or 0)
+            raise UsageError(
+                f"{path}:{line}:{column}: {error}; no rule but CFG001 reads a file that does not parse"
+            )
+
+
+def _different(run: Run, judgements: Sequence[Judged], code: str) -> list[tuple[Derivation, list[str]]]:
+    """Return one derivation for each verdict, with the further targets that it stands for."""
+    from cfglint.features.explain.compute import Deriver
+
+    found: dict[tuple[int, str], tuple[Derivation, list[str]]] = {}
+    for one in judgements:
+        deriver = Deriver(run, one, code)
+        key = id(one.subject), deriver.verdict
+        if key in found:
+            found[key][1].append(one.name or "")
+        else:
+            found[key] = deriver.derivation(), []
+    return list(found.values())
+
+
+def _plain() -> bool:
+    """Whether stdout cannot take the lines of a tree."""
+    try:
+        "├─└│…".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return False

@@ -1,0 +1,277 @@
+"""``cfglint fit``: on each GPU, whether a config fits, the memory by part, and the cheapest fix."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from cfglint.command import files, options
+from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
+from cfglint.engine.judge import values_for
+from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
+from cfglint.engine.run import Run
+from cfglint.errors import UsageError
+from cfglint.features.check.command import _terminal, say
+from cfglint.features.fit.estimates import estimates
+from cfglint.features.fit.render import FORMATS, Style, render_fit
+from cfglint.features.fit.sweep import Case, cases, read_axis
+from cfglint.features.fit.words import DASH
+from cfglint.hardware.target import Target, all_targets, parse_target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.document import File
+    from cfglint.engine.judge import Subject
+
+_SHARED = {flag.name: flag for flag in options.SHARED}
+FAIL_ON = ("tight", "oom", "never")
+FLAGS = (
+    Flag(
+        "gpu",
+        "a GPU to judge for, `all` for the whole catalogue; without :N, as many as the config asks for",
+        kind=LIST,
+        metavar="NAME[:N[xNODES]]",
+        group="hardware",
+    ),
+    _SHARED["hardware"],
+    _SHARED["no-detect"],
+    _SHARED["framework"],
+    _SHARED["set"],
+    _SHARED["rules"],
+    _SHARED["model-config"],
+    _SHARED["online"],
+    Flag(
+        "vary",
+        "rows for several values of a fact or key, such as micro_batch_size=1,2,4",
+        kind=LIST,
+        metavar="NAME=V1,V2",
+        group="rows",
+    ),
+    Flag("fixes", "look for fixes also with --gpu all and --vary, where that takes its time", group="rows"),
+    Flag(
+        "format",
+        f"one of {', '.join(FORMATS)} (default: text)",
+        kind=TEXT,
+        metavar="FORM",
+        choices=FORMATS,
+        group="output",
+    ),
+    _SHARED["output-file"],
+    Flag(
+        "fail-on",
+        "exit with 1 where a target is oom, or already where one is tight (default: never)",
+        kind=TEXT,
+        metavar="VERDICT",
+        choices=FAIL_ON,
+        group="output",
+    ),
+    Flag("quiet", "no notices", short="q", group="output"),
+    _SHARED["no-color"],
+)
+
+
+def parser() -> Parser:
+    """Return the flags of ``fit``."""
+    about = (
+        "Whether a config fits: the memory on the fullest GPU of each target, by part, and the cheapest fix."
+    )
+    return Parser("fit", about, FLAGS, positional=("path", "PATH", "a config, - for stdin"), needed=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    args = _args(arguments)
+    every, found, notices = _targets(args)
+    file = _file(args)
+    every, found = _asked(args, file, every, found, notices)
+    base = _run(args, found)
+    subject = _subject(base, args, notices, file)
+    chosen = cases(base.pack, subject, [read_axis(text) for text in args.vary or ()])
+    rows = [row for case in chosen for row in _rows(base, subject, case, fixes=_looks_for_fixes(args, every))]
+    fit = _told(base, subject, chosen[0], tuple(rows), every=every)
+    if args.format not in ("json", "svg"):
+        fit = _explained(base, subject, chosen[0], fit)
+    for notice in () if args.quiet else notices:
+        say(notice)
+    _emit(fit, subject.document.file.text, args)
+    return int(any(row.verdict in _failing(args.fail_on) for row in rows))
+
+
+def _args(arguments: list[str]) -> Args:
+    args = parser().parse_args(arguments)
+    own = args.format, args.fail_on
+    args.rule = args.select = args.ignore = None  # a fix may not break a rule that the settings give
+    args = options.merged(args)
+    args.format, args.fail_on = own  # those of the settings speak of findings
+    args.select = args.ignore = None
+    return args
+
+
+def _targets(args: Args) -> tuple[bool, list[Target], list[str]]:
+    """Return whether the catalogue was taken, the targets, and what there is to say about them."""
+    named = [name for name in args.gpu or () if _all(name) is None]
+    counts = [count for name in args.gpu or () if (count := _all(name)) is not None]
+    args.all_gpus = bool(counts)
+    args.gpu, args.no_detect = named, args.no_detect or bool(counts)
+    found, notices = options.targets(args)
+    every = bool(counts) or not found
+    if not found and not counts:
+        notices.append("no target: judged for the whole catalogue; name GPUs with --gpu")
+        counts = [""]
+    for count in counts:
+        found += _catalogue(count)
+    return every, list({target.name: target for target in found}.values()), notices
+
+
+def _all(name: str) -> str | None:
+    """Return ``:8`` of ``all:8``, None for the name of a GPU."""
+    word, colon, count = name.strip().partition(":")
+    return colon + count if word.strip().lower() == "all" else None
+
+
+def _catalogue(count: str) -> list[Target]:
+    """Return all GPUs, the smallest first; instances of a GPU that is cut up are named, or left out."""
+    whole = [t for t in all_targets() if not t.facts["gpu.mig"][0]]
+    if count:
+        whole = [parse_target(target.name + count) for target in whole]
+    return sorted(whole, key=lambda t: (t.vram_gib is None, t.vram_gib or 0, t.name))
+
+
+def _run(args: Args, found: list[Target]) -> Run:
+    path = options.model_config(args)
+    if path is not None:
+        found = [_with_model(target, path) for target in found]
+    result = options.run(args, found)
+    result.named = True  # what the job asks for is among them
+    return result
+
+
+def _with_model(target: Target, path: str) -> Target:
+    facts = {**target.facts, "model_config": (path, "--model-config")}
+    return Target(target.name, target.gpu, facts, count=target.count, nodes=target.nodes)
+
+
+def _file(args: Args) -> File:
+    loaded = files.load(args.path, named=True)
+    assert loaded is not None
+    return loaded[0]
+
+
+def _asked(
+    args: Args, file: File, every: bool, found: list[Target], notices: list[str]
+) -> tuple[bool, list[Target]]:
+    """Return the GPUs that a job asks for itself, where none were named."""
+    job = next((document.job for document in file.documents if document.job is not None), None)
+    if job is None or args.gpu or args.hardware or args.all_gpus:
+        return every, found
+    from cfglint.hardware.declared import declared
+
+    asked = [target for target in declared(job) if target.vram_gib is not None]
+    if not asked:
+        return every, found
+    names = " and ".join(target.name for target in asked)
+    notices[:] = [f"judged for what the job asks for, {names}; name others with --gpu"]
+    notices += [notice for target in asked for notice in target.notices]
+    return False, asked
+
+
+def _subject(run: Run, args: Args, notices: list[str], file: File | None = None) -> Subject:
+    """Return the first document of the file that a framework recognises. Raises UsageError."""
+    file = file or _file(args)
+    for document in file.documents:
+        if document.error is not None:
+            line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))
+            raise UsageError(f"{file.path}:{line}:{column}: {document.error}; cfglint check says more")
+    subjects = run.subjects(file, judge_broken=False)
+    if not subjects:
+        known = ", ".join(sorted(run.pack.frameworks))
+        advice = f"name one with --framework ({known})"
+        raise UsageError(f"{args.path}: no framework recognises this file; {advice}")
+    if len(subjects) > 1:
+        notices.append(f"{file.path}: {len(subjects)} documents are recognised; judged is the first")
+    return subjects[0]
+
+
+def _looks_for_fixes(args: Args, every: bool) -> bool:
+    return args.fixes or not (every or args.vary)
+
+
+def _for(base: Run, case: Case, targets: list[Target]) -> Run:
+    """Return the run of a case: its targets give the case's facts, its overrides come last."""
+    return Run(
+        base.pack,
+        [case.target(target) for target in targets],
+        framework=base.framework,
+        version=base.version,
+        by_path=base.by_path,
+        overrides=(*base.overrides, *case.overrides),
+        tables=base.tables,
+        library=base.library,
+    )
+
+
+def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:
+    run = _for(base, case, list(base.targets))
+    if case.overrides:
+        subject = run.subject(subject.document, subject.framework)
+    rows = list(fit_rows(run.pack, subject, run.targets, run.tables, case.varied))
+    if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
+        return rows
+    from cfglint.features.fit.remedy import remedy
+
+    return [
+        replace(row, remedy=remedy(_for(base, case, [target]), subject, row))
+        for row, target in zip(rows, base.targets, strict=True)
+    ]
+
+
+def _told(base: Run, subject: Subject, case: Case, rows: tuple[FitRow, ...], *, every: bool) -> Fit:
+    values = values_for(base.pack, subject, given_by(case.target(base.targets[0])), base.tables)
+    model = values["model_path"]
+    known = model if isinstance(model, str) else None
+    return Fit(subject.document.file.path, subject.framework, known, rows, every=every)
+
+
+def _explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
+    """Return a fit with what makes its need a range, or leaves it unknown."""
+    # A figure that the catalogue lacks is of interest where that GPU was asked for.
+    needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
+    if needs:
+        from cfglint.features.fit.wanted import (
+            wanted,  # the rules' trees: as slow to load as all else together
+        )
+
+        values = values_for(base.pack, subject, given_by(case.target(base.targets[0])), base.tables)
+        fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
+    row = fit.told[0]
+    if row.varied or row.needs or not 0 < row.need.width < float("inf"):
+        return fit
+    target = next(case.target(t) for t in base.targets if t.name == row.target)
+    return replace(fit, estimates=estimates(base.pack, subject, target, base.tables, brief=fit.every))
+
+
+def _failing(fail_on: str | None) -> tuple[str, ...]:
+    return {"tight": ("tight", "oom"), "oom": ("oom",)}.get(fail_on or "", ())
+
+
+def _emit(fit: Fit, text: str, args: Args) -> None:
+    form = args.format or "text"
+    if args.output_file is not None:
+        page = render_fit(fit, form, text, Style(color=False, width=0, unicode=True))
+        files.write(args.output_file, page.encode("utf-8", "backslashreplace"))
+        return
+    sys.stdout.write(render_fit(fit, form, text, _style(args)))
+
+
+def _style(args: Args) -> Style:
+    color, width = _terminal(no_color=args.no_color)
+    return Style(color=color, width=width, unicode=_blocks())
+
+
+def _blocks() -> bool:
+    """Whether stdout can show block characters."""
+    try:
+        f"█░│{DASH}".encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""`cfglint fix`: apply proven repairs."""

@@ -1,0 +1,162 @@
+"""``cfglint fix``: derive, prove and write fixes; ``--diff`` only shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cfglint.api import check_file
+from cfglint.command import files, options
+from cfglint.command.flags import TEXT, Args, Flag, Parser
+from cfglint.errors import UsageError
+from cfglint.features.check.command import announce, complain, emit, failed, say, unknown
+from cfglint.features.check.jobs import Outcome, outcomes
+from cfglint.findings import LEVELS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.document import File
+    from cfglint.engine.run import Run
+    from cfglint.repair.apply import Repaired
+
+FLAGS = (
+    Flag("diff", "print a unified diff and change no file; exit with 1 if there is one", group="fixes"),
+    Flag("unsafe", "also fixes after which the training's results may differ", group="fixes"),
+    Flag("accept-may", "also repairs that only may suffice, where none is certain", group="fixes"),
+    Flag("annotate", "append the old value and the rule to changed lines, as a comment", group="fixes"),
+    Flag(
+        "output",
+        "write the fixed copy here and leave the original as it is",
+        kind=TEXT,
+        metavar="FILE",
+        group="fixes",
+    ),
+    Flag(
+        "fix-level",
+        "repair findings from this level on: info, warning, error (default: warning)",
+        kind=TEXT,
+        metavar="LEVEL",
+        choices=LEVELS,
+        group="fixes",
+    ),
+)
+
+
+def parser() -> Parser:
+    """Return the flags of ``fix``."""
+    about = "Repair configs: fixes that were derived and proven, and only the values they must change."
+    return Parser("fix", about, (*FLAGS, *options.SHARED), positional=options.PATHS, many=True, default=["."])
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    args = options.merged(parser().parse_args(arguments))
+    if args.output is not None:
+        if args.diff:
+            raise UsageError("--diff shows what --output would write: choose one of them")
+        if len(args.paths) != 1 or (args.paths[0] != "-" and os.path.isdir(args.paths[0])):
+            raise UsageError("--output takes exactly one PATH, a file")
+    run = options.run(args)
+    announce(run.report, args)
+    wrong: list[str] = []
+    found = list(files.find(args.paths, wrong.append))
+    diffs: list[str] = []
+    for outcome in outcomes(run, args, found, _fix):
+        diffs.append(outcome.diff)
+        error = outcome.error or _written(outcome, args)
+        if error is not None:
+            wrong.append(error)
+    complain(wrong)
+    if args.diff:
+        _show("".join(diffs), args)
+        return 2 if wrong else int(any(diffs))
+    status = 2 if wrong else failed(run.report, args)
+    if "-" in args.paths and args.output is None and args.output_file is None:
+        # stdout has the fixed text, so the report goes where notices go.
+        sys.stdout.flush()
+        sys.stdout = sys.stderr
+    emit(run.report, args, bad=bool(wrong))
+    return status
+
+
+def _fix(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None:
+    explicit = named and not args.skip_unknown
+    loaded = files.load(path, named=named)
+    file = loaded[0] if loaded is not None else None
+    if file is None or not run.subjects(file, judge_broken=explicit):
+        if explicit:
+            raise UsageError(unknown(run, path))
+        outcome.skipped = True
+        if loaded is not None and (path == "-" or args.output is not None):
+            outcome.content = loaded[1]  # a filter gives back what it does not know
+        return
+    assert loaded is not None
+    from cfglint.repair.apply import repair
+
+    least = args.fix_level or "warning"
+    result = repair(
+        run, file, unsafe=args.unsafe, least=least, notes=args.annotate, accept_may=args.accept_may
+    )
+    changed = result.text != file.text
+    if args.diff:
+        if changed:
+            outcome.diff = _diff(path, file, result.text)
+        return
+    # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
+    if changed or path == "-" or args.output is not None:
+        outcome.content = file.encode(result.text) if changed else loaded[1]
+    outcome.applied = _lines(result, args.output or file.path)
+    run.fixes = 0
+    check_file(run, _parsed(result.text, file))
+
+
+def _parsed(text: str, file: File) -> File:
+    from cfglint.document.document import read_text
+
+    return file if text == file.text else read_text(text, file.path, bom=file.bom)
+
+
+def _lines(result: Repaired, path: str) -> list[str]:
+    lines = []
+    for finding, fix in result.applied:
+        sure = "" if fix.certainty == "sure" else ", may suffice"
+        effect = f": {fix.effect}" if fix.effect else ""
+        lines.append(f"{path}: {fix.title} ({fix.applicability}{sure}, {finding.code}){effect}")
+    return lines
+
+
+def _written(outcome: Outcome, args: Args) -> str | None:
+    """Write a file's new content and say what was done; returns what went wrong."""
+    if outcome.content is not None:
+        to = args.output or outcome.path
+        if to == "-":
+            sys.stdout.flush()
+            sys.stdout.buffer.write(outcome.content)
+        else:
+            try:
+                files.write(to, outcome.content)
+            except UsageError as error:
+                return str(error)
+    if not args.quiet:
+        for line in outcome.applied:
+            say(line)
+    return None
+
+
+def _diff(path: str, file: File, text: str) -> str:
+    from cfglint.report.diff import unified
+
+    bom = "\ufeff" if file.bom else ""
+    name = "stdin.yaml" if path == "-" else os.path.relpath(path)
+    if name.startswith(os.pardir):
+        name = os.path.abspath(path)  # git takes no path that leads out of its tree; from / this one applies
+    return unified(name.replace(os.sep, "/"), bom + file.text, bom + text)
+
+
+def _show(diff: str, args: Args) -> None:
+    data = diff.encode("utf-8", "surrogateescape")
+    if args.output_file is not None:
+        files.write(args.output_file, data)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)  # as bytes: a patch is no longer one with other line ends or escapes

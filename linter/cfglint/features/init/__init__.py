@@ -1,0 +1,1 @@
+"""`cfglint init`: settings, the pre-commit entry and the CI workflow."""

@@ -1,0 +1,1 @@
+"""`cfglint plan`: ways to reach an effective batch on some GPUs."""

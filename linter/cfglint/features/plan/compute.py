@@ -1,0 +1,433 @@
+"""Which micro-batches, accumulation steps, GPUs and ZeRO stages make up a batch, and at what memory.
+
+Pure: facts in, rows out. Memory and time come from the rules (``need.total``, ``step.time``). They are
+asked for each combination; what does not depend on it is computed once, and what does not depend on the
+number of accumulation steps once for all of those, as the facts' own notes of what read what tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cfglint.engine.dependencies import watched
+from cfglint.engine.judge import Subject, values_for
+from cfglint.engine.memory import Span, given_by, row_of
+from cfglint.errors import UsageError
+from cfglint.lang.values import INF, Interval, needs_of, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cfglint.engine.memory import FitRow
+    from cfglint.facts import Tables, Values
+    from cfglint.hardware.target import Target
+    from cfglint.lang.pack import Pack
+
+STAGES = (0, 1, 2, 3)
+ON, OFF = "full", "none"
+MOST_GPUS = 64  # where nothing says how many there are
+_BUDGETS = (0.125, 0.25, 0.5, 1, 2, 4, 8)  # of the token budget that a config has
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What to combine; empty is as the config has it, of micro-batches all that divide the batch."""
+
+    batches: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    micros: tuple[int, ...] = ()
+    stages: tuple[int, ...] = ()
+    checkpointing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One combination: ``micro`` times ``accum`` times ``dp`` is the batch.
+
+    Where a trainer takes micro-batches by their tokens, ``tokens`` is that budget, and ``micro`` and
+    ``accum`` are None. A ``stage`` or ``checkpointing`` of None is as the config has it.
+    """
+
+    batch: int
+    gpus: int
+    dp: int
+    micro: int | None
+    accum: int | None
+    tokens: int | None = None
+    stage: int | None = None
+    checkpointing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a config stays the same in all its combinations, and what it has now.
+
+    ``copy`` GPUs work on one micro-batch together; ``aside`` GPUs generate and do not train. ``full_shard``
+    says that FSDP cuts over all data-parallel ranks, ``shard`` over how many where it does not (0: not
+    FSDP, or -1 in the file).
+    """
+
+    copy: int
+    aside: int
+    colocated: object
+    backend: str | None
+    shard: int
+    full_shard: bool
+    per_node: int | None
+    tokens: int | None
+    batch: int | None
+    gpus: int | None
+    micro: int | None
+    accum: int | None
+    stage: int | None
+    checkpointing: str | None
+    n_samples: int
+    n_minibatches: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A combination, its memory, and its time in seconds (None where that is not known).
+
+    ``facts`` are what the rules were asked with. ``now`` says that the config has this combination.
+    """
+
+    number: int
+    choice: Choice
+    fit: FitRow
+    facts: tuple[tuple[str, object], ...]
+    step: Span | None = None
+    epoch: Span | None = None
+    now: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Whether it fits."""
+        return self.fit.verdict
+
+    @property
+    def need(self) -> Span:
+        """GiB on the fullest GPU."""
+        return self.fit.need
+
+    @property
+    def work(self) -> Span | None:
+        """GPU-seconds: of an epoch where the number of samples is known, else of a step."""
+        time = self.epoch or self.step
+        return None if time is None else Span(time.low * self.choice.gpus, time.high * self.choice.gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """All rows of one effective batch. ``without`` are GPU counts that cannot reach it, with why."""
+
+    size: int
+    rows: tuple[PlanRow, ...]
+    without: tuple[tuple[int, str], ...] = ()
+    steps: int | None = None
+
+
+# ── what the config has ──────────────────────────────────────────────────────────────────────────────────
+def whole(value: object) -> int | None:
+    """Return a known whole number as an int, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+        return None
+    return int(value)
+
+
+def shape_of(values: Values) -> Shape:
+    """Return what a config's facts say of its layout. Raises UsageError where combining makes no sense."""
+    if values["trains"] is False:
+        raise UsageError("nothing is trained in this config, so there is no batch to plan for")
+    train, dp = whole(values["train_gpus"]), whole(values["train_dp"])
+    sizes = [whole(values[name]) for name in ("train_tp", "pp", "cp", "sp")]
+    if train and dp and train % dp == 0:
+        copy = train // dp
+    elif None not in sizes:
+        copy = sizes[0] * sizes[1] * sizes[2] * sizes[3]  # type: ignore[operator]
+    else:
+        raise UsageError(
+            "how many GPUs share one copy of the model is not known: train_tp, pp and cp would tell"
+        )
+    apart = values["generates"] is not False and values["colocated"] is False
+    micro = whole(values["micro_batch_size"])
+    tokens = whole(values["max_tokens_per_microbatch"]) if micro is None else None
+    backend, shard = values["train_backend"], whole(values["dp_shard"]) or 0
+    nodes, per_node = whole(values["num_nodes"]), whole(values["gpus_per_node"])
+    checkpointing = values["gradient_checkpointing"]
+    fsdp = backend == "fsdp" and shard > 0
+    return Shape(
+        copy=copy,
+        aside=(whole(values["rollout_gpus"]) or 0) if apart else 0,
+        colocated=values["colocated"],
+        backend=backend if isinstance(backend, str) else None,
+        shard=shard if fsdp else 0,
+        full_shard=fsdp and shard == (dp or 0),
+        per_node=per_node if (nodes or 1) > 1 else None,
+        tokens=tokens,
+        batch=whole(values["effective_batch_size"]),
+        gpus=whole(values["num_gpus"]),
+        micro=micro,
+        accum=whole(values["grad_accum"]),
+        stage=whole(values["zero_stage"]) if backend == "deepspeed" else None,
+        checkpointing=checkpointing if isinstance(checkpointing, str) else None,
+        n_samples=whole(values["n_samples"]) or 1,
+        n_minibatches=whole(values["n_minibatches"]) or 1,
+    )
+
+
+# ── what reaches a batch ─────────────────────────────────────────────────────────────────────────────────
+def divisors(number: int) -> list[int]:
+    """Return the divisors of a number, the smallest first."""
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def ranks(shape: Shape, gpus: int) -> int | str:
+    """Return how many data-parallel ranks a number of GPUs makes, or why it makes none."""
+    train = gpus - shape.aside
+    if train < shape.copy:
+        least = shape.copy + shape.aside
+        return f"the job takes {least} at least"
+    if train % shape.copy:
+        return f"{train} is no multiple of the {shape.copy} that share one copy of the model"
+    dp = train // shape.copy
+    if shape.shard and not shape.full_shard and dp % shape.shard:
+        return f"{dp} ranks do not divide into shards of {shape.shard}"
+    return dp
+
+
+def gpu_counts(shape: Shape, ask: Ask, target: Target | None, *, stated: bool) -> tuple[int, ...]:
+    """Return the numbers of GPUs to combine: those asked for, the target's, the config's, or 1, 2, 4, …"""
+    if ask.gpus:
+        return ask.gpus
+    if target is not None and target.count is not None:
+        return (target.count,)
+    if stated and shape.gpus:
+        return (shape.gpus,)
+    found, dp = [], 1
+    while (gpus := dp * shape.copy + shape.aside) <= max(MOST_GPUS, shape.copy + shape.aside):
+        found.append(gpus)
+        dp *= 2
+    return tuple(found)
+
+
+def budgets(shape: Shape, ask: Ask) -> list[int]:
+    """Return the token budgets to combine."""
+    assert shape.tokens is not None
+    return list(ask.micros) or sorted({max(1, int(shape.tokens * share)) for share in _BUDGETS})
+
+
+def choices(shape: Shape, ask: Ask, batch: int, gpus: int) -> Iterator[Choice]:
+    """Yield every combination that makes up ``batch`` exactly on a number of GPUs."""
+    dp = ranks(shape, gpus)
+    if isinstance(dp, str) or batch % dp or not _cuts(shape, batch):
+        return
+    for stage in ask.stages or (None,):
+        for checkpointing in ask.checkpointing or (None,):
+            if shape.tokens is not None:
+                for tokens in budgets(shape, ask):
+                    yield Choice(batch, gpus, dp, None, None, tokens, stage, checkpointing)
+                continue
+            each = batch // dp
+            for micro in divisors(each):
+                if not ask.micros or micro in ask.micros:
+                    yield Choice(batch, gpus, dp, micro, each // micro, None, stage, checkpointing)
+
+
+def _cuts(shape: Shape, batch: int) -> bool:
+    """Whether whole prompts make up the batch, where a trainer counts in prompts."""
+    return shape.tokens is None or batch * shape.n_minibatches % shape.n_samples == 0
+
+
+def unreachable(shape: Shape, ask: Ask, batch: int, gpus: int) -> str | None:
+    """Say why no combination makes up ``batch`` on a number of GPUs; None where one does."""
+    dp = ranks(shape, gpus)
+    if isinstance(dp, str):
+        return dp
+    if batch % dp:
+        return f"{batch} is no multiple of the data-parallel ranks"
+    if not _cuts(shape, batch):
+        return f"{batch} is no number of whole prompts with {shape.n_samples} answers each"
+    if not any(True for _ in choices(shape, ask, batch, gpus)):
+        return (
+            f"{batch // dp} per rank is no multiple of a micro-batch of {' or '.join(map(str, ask.micros))}"
+        )
+    return None
+
+
+def nearest(shape: Shape, ask: Ask, batch: int, counts: Sequence[int]) -> list[int]:
+    """Return the batches next to one that nothing reaches, below and above."""
+    units = set()
+    for gpus in counts:
+        dp = ranks(shape, gpus)
+        if isinstance(dp, int):
+            answers = shape.n_samples if shape.tokens is not None else 1
+            units |= {dp * answers} if shape.tokens is not None else {dp * m for m in ask.micros or (1,)}
+    below = max((batch // unit * unit for unit in units), default=0)
+    above = min((-(-batch // unit) * unit for unit in units), default=0)
+    return [found for found in dict.fromkeys((below, above)) if found > 0]
+
+
+# ── what a combination takes ─────────────────────────────────────────────────────────────────────────────
+class Planner:
+    """Rows of one document on one target. ``given`` are facts beside the target's, such as ``samples``."""
+
+    def __init__(
+        self,
+        pack: Pack,
+        subject: Subject,
+        target: Target,
+        tables: Tables,
+        given: Mapping[str, object] | None = None,
+    ) -> None:
+        self.pack = pack
+        self.target = target
+        self.tables = tables
+        self.given = {**given_by(target), **(given or {})}
+        self.values = values_for(pack, subject, self.given, tables)
+        self.shape = shape_of(self.values)
+        self.subject = Subject(subject.document, subject.view, subject.framework, self.values.version)
+        self._alike: dict[frozenset[str], dict[str, object]] = {}
+        self._rest: dict[tuple[object, ...], dict[str, object]] = {}
+
+    def facts(self, choice: Choice) -> dict[str, object]:
+        """Return the facts of a combination."""
+        shape = self.shape
+        train = choice.gpus - shape.aside
+        found: dict[str, object] = {"num_gpus": choice.gpus, "train_gpus": train, "train_dp": choice.dp}
+        if shape.full_shard:
+            found["dp_shard"] = choice.dp
+        if choice.tokens is not None:
+            found["max_tokens_per_microbatch"] = choice.tokens
+            found["rollout_batch_size"] = choice.batch * shape.n_minibatches // shape.n_samples
+        else:
+            found |= {"micro_batch_size": choice.micro, "grad_accum": choice.accum}
+        if choice.stage is not None:
+            found["zero_stage"] = choice.stage
+            if shape.backend == "deepspeed":
+                found["train_backend"] = "deepspeed"  # its optimizer stays what it is at stage 0
+        if choice.checkpointing is not None:
+            found["gradient_checkpointing"] = choice.checkpointing
+        if self.stated:
+            found["effective_batch_size"] = choice.batch
+        return found
+
+    @property
+    def stated(self) -> bool:
+        """Whether the file says the batch itself: then it goes with its factors."""
+        values = self.values
+        if values.key_of("effective_batch_size") is not None:
+            return True
+        paths = [path for *_, paths, _ in values.bindings.get("effective_batch_size", ()) for path in paths]
+        return values.view is not None and any(values.view.has(path) for path in paths)
+
+    def hardware(self, gpus: int) -> dict[str, object]:
+        """Return the machines that a number of GPUs stands in."""
+        per_node = self.per_node
+        nodes = self.machines(gpus)
+        return {"gpu.count": gpus, "gpu.nodes": nodes, "gpu.per_node": min(per_node or gpus, gpus)}
+
+    def machines(self, gpus: int) -> int:
+        """Return how many machines a number of GPUs takes, by what the target or the config has."""
+        per_node = self.per_node
+        return -(-gpus // per_node) if per_node else 1
+
+    @property
+    def per_node(self) -> int | None:
+        """GPUs of each machine, where there are several."""
+        return self.target.gpus_per_node if (self.target.nodes or 1) > 1 else self.shape.per_node
+
+    def row(self, choice: Choice, number: int = 0) -> PlanRow | None:
+        """Return a combination's row; None where the rules come to another batch or placement."""
+        facts = self.facts(choice)
+        values = self._values({**self.hardware(choice.gpus), **facts})
+        if values["effective_batch_size"] != choice.batch or type(values["colocated"]) is not type(
+            self.shape.colocated
+        ):
+            return None
+        if values["colocated"] in (True, False) and values["colocated"] != self.shape.colocated:
+            return None
+        fit = row_of(values, self.target)
+        found = PlanRow(
+            number,
+            choice,
+            fit,
+            tuple(facts.items()),
+            _seconds(values["step.time"]),
+            _seconds(values["epoch.time"]),
+        )
+        return replace(found, now=self._is_now(choice))
+
+    def steps(self, batch: int) -> int | None:
+        """Return the optimizer steps of an epoch, None without a number of samples."""
+        facts = {"effective_batch_size": batch}
+        values = values_for(self.pack, self.subject, {**self.given, **facts}, self.tables)
+        return whole(values["epoch.steps"])
+
+    def _is_now(self, choice: Choice) -> bool:
+        shape = self.shape
+        same = (choice.batch, choice.gpus, choice.tokens) == (shape.batch, shape.gpus, shape.tokens)
+        if choice.micro is not None:
+            same = same and (choice.micro, choice.accum) == (shape.micro, shape.accum)
+        same = same and choice.stage in (None, shape.stage)
+        return same and choice.checkpointing in (None, shape.checkpointing)
+
+    def _values(self, new: Mapping[str, object]) -> Values:
+        """Return the facts of a combination, with what others have computed and what it does not touch."""
+        given = {**self.given, **new}
+        values = values_for(self.pack, self.subject, given, self.tables)
+        key = tuple(
+            sorted((name, value) for name, value in given.items() if name != "grad_accum" and name in new)
+        )
+        known = self._rest.get(key)
+        if known is None:
+            known = self._rest[key] = self._without_accumulation(given, new)
+        values.update(known)
+        return values
+
+    def _without_accumulation(
+        self, given: Mapping[str, object], new: Mapping[str, object]
+    ) -> dict[str, object]:
+        """Return what does not depend on the accumulation, computed on what no combination moves."""
+        names = frozenset(new)
+        if names not in self._alike:
+            self._alike[names] = self._computed(given, {*names, "effective_batch_size"}, {})
+        return self._computed(given, {"grad_accum", "effective_batch_size"}, self._alike[names])
+
+    def _computed(
+        self, given: Mapping[str, object], moved: set[str], known: Mapping[str, object]
+    ) -> dict[str, object]:
+        values = watched(self.pack, self.subject, given, self.tables)
+        values.update(known)
+        row_of(values, self.target)
+        for name in ("step.time", "epoch.time", "colocated"):
+            values[name]
+        return values.without(values.resting_on(moved))
+
+    def batch(self, ask: Ask, size: int, counts: Sequence[int]) -> Batch:
+        """Return all rows of an effective batch, by GPUs, stage, checkpointing and micro-batch."""
+        found: list[PlanRow] = []
+        without: list[tuple[int, str]] = []
+        for gpus in counts:
+            why = unreachable(self.shape, ask, size, gpus)
+            if why is not None:
+                without.append((gpus, why))
+                continue
+            rows = [self.row(choice) for choice in choices(self.shape, ask, size, gpus)]
+            if not any(rows):
+                without.append(
+                    (gpus, "the config's own rules do not come to this batch, or place the job otherwise")
+                )
+            found += [row for row in rows if row is not None]
+        rows_in_order = tuple(replace(row, number=i) for i, row in enumerate(found, 1))
+        return Batch(size, rows_in_order, tuple(without), self.steps(size))
+
+
+def _seconds(value: object) -> Span | None:
+    """Return a duration as a span; None where it is not known."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Interval)) or needs_of(value):
+        return None
+    low, high, _ = parts(value)
+    return Span(max(low, 0), high) if high < INF else None

@@ -1,0 +1,217 @@
+"""Which row of a plan to take, what speaks against its neighbours, and what to do where no row fits.
+
+The row that costs least: the fewest GPU-seconds at the low end of the utilisation, so that what is computed
+again or sent over PCIe counts; then the fewest GPUs, the lowest ZeRO stage, the largest micro-batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cfglint.engine.judge import values_for
+from cfglint.engine.memory import given_by, row_of
+from cfglint.features.plan.compute import MOST_GPUS, OFF, ON, Ask, Batch, Planner, choices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.engine.memory import Span, Wanted
+    from cfglint.features.plan.compute import Choice, PlanRow
+    from cfglint.hardware.target import Target
+
+_AGAIN = {"none": 0, "selective": 1, "full": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A row beside the recommended one: ``kind`` says in what it differs."""
+
+    kind: str  # micro, gpus, more, stage or checkpointing
+    row: PlanRow
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to take of a batch's rows.
+
+    ``best`` is None where no row fits for sure; then ``closest`` comes nearest, and ``smallest`` is the
+    smallest GPU of the catalogue on which it fits, with its GiB. ``fewest`` GPUs are the least on which a
+    row fits for sure.
+    """
+
+    best: PlanRow | None
+    fewest: int | None
+    rivals: tuple[Rival, ...] = ()
+    closest: PlanRow | None = None
+    enough: PlanRow | None = None
+    smallest: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A batch with its advice."""
+
+    batch: Batch
+    advice: Advice
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One document on one target.
+
+    ``stage`` and ``checkpointing`` are what rows have that do not say otherwise, ``now`` is what the config
+    combines as it stands; ``aside`` GPUs of each row generate; ``machines`` is the most that a row
+    takes. ``added`` says that checkpointing was added
+    because nothing fits without. ``samples`` are those of the data set; ``rate`` (operations per second),
+    ``utilisation`` and ``link`` (bytes per second over PCIe) are what times rest on; ``timeless`` says why
+    there are none. ``needs`` are facts that would settle the memory.
+    """
+
+    path: str
+    framework: str | None
+    model: str | None
+    target: str
+    capacity: float | None
+    batches: tuple[Planned, ...]
+    stage: int | None
+    backend: str | None
+    checkpointing: str | None
+    seq_len: int | None
+    now: Choice | None = None
+    aside: int = 0
+    machines: int = 1
+    added: bool = False
+    samples: int | None = None
+    drop_last: bool = False
+    sample_tokens: float | None = None
+    rate: float | None = None
+    utilisation: Span | None = None
+    link: Span | None = None
+    timeless: str = ""
+    needs: tuple[str, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
+
+
+def cost(row: PlanRow) -> tuple[float, ...]:
+    """Return what rows are compared by, the smallest first."""
+    choice = row.choice
+    again = _AGAIN.get(choice.checkpointing or "none", 0)
+    work = again if row.work is None else rounded(row.work.high)
+    micro = choice.micro or choice.tokens or 0
+    return work, choice.gpus, choice.stage or 0, again, -micro
+
+
+def rounded(value: float) -> float:
+    """Return a cost with three digits: estimates that differ by less are alike."""
+    return float(f"{value:.2e}")
+
+
+def advise(planner: Planner, batch: Batch, catalogue: Sequence[Target]) -> Advice:
+    """Return which row of a batch to take, and why not its neighbours."""
+    fitting = [row for row in batch.rows if row.verdict == "fits"]
+    fewest = min((row.choice.gpus for row in fitting), default=None)
+    best = min(fitting, key=cost, default=None)
+    if best is not None:
+        return Advice(best, fewest, tuple(_rivals(planner, batch, best)))
+    closest = min(
+        batch.rows,
+        key=lambda row: (row.verdict != "tight", row.need.high, row.need.low, cost(row)),
+        default=None,
+    )
+    if closest is None:
+        return Advice(None, None)
+    return Advice(None, None, (), closest, _enough(planner, closest), _smallest(planner, closest, catalogue))
+
+
+def _enough(planner: Planner, closest: PlanRow) -> PlanRow | None:
+    """Return a row like the closest one on the fewest GPUs, doubled and doubled again, on which one fits."""
+    choice = closest.choice
+    ask = Ask(
+        stages=() if choice.stage is None else (choice.stage,),
+        checkpointing=() if choice.checkpointing is None else (choice.checkpointing,),
+    )
+    gpus = choice.gpus
+    while gpus * 2 <= MOST_GPUS:
+        gpus *= 2
+        rows = [planner.row(one) for one in choices(planner.shape, ask, choice.batch, gpus)]
+        fitting = [row for row in rows if row is not None and row.verdict == "fits"]
+        if fitting:
+            return min(fitting, key=cost)
+    return None
+
+
+def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> list[Rival]:
+    choice = best.choice
+    found = []
+    larger = [
+        row
+        for row in batch.rows
+        if _beside(row.choice, choice, "micro") and _size(row.choice) > _size(choice)
+    ]
+    if larger:
+        found.append(Rival("micro", min(larger, key=lambda row: _size(row.choice))))
+    counts = sorted({row.choice.gpus for row in batch.rows})
+    at = counts.index(choice.gpus)
+    for kind, others in (("gpus", counts[:at][::-1]), ("more", counts[at + 1 :])):
+        for gpus in others[:1]:
+            rows = [row for row in batch.rows if row.choice.gpus == gpus]
+            sure = [row for row in rows if row.verdict == "fits"]
+            found.append(
+                Rival(kind, min(sure, key=cost) if sure else min(rows, key=lambda row: row.need.high))
+            )
+    stage = choice.stage if choice.stage is not None else planner.shape.stage
+    if stage:
+        other = planner.row(replace(choice, stage=stage - 1))
+        if other is not None:
+            found.append(Rival("stage", other))
+    again = choice.checkpointing or planner.shape.checkpointing
+    if again not in (OFF, None):
+        other = planner.row(replace(choice, checkpointing=OFF))
+        if other is not None:
+            found.append(Rival("checkpointing", other))
+    return found
+
+
+def _size(choice: Choice) -> int:
+    return choice.micro or choice.tokens or 0
+
+
+def _beside(one: Choice, other: Choice, axis: str) -> bool:
+    """Whether two choices differ in nothing but one axis (and the accumulation that follows from it)."""
+    same = replace(one, accum=other.accum, **{axis: getattr(other, axis), "tokens": other.tokens})
+    return same == other
+
+
+def _smallest(planner: Planner, row: PlanRow, catalogue: Sequence[Target]) -> tuple[str, float] | None:
+    """Return the smallest GPU of the same vendor on which a row fits, and its memory."""
+    vendor = planner.values["gpu.vendor"]
+    own = {name for name in planner.target.facts if name.startswith("gpu.")}
+    rest = {name: value for name, value in planner.given.items() if name not in own}
+    facts = {**rest, **planner.hardware(row.choice.gpus), **dict(row.facts)}
+    for target in catalogue:
+        if not target.vram_gib or target.vram_gib <= (row.fit.capacity or 0):
+            continue
+        if target.facts["gpu.vendor"][0] != vendor and isinstance(vendor, str):
+            continue
+        values = values_for(planner.pack, planner.subject, {**given_by(target), **facts}, planner.tables)
+        if row_of(values, target).verdict == "fits":
+            return target.name, target.vram_gib
+    return None
+
+
+def planned(
+    planner: Planner, ask: Ask, counts: Sequence[int], catalogue: Sequence[Target]
+) -> tuple[list[Planned], bool]:
+    """Return every batch with its advice, and whether checkpointing was added to the rows.
+
+    Where no row of any batch fits and nothing was said of checkpointing, rows with it are added.
+    """
+    batches = [planner.batch(ask, size, counts) for size in ask.batches]
+    verdicts = {row.verdict for batch in batches for row in batch.rows}
+    hopeless = "fits" not in verdicts and verdicts != {"unknown"}
+    added = hopeless and not ask.checkpointing and planner.shape.checkpointing not in (ON, None)
+    if added:
+        ask = replace(ask, checkpointing=(planner.shape.checkpointing or OFF, ON))
+        batches = [planner.batch(ask, size, counts) for size in ask.batches]
+    return [Planned(batch, advise(planner, batch, catalogue)) for batch in batches], added

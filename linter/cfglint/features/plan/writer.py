@@ -1,0 +1,158 @@
+"""Writes a row of a plan into a config: facts back to keys, one after the other, and proof.
+
+What no key gives, or a key gives in a way that cannot be read backwards, is left to whoever launches the
+job: it is told, and taken as given in the proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cfglint.document.document import read_text
+from cfglint.document.view import dotted
+from cfglint.engine.judge import values_for
+from cfglint.engine.memory import row_of
+from cfglint.engine.origin import Origins
+from cfglint.lang import tree as t
+from cfglint.repair.inverse import invert
+from cfglint.repair.write import Writer, shown
+from cfglint.text import apply_edits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.engine.judge import Subject
+    from cfglint.engine.origin import Origin
+    from cfglint.engine.run import Run
+    from cfglint.facts import Steps, Values
+    from cfglint.features.plan.compute import Planner, PlanRow
+    from cfglint.repair.inverse import Written
+
+_PASSES = 3  # a key that was written may move a fact that came before it
+_FIRST = ("num_gpus", "train_gpus", "train_dp", "dp_shard")  # what the others may follow from
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A config with a row in it.
+
+    ``done`` are the keys that were set, with the old and the new value; ``launch`` the facts that are not
+    the file's to say. ``broken`` are rules that held before and do not any more. ``proven`` is false where
+    the text does not come to the row.
+    """
+
+    text: str
+    done: tuple[tuple[str, str | None, str], ...]
+    launch: tuple[tuple[str, object], ...]
+    broken: tuple[str, ...]
+    proven: bool
+
+
+def take(run: Run, subject: Subject, planner: Planner, row: PlanRow) -> Taken:
+    """Write a row's facts into the text of a subject, and prove that they came to be."""
+    return _Writer(run, subject, planner, row).taken()
+
+
+class _Writer:
+    def __init__(self, run: Run, subject: Subject, planner: Planner, row: PlanRow) -> None:
+        self.run = run
+        self.before = self.subject = subject
+        self.row = row
+        self.given = {**planner.given, **planner.hardware(row.choice.gpus)}
+        facts = dict(row.facts)
+        facts.pop("train_backend", None)  # follows from the stage
+        first = [(name, facts.pop(name)) for name in _FIRST if name in facts]
+        facts["effective_batch_size"] = row.choice.batch
+        self.wanted = [*first, *facts.items()]
+        self.launch: dict[str, object] = {}
+        self.done: dict[Steps, tuple[str | None, str]] = {}
+
+    def taken(self) -> Taken:
+        for _ in range(_PASSES):
+            changed = [self.settle(name, value) for name, value in self.wanted]
+            if not any(changed):
+                break
+        for name in list(self.launch):
+            value = self.launch.pop(name)
+            if not self.holds():
+                self.launch[name] = value
+        done = tuple((dotted(path), old, new) for path, (old, new) in self.done.items())
+        text = self.subject.document.file.text
+        return Taken(text, done, tuple(self.launch.items()), tuple(self.broken()), self.proven())
+
+    def values(self) -> Values:
+        """Return the facts of the text as it now is."""
+        return values_for(self.run.pack, self.subject, {**self.given, **self.launch}, self.run.tables)
+
+    def holds(self) -> bool:
+        values = self.values()
+        return all(values[name] == value for name, value in self.wanted)
+
+    def proven(self) -> bool:
+        """Whether the text comes to the row: its facts, and the memory that follows from them."""
+        return self.holds() and row_of(self.values(), self.run.targets[0]).need == self.row.need
+
+    def settle(self, name: str, value: object) -> bool:
+        """Make a fact worth a value; returns whether something changed."""
+        if name in self.launch or self.values()[name] == value:
+            return False
+        for other, what in self.ways(name, value):
+            written = self.inverted(other, what)
+            if written is not None and self.write(written):
+                return True
+        self.launch[name] = value
+        return True
+
+    def ways(self, name: str, value: object) -> Iterator[tuple[str, object]]:
+        """Yield the facts that may give a fact its value: the GPUs of a job are often told per machine."""
+        values = self.values()
+        nodes = values["num_nodes"]
+        if name == "num_gpus" and isinstance(value, int) and isinstance(nodes, (int, float)) and nodes >= 1:
+            own, per_node = self.origin("num_gpus", values), self.origin("gpus_per_node", values)
+            if own.kind != "file" and per_node.kind == "file" and value % nodes == 0:
+                yield "gpus_per_node", int(value // nodes)
+        yield name, value
+
+    def origin(self, name: str, values: Values) -> Origin:
+        return self.origins(values).of(name)
+
+    def origins(self, values: Values) -> Origins:
+        return Origins(self.run.finder.symbols, values, {}, self.subject.framework)
+
+    def inverted(self, name: str, value: object) -> Written | None:
+        values = self.values()
+        origin = self.origin(name, values)
+        binding = origin.binding
+        if binding is None:
+            if not values.named or name in values.bindings or name not in self.run.pack.facts:
+                return None
+            binding = t.Binding(name, t.Path(tuple(name.split("."))))  # a key of the fact's own name
+        paths = t.paths_in(binding.source)
+        old = self.subject.view.get(paths[0]) if paths else None
+        return invert(binding.source, value, self.run.finder.evaluator.type_of(name), old)
+
+    def write(self, written: Written) -> bool:
+        """Put a value into the text; False where that is not possible."""
+        writer = Writer(self.run.finder.symbols, self.subject, self.origins(self.values()))
+        patch = writer.patch([written])
+        if patch is None:
+            return False
+        (edit,), (old,) = patch.edits, patch.old
+        document = self.subject.document
+        text = apply_edits(document.file.text, [edit])
+        again = document.again(read_text(text, document.file.path, bom=document.file.bom))
+        if again is None:
+            return False
+        self.subject = self.run.subject(again, self.subject.framework)
+        first = self.done.get(written.path, (old, ""))[0]
+        self.done[written.path] = first, shown(written.value)
+        return True
+
+    def broken(self) -> Iterator[str]:
+        """Yield the rules that the new text breaks and the old one did not."""
+        before = {
+            v.rule.code for one in self.run.judged(self.before) for v in one.verdicts if v.truth is False
+        }
+        after = [v for one in self.run.judged(self.subject) for v in one.verdicts if v.truth is False]
+        yield from dict.fromkeys(v.rule.code for v in after if v.rule.code not in before)

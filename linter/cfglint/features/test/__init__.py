@@ -1,0 +1,1 @@
+"""`cfglint test`: rules against their own examples and against each other."""

@@ -1,0 +1,1 @@
+"""`cfglint verify`: measured memory against the estimate."""

@@ -1,0 +1,155 @@
+"""``cfglint verify [PATH]``: what processes hold on this machine's GPUs, beside what was predicted."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cfglint.command import files, options
+from cfglint.command.flags import Args, Flag, Parser
+from cfglint.errors import HardwareError, UsageError
+from cfglint.features.check.command import _terminal
+from cfglint.features.verify.page import Gpu, Process, Verified, as_json, as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.engine.memory import Span
+    from cfglint.hardware.nvml import Holding, Holdings
+
+_SHARED = {flag.name: flag for flag in options.SHARED}
+FLAGS = (
+    Flag("json", "the numbers for scripts", group="output"),
+    *(_SHARED[name] for name in ("framework", "set", "model-config", "online", "rules", "no-color")),
+)
+_SHOWN = 200  # characters of a command line
+# What stands in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
+_ENGINES = ("sglang", "vllm")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; 2 where there is no GPU to ask."""
+    about = (
+        "What the processes on this machine's GPUs hold, by NVML; with PATH, the config of the running "
+        "job, beside what "
+        "was predicted."
+    )
+    parser = Parser(
+        "verify",
+        about,
+        FLAGS,
+        positional=("path", "PATH", "the config that the running job was started with"),
+    )
+    args = parser.parse_args(arguments)
+    from cfglint.hardware.nvml import holdings
+
+    measured = holdings()
+    if measured.host is None or measured.problem is not None:
+        raise HardwareError(
+            f"{measured.problem or 'NVML reports nothing here'}; run cfglint verify on the machine "
+            f"where the job runs, or read "
+            "the job's log: cfglint diagnose LOG"
+        )
+    predicted = _predicted(args) if args.path is not None else None
+    found = _verified(measured, args.path, predicted)
+    if args.json:
+        sys.stdout.write(as_json(found))
+        return 0
+    color, width = _terminal(no_color=args.no_color)
+    sys.stdout.write(as_text(found, color=color, width=width, plain=_plain()))
+    return 0
+
+
+def _plain() -> bool:
+    try:
+        "\u2013".encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return False
+
+
+def _predicted(args: Args) -> dict[str, Span]:
+    """Return what the rules say of engine and trainer on this machine."""
+    from cfglint.engine.judge import values_for
+    from cfglint.engine.memory import given_by
+    from cfglint.features.diagnose.measured import predictions
+    from cfglint.hardware.nvml import detect
+
+    args.gpu = args.hardware = args.rule = args.select = args.ignore = args.format = None
+    args.no_detect = True
+    args = options.merged(args)
+    args.gpu = args.hardware = args.select = args.ignore = None
+    detection = detect()
+    run = options.run(args, detection.targets)
+    loaded = files.load(args.path, named=True)
+    assert loaded is not None
+    subjects = run.subjects(loaded[0], judge_broken=False)
+    if not subjects:
+        known = ", ".join(sorted(run.pack.frameworks))
+        raise UsageError(
+            f"{args.path}: no framework recognises this file; name one with --framework ({known})"
+        )
+    given = {name: fact[0] for name, fact in run.given.items()}
+    if detection.targets:
+        given = {**given_by(detection.targets[0]), **given}
+    values = values_for(run.pack, subjects[0], given, run.tables)
+    return {role: one.span for role, one in predictions(values).items()}
+
+
+def _verified(measured: Holdings, path: str | None, predicted: dict[str, Span] | None) -> Verified:
+    assert measured.host is not None
+    gpus = []
+    for device in measured.host.devices:
+        here = [one for one in measured.processes if one.index == device.index]
+        told = [(one, *_about(one.pid)) for one in here]
+        roles = _roles(told, predicted)
+        processes = tuple(
+            Process(one.pid, name, one.held, one.kind, role, (predicted or {}).get(role) if role else None)
+            for (one, name, _), role in zip(told, roles, strict=True)
+        )
+        usable = device.usable_mib if device.usable_mib is not None else device.total_mib
+        gpus.append(
+            Gpu(
+                device.index,
+                device.name,
+                usable * 2**20 if usable is not None else None,
+                measured.used.get(device.index),
+                processes,
+                bool(device.mig_mode),
+            )
+        )
+    return Verified(path, predicted or {}, tuple(gpus))
+
+
+def _about(pid: int) -> tuple[str, str]:
+    """Return a process as people know it and its whole command line, both empty where it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            words = [w for w in stream.read(1 << 16).decode("utf-8", "replace").split("\0") if w]
+    except OSError:
+        return "", ""
+    if not words:
+        return "", ""
+    line = " ".join([os.path.basename(words[0]), *words[1:]])
+    return line[:_SHOWN], line
+
+
+def _roles(told: list[tuple[Holding, str, str]], predicted: dict[str, Span] | None) -> list[str | None]:
+    """Say which processes are engine and trainer: by their command lines, else by what is left over."""
+    if predicted is None:
+        return [None] * len(told)
+    engines = [any(word in line.lower() for word in _ENGINES) for _, _, line in told]
+    if "engine" not in predicted:
+        engines = [False] * len(told)
+    rest = [i for i, engine in enumerate(engines) if not engine]
+    if "engine" in predicted and not any(engines) and "trainer" in predicted and len(told) == 2:
+        # Nothing can be read of either: the nearer one to the engine's estimate is the engine.
+        span, (one, other) = predicted["engine"], (told[0][0], told[1][0])
+        if one.held is not None and other.held is not None:
+            middle = (span.low + span.high) / 2 * 2**30
+            near = 0 if abs(one.held - middle) <= abs(other.held - middle) else 1
+            return ["engine" if i == near else "trainer" for i in range(2)]
+    roles: list[str | None] = ["engine" if engine else None for engine in engines]
+    pythons = [i for i in rest if "python" in told[i][2].lower() or not told[i][2]]
+    if "trainer" in predicted and len(pythons) == 1:
+        roles[pythons[0]] = "trainer"
+    return roles

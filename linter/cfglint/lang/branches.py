@@ -1,0 +1,285 @@
+"""Compiles what chooses and what repeats: if, match, calls and quantifiers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cfglint.errors import did_you_mean
+from cfglint.lang import tree as t
+from cfglint.lang import types
+from cfglint.lang.builtin import FUNCTIONS
+from cfglint.lang.emit import CallError, CompileError, Emitter, is_text
+from cfglint.lang.show import show
+from cfglint.lang.types import ANY, BOOL, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_LOOPS = 2  # quantifiers inside each other; each multiplies the time by the length of a list
+
+
+class Branches(Emitter):
+    """The part of the compiler that emits blocks."""
+
+    def _join(self, node: t.Expr, x: Type, y: Type) -> Type:
+        """Return the type of what is either an ``x`` or a ``y``."""
+        if x.kind == "number" == y.kind:
+            if x.bare or y.bare:
+                lead = y if x.bare else x
+            elif x.dimension != y.dimension:
+                raise CompileError(node.span, f"one arm is {x}, the other {y}")
+            else:
+                lead = y if x.written else x
+            return replace(
+                lead, whole=x.whole and y.whole, bare=x.bare and y.bare, low=-types.INF, high=types.INF
+            )
+        if x.kind == "enum" == y.kind and x != y:
+            return types.TEXT
+        if x.kind == y.kind:
+            return x
+        if {x.kind, y.kind} == {"text", "enum"}:
+            return types.TEXT
+        if not {x.kind, y.kind}.isdisjoint({"any", "null"}):
+            return ANY
+        raise CompileError(node.span, f"one arm is {x}, the other {y}")
+
+    def _joined(self, node: t.Expr, arms: Sequence[tuple[int, str, Type]], result: Type) -> None:
+        """Put the result's unit into the arms written without one; ``arms`` has their last lines."""
+        for place, atom, kind in arms:
+            if kind.kind == "number" and kind.bare and not result.bare and result.factor != 1:
+                if result.written and result.unit == "%":
+                    raise CompileError(node.span, "write the unit in every arm")
+                self.lines[place] = self.lines[place].replace(atom, f"{atom} * {result.factor!r}")
+
+    def _if(self, node: t.If, wanted: Type | None) -> tuple[str, Type]:
+        condition = self.held(self.typed(node.condition, BOOL)[0])
+        result = ""
+        arms: list[tuple[int, str, Type]] = []
+
+        def body(arm: t.Expr, hint: Type | None) -> None:
+            nonlocal result
+            atom, kind = self.value(arm, hint)
+            last = self.put(atom)
+            arms.append((len(self.lines) - 1, f"= {atom}", kind))
+            if result:
+                either = f"if_({condition}, {result}, {last})"
+                self.line(f"{result} = {last} if {condition} is False else {either}")
+            result = result or last
+
+        self.block(f"if {condition} is not False", lambda: body(node.then, wanted))
+        hint = arms[0][2] if wanted is None and arms[0][2].kind == "enum" else wanted
+        self.block(f"if {condition} is not True", lambda: body(node.other, hint))
+        kind = self._join(node, arms[0][2], arms[1][2])
+        self._joined(node, arms, kind)
+        return result, kind
+
+    def _choice(self, node: t.Choice, wanted: Type | None) -> tuple[str, Type]:
+        atom, kind = self.value(node.subject)
+        subject = self.put(atom)
+        tests = [[self._pattern(p, kind) for p in patterns] for patterns, _ in node.arms]
+        covered = {test for each in tests for test in each}
+        bodies = [arm for _, arm in node.arms]
+        if node.other is not None:
+            bodies.append(node.other)
+        total = node.other is not None or (kind.kind == "enum" and {repr(m) for m in kind.members} <= covered)
+        total = total or (kind.kind == "bool" and {"True", "False"} <= covered)
+        if not bodies:
+            raise CompileError(node.span, "match needs at least one arm")
+        emit = self._few if kind.kind in ("enum", "text") and all(map(is_text, covered)) else self._arms
+        return emit(node, subject, tests, bodies, wanted, total=total)
+
+    def _few(
+        self,
+        node: t.Choice,
+        subject: str,
+        tests: Sequence[Sequence[str]],
+        bodies: Sequence[t.Expr],
+        wanted: Type | None,
+        *,
+        total: bool,
+    ) -> tuple[str, Type]:
+        """Emit a match whose patterns are texts: a known subject has one arm, an unknown one has all."""
+        places: dict[str, int] = {}
+        for place, each in enumerate(tests):
+            for test in each:
+                places.setdefault(test, place)
+        table = self.put(f"{{{', '.join(f'{test}: {place}' for test, place in places.items())}}}")
+        other = f"arm({subject}, {table}, {len(tests)})"
+        chosen = self.put(f"{table}.get({subject}, {len(tests)}) if type({subject}) is str else {other}")
+        result, found = self.put("None"), self.put("[]")
+        arms: list[tuple[int, str, Type]] = []
+        for place, arm in enumerate(bodies):
+
+            def body(arm: t.Expr = arm) -> None:
+                atom, own = self.value(arm, wanted)
+                self.line(f"{result} = {atom}")
+                arms.append((len(self.lines) - 1, f"= {atom}", own))
+                self.line(f"if {chosen} < 0: {found}.append({result})")
+
+            self.block(f"if {chosen} == {place} or {chosen} < 0", body)
+        kind = self._joined_all(node, arms)
+        open_ = f"chosen({found}, {subject}, {total}, {kind.kind!r})"
+        self.line(f"if {chosen} < 0 or {chosen} >= {len(bodies)}: {result} = {open_}")
+        return result, kind
+
+    def _joined_all(self, node: t.Expr, arms: Sequence[tuple[int, str, Type]]) -> Type:
+        result = arms[0][2]
+        for _, _, own in arms[1:]:
+            result = self._join(node, result, own)
+        self._joined(node, arms, result)
+        return result
+
+    def _arms(
+        self,
+        node: t.Choice,
+        subject: str,
+        tests: Sequence[Sequence[str]],
+        bodies: Sequence[t.Expr],
+        wanted: Type | None,
+        *,
+        total: bool,
+    ) -> tuple[str, Type]:
+        """Emit a match of any kind: every arm that may be meant is computed."""
+        found, settled = self.put("[]"), self.put("False")
+        arms: list[tuple[int, str, Type]] = []
+        for place, arm in enumerate(bodies):
+            if place < len(tests):
+                members = f"({''.join(a + ', ' for a in tests[place])})"
+                hit = self.put(f"False if {settled} is True else member({subject}, {members})")
+            else:
+                hit = self.put(f"not_({settled})")
+
+            def body(arm: t.Expr = arm) -> None:
+                atom, own = self.value(arm, wanted)
+                atom = self.put(atom)
+                self.line(f"{found}.append({atom})")
+                arms.append((len(self.lines) - 1, f"({atom}", own))
+
+            self.block(f"if {hit} is not False", body)
+            self.line(f"{settled} = {hit} if {settled} is False else or_({settled}, {hit})")
+        kind = self._joined_all(node, arms)
+        return self.put(f"chosen({found}, {subject}, {total or settled}, {kind.kind!r})"), kind
+
+    def _pattern(self, node: t.Expr, subject: Type) -> str:
+        """Emit one pattern of an arm; beside a text, or a value of the file, a name is a word."""
+        if isinstance(node, t.Name) and subject.kind in ("any", "text"):
+            return repr(node.name)
+        atom, kind = self.value(node, subject)
+        return atom if subject.kind == "any" or kind.kind == "null" else self.fit(node, atom, kind, subject)
+
+    def _call(self, node: t.Call, _wanted: Type | None) -> tuple[str, Type]:
+        function = self.names.symbols.functions.get(node.function)
+        if function is not None:
+            return self._put_in(node, function)
+        builtin = FUNCTIONS.get(node.function)
+        if builtin is None:
+            if node.function in self.names.symbols.names():
+                raise CompileError(node.span, f"{node.function} is no function; it takes no arguments")
+            near = did_you_mean(node.function, (*FUNCTIONS, *self.names.symbols.functions))
+            raise CompileError(node.span, f"no function is named {node.function!r}{near}")
+        try:
+            return builtin(self, node)
+        except CallError as error:
+            raise CompileError(node.span, str(error)) from None
+
+    def _put_in(self, node: t.Call, function: t.Let) -> tuple[str, Type]:
+        """Emit a function's body in place of its call."""
+        least = len(function.parameters)
+        if len(node.arguments) != least:
+            plural = "s" * (least != 1)
+            raise CompileError(
+                node.span, f"{function.name} takes {least} argument{plural}, not {len(node.arguments)}"
+            )
+        if function.name in self.names.open:
+            raise CompileError(node.span, f"{function.name} calls itself")
+        bound = {}
+        for parameter, argument in zip(function.parameters, node.arguments, strict=True):
+            atom, kind = self.value(argument)
+            bound[parameter] = atom, kind
+        outer, self.variables = self.variables, bound
+        roles, self.roles = self.roles, {}
+        scope = self.forms.enter()
+        self.names.open.append(function.name)
+        try:
+            result = self.value(function.body)
+        except CompileError as error:
+            raise CompileError(node.span, f"in {function.name}: {error.inmost}", error.inmost) from None
+        finally:
+            self.names.open.pop()
+            self.variables, self.roles, self.forms.scope = outer, roles, scope
+        self.names.called.add(function.name)
+        return result
+
+    def _quantifier(self, node: t.Quantifier, _wanted: Type | None) -> tuple[str, Type]:
+        truths = node.kind in ("all", "any", "count")
+        if isinstance(node.source, t.Name) and node.source.name == "roles":
+            return self._over_roles(node, truths=truths)
+        source, kind = self.value(node.source)
+        if kind.kind not in ("list", "any"):
+            raise CompileError(node.source.span, f"{show(node.source)} is {kind}, and a list is wanted here")
+        if self.loops == MAX_LOOPS:
+            raise CompileError(
+                node.span, f"more than {MAX_LOOPS} quantifiers inside each other take too long"
+            )
+        self.temporaries += 1
+        name, variable = f"f{self.temporaries}", f"v{self.temporaries}"
+        outer = self.variables
+        self.variables = {**outer, node.variable: (variable, ANY)}
+        scope = self.forms.enter()
+        self.loops += 1
+        inner: list[Type] = []
+
+        def body() -> None:
+            atom, own = self.typed(node.body, BOOL) if truths else self.arithmetic(node.body)
+            inner.append(own)
+            self.line(f"return {atom}")
+
+        try:
+            self.block(f"def {name}({variable})", body)
+        finally:
+            self.variables, self.forms.scope = outer, scope
+            self.loops -= 1
+        result = (
+            BOOL
+            if node.kind in ("all", "any")
+            else types.COUNT
+            if node.kind == "count"
+            else replace(inner[0], bare=False)
+        )
+        return self.put(f"{node.kind}_over(as_list({source}), {name})"), result
+
+    def _over_roles(self, node: t.Quantifier, *, truths: bool) -> tuple[str, Type]:
+        start = {"all": "True", "any": "False", "sum": "0", "count": "0"}.get(node.kind, "[]")
+        result, kind = self.put(start), BOOL if node.kind in ("all", "any") else types.COUNT
+        outer = self.roles
+        for role in self.names.symbols.roles.values():
+            self.roles = outer
+            present = self.put("True" if role.when is None else self.typed(role.when, BOOL)[0])
+            self.roles = {**outer, node.variable: role.name}
+            scope = self.forms.enter()
+
+            def body(present: str = present) -> Type:
+                atom, own = self.typed(node.body, BOOL) if truths else self.arithmetic(node.body)
+                step = {
+                    "sum": f"{result} + if_({present}, {atom}, 0)",
+                    "count": f"{result} + as_count(and_({present}, {atom}))",
+                    "all": f"and_({result}, implies({present}, {atom}))",
+                    "any": f"or_({result}, and_({present}, {atom}))",
+                }.get(node.kind, f"[*{result}, ({present}, {atom})]")
+                self.line(f"{result} = {step}")
+                return own
+
+            try:
+                own = self.block(f"if {present} is not False", body)
+            finally:
+                self.roles, self.forms.scope = outer, scope
+            if not truths:
+                if kind is not types.COUNT and kind.dimension != own.dimension:
+                    raise CompileError(
+                        node.span, f"{show(node.body)} is {kind} for one role and {own} for {role.name}"
+                    )
+                kind = replace(own, bare=False, whole=False)
+        if node.kind in ("min", "max"):
+            result = self.put(f"{node.kind}_of_roles({result})")
+        return result, kind

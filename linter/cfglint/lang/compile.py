@@ -1,0 +1,435 @@
+"""Rule trees to Python source: types checked, units put in; known values cost what plain Python costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cfglint.errors import did_you_mean
+from cfglint.lang import tree as t
+from cfglint.lang import types
+from cfglint.lang.branches import Branches
+from cfglint.lang.builtin import FUNCTIONS
+from cfglint.lang.emit import CompileError, Emitter, hint, is_text, tidy
+from cfglint.lang.pattern import MAX_TEXT, compile_pattern, plain_test
+from cfglint.lang.rearrange import Leaves, literal
+from cfglint.lang.show import show
+from cfglint.lang.types import ANY, BOOL, NULL, TEXT, VERSION, Type
+from cfglint.lang.units import PLAIN, UNITS, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cfglint.lang.symbols import Symbols
+
+__all__ = ["CompileError", "Function", "Names"]
+
+_ROW = 16  # terms of one line of a long sum; Python's compiler recurses over them
+_NOT_OPEN = "{0} is not True and {0} is not False"
+
+
+class Names:
+    """Knows the type of every name; a let that has none yet is typed when it is first asked for."""
+
+    def __init__(self, symbols: Symbols, extra: Mapping[str, t.Let] | None = None) -> None:
+        self.symbols = symbols
+        self.extra = extra or {}  # what a framework derives for itself
+        self.known: dict[str, Type] = {**symbols.let_types, **symbols.types}
+        self.open: list[str] = []
+        self.called: set[str] = set()  # functions that were put in somewhere, and fitted
+        self.leaves = Leaves(symbols.derivations())
+
+    def type_of(self, name: str) -> Type | None:
+        """Return the type of a fact or a let, None for any other name. Raises CompileError on a circle."""
+        if name in self.known:
+            return self.known[name]
+        let = self.symbols.lets.get(name) or self.extra.get(name)
+        if let is None or let.parameters:
+            return None
+        if name in self.open:
+            raise CompileError(let.span, f"names go in a circle: {' -> '.join([*self.open, name])}")
+        self.open.append(name)
+        try:
+            kind = Function(self).value(let.body)[1]
+        except CompileError:
+            kind = ANY  # the let's own compilation says what is wrong, once
+        finally:
+            self.open.pop()
+        if kind.written:
+            kind = replace(kind, unit=None, written=False)
+        self.known[name] = replace(kind, bare=False)
+        return self.known[name]
+
+
+class Function(Branches, Emitter):
+    """Emits the body of one Python function."""
+
+    # ── what is written as it stands ───────────────────────────────────────────────────────────────────
+    def _number(self, node: t.Number, wanted: Type | None) -> tuple[str, Type]:
+        if node.unit is None:
+            if wanted is not None and wanted.kind == "enum" and show(node) in dict(wanted.spellings):
+                return repr(dict(wanted.spellings)[show(node)]), wanted
+            return repr(tidy(node.value)), Type("number", bare=True, whole=isinstance(node.value, int))
+        factor, dimension = UNITS[node.unit]
+        return repr(tidy(node.value * factor)), Type("number", dimension, node.unit, written=True)
+
+    def _text(self, node: t.Text, wanted: Type | None) -> tuple[str, Type]:
+        if wanted is not None and wanted.kind == "enum":
+            return repr(self._member_named(node, node.value, wanted)), wanted
+        return repr(node.value), TEXT
+
+    def _member_named(self, node: t.Expr, word: str, wanted: Type) -> str:
+        name = dict(wanted.spellings).get(word.lower())
+        if name is None:
+            raise CompileError(
+                node.span, f"{word!r} is not {wanted}{did_you_mean(word, dict(wanted.spellings))}"
+            )
+        return name
+
+    def _truth(self, node: t.Truth, wanted: Type | None) -> tuple[str, Type]:
+        if wanted is not None and wanted.kind == "enum":
+            return repr(self._member_named(node, str(node.value).lower(), wanted)), wanted
+        return repr(node.value), BOOL
+
+    def _null(self, _node: t.Null, wanted: Type | None) -> tuple[str, Type]:
+        if wanted is not None and wanted.kind == "enum" and "null" in dict(wanted.spellings):
+            return repr(dict(wanted.spellings)["null"]), wanted
+        return "None", NULL
+
+    def _version(self, node: t.Version, _wanted: Type | None) -> tuple[str, Type]:
+        return repr(node.numbers), VERSION
+
+    def _listof(self, node: t.ListOf, wanted: Type | None) -> tuple[str, Type]:
+        return self.put(f"[{', '.join(self.value(item, wanted)[0] for item in node.items)}]"), types.LIST
+
+    def _recordof(self, node: t.RecordOf, _wanted: Type | None) -> tuple[str, Type]:
+        inner = ", ".join(f"{key!r}: {self.value(value)[0]}" for key, value in node.fields)
+        return self.put(f"{{{inner}}}"), types.RECORD
+
+    # ── names and keys ─────────────────────────────────────────────────────────────────────────────────
+    def _name(self, node: t.Name, wanted: Type | None) -> tuple[str, Type]:
+        name = node.name
+        head, _, rest = name.partition(".")
+        if head in self.roles and rest:
+            name = f"{self.roles[head]}.{rest}"
+            if self.names.type_of(name) is None:
+                raise CompileError(node.span, f"role {self.roles[head]} has no {rest!r}")
+        elif head in self.variables:
+            atom, kind = self.variables[head]
+            for part in rest.split(".") if rest else ():
+                atom, kind = self.put(f"field({atom}, {part!r})"), ANY
+            return atom, kind
+        elif wanted is not None and wanted.kind == "enum" and name.lower() in dict(wanted.spellings):
+            return repr(dict(wanted.spellings)[name.lower()]), wanted
+        known = self.names.type_of(name)
+        if known is None:
+            raise self._unknown(node, wanted)
+        atom = f"V[{name!r}]"
+        if known.kind == "number":
+            self.forms.name(atom, name)
+        return atom, known
+
+    def _unknown(self, node: t.Name, wanted: Type | None) -> CompileError:
+        name = node.name
+        if name in self.names.symbols.functions or name in FUNCTIONS:
+            return CompileError(node.span, f"{name} takes arguments: {name}(…)")
+        near = did_you_mean(name, (*self.names.symbols.names(), *self.variables, *self.roles))
+        if wanted is not None and wanted.kind == "enum":
+            near = did_you_mean(name, (*dict(wanted.spellings), *self.names.symbols.names()))
+            return CompileError(node.span, f"{name!r} is not {wanted}{near}")
+        if wanted is not None and wanted.kind in ("text", "any"):
+            near += f'; a text stands in quotes: "{name}"'
+        if name == "roles":
+            near = "; roles stand behind `in`: sum r in roles: r.params"
+        return CompileError(node.span, f"nothing is named {name!r}{near}")
+
+    def _path(self, node: t.Path, _wanted: Type | None) -> tuple[str, Type]:
+        return self.put(f"V.key({node.steps!r})"), types.LIST if "*" in node.steps else ANY
+
+    def _has(self, node: t.Has, _wanted: Type | None) -> tuple[str, Type]:
+        if "*" in node.path.steps:
+            raise CompileError(node.path.span, "has asks for one key; use any … in … for the items of a list")
+        return self.put(f"V.has({node.path.steps!r})"), BOOL
+
+    # ── truths ─────────────────────────────────────────────────────────────────────────────────────────
+    def _not(self, node: t.Not, _wanted: Type | None) -> tuple[str, Type]:
+        return self.negated(self.typed(node.operand, BOOL)[0]), BOOL
+
+    def _junction(self, node: t.Junction, _wanted: Type | None) -> tuple[str, Type]:
+        settled, settles = ("False", "True") if node.operator == "and" else ("True", "False")
+        result = self.put(self.typed(node.operands[0], BOOL)[0])
+        for operand in node.operands[1:]:
+
+            def rest(operand: t.Expr = operand) -> None:
+                atom = self.typed(operand, BOOL)[0]
+                self.line(
+                    f"{result} = {atom} if {result} is {settles} else {node.operator}_({result}, {atom})"
+                )
+
+            self.block(f"if {result} is not {settled}", rest)
+        return result, BOOL
+
+    def _compare(self, node: t.Compare, _wanted: Type | None) -> tuple[str, Type]:
+        parts = self._operands(node.operands)
+        result = ""
+        for i, operator in enumerate(node.operators):
+            one = self._pair(parts[i], operator, parts[i + 1])
+            result = self.put(f"and_({result}, {one})") if result else one
+        return result, BOOL
+
+    def _operands(self, nodes: tuple[t.Expr, ...]) -> list[tuple[t.Expr, str, Type]]:
+        """Emit the operands of a comparison; words come last: another's enumeration resolves them."""
+        enumeration: Type | None = None
+        texts = False
+        done: dict[int, tuple[str, Type]] = {}
+        for i, node in sorted(enumerate(nodes), key=lambda pair: self._rank(pair[1])):
+            wanted = enumeration or (TEXT if texts else None)
+            done[i] = atom, kind = self.value(node, wanted)
+            if kind.kind == "enum":
+                enumeration = enumeration or kind
+            texts = texts or kind.kind in ("text", "any")
+            done[i] = atom, kind
+        return [(node, *done[i]) for i, node in enumerate(nodes)]
+
+    def _rank(self, node: t.Expr) -> int:
+        """Return how late an operand is emitted: enumerations first, then others, then possible members."""
+        if isinstance(node, t.Name):
+            head = node.name.partition(".")[0]
+            if head in self.variables or head in self.roles:
+                return 1
+            kind = self.names.type_of(node.name)
+            return 3 if kind is None else 0 if kind.kind == "enum" else 2
+        return 2 if isinstance(node, (t.Text, t.Truth, t.Null, t.Number)) else 1
+
+    def _pair(self, left: tuple[t.Expr, str, Type], operator: str, right: tuple[t.Expr, str, Type]) -> str:
+        (one, a, x), (two, b, y) = left, right
+        span = (one.span[0], two.span[1])
+        ordered = operator not in ("==", "!=")
+        if "null" in (x.kind, y.kind) and not ordered:
+            return self._equality(a, operator, b)
+        if x.kind == y.kind == "any" and ordered:
+            a, b, x, y = (
+                self.fit(one, a, x, types.NUMBER),
+                self.fit(two, b, y, types.NUMBER),
+                types.NUMBER,
+                types.NUMBER,
+            )
+        elif x.kind == "any" and y.kind != "any":
+            a, x = self.fit(one, a, x, y), y
+        elif y.kind == "any" and x.kind != "any":
+            b, y = self.fit(two, b, y, x), x
+        if x.kind == y.kind == "number":
+            if x.bare and not y.bare:
+                a = self.scaled(a, y.factor)
+            elif y.bare and not x.bare:
+                b = self.scaled(b, x.factor)
+            elif x.dimension != y.dimension:
+                raise CompileError(
+                    span, f"{show(one)} is {x} and {show(two)} is {y}: they cannot be compared{hint(x, y)}"
+                )
+            return self._numbers(a, operator, b)
+        if x.kind == y.kind == "version":
+            return self._versions(a, operator, b)
+        if ordered:
+            raise CompileError(
+                span, f"{show(one)} is {x} and {show(two)} is {y}: only numbers and versions have an order"
+            )
+        if {x.kind, y.kind} == {"text", "enum"} or (x.kind == y.kind == "enum" and x != y):
+            a, b = (a, self.fit(two, b, y, x)) if x.kind == "enum" else (self.fit(one, a, x, y), b)
+        elif x.kind != y.kind:
+            raise CompileError(span, f"{show(one)} is {x} and {show(two)} is {y}: they are never equal")
+        return self._equality(a, operator, b)
+
+    def _equality(self, a: str, operator: str, b: str) -> str:
+        """Emit a comparison; with a text that is written down, Python itself compares a known one."""
+        if is_text(a) and not is_text(b):
+            a, b = b, a
+        known = ""
+        if is_text(b):
+            a = self.held(a)
+            known = f"{a} {operator} {b} if type({a}) is str else "
+        return self.put(known + (f"equal({a}, {b})" if operator == "==" else f"not_(equal({a}, {b}))"))
+
+    def _versions(self, a: str, operator: str, b: str) -> str:
+        text = {
+            "<": f"older({a}, {b})",
+            ">": f"older({b}, {a})",
+            "<=": f"not_(older({b}, {a}))",
+            ">=": f"not_(older({a}, {b}))",
+            "==": f"equal(as_version({a}), as_version({b}))",
+            "!=": f"not_(equal(as_version({a}), as_version({b})))",
+        }
+        return self.put(text[operator])
+
+    def _numbers(self, a: str, operator: str, b: str) -> str:
+        result = self.put(f"{a} {operator} {b}")
+        form = self.forms.comparison(a, b, self.names.leaves)
+        if form is not None:
+            held = "".join(f"({key!r}, {atom}), " for key, atom in form.held.items())
+            terms = literal(form.terms)[1]
+            self.line(
+                f"if {_NOT_OPEN.format(result)}: "
+                f"{result} = again({result}, V, {operator!r}, {terms!r}, ({held}))"
+            )
+        return result
+
+    def _range(self, node: t.Range, _wanted: Type | None) -> tuple[str, Type]:
+        a, x = self.arithmetic(node.low)
+        b, y = self.arithmetic(node.high)
+        if x.bare and y.written:
+            a, x = self.scaled(a, UNITS[y.unit][0] if y.unit else 1), y  # 20..30 %
+        elif x.bare and not y.bare:
+            a, x = self.scaled(a, y.factor), y
+        elif y.bare and not x.bare:
+            b, y = self.scaled(b, UNITS[x.unit][0] if x.written and x.unit else x.factor), x
+        elif x.dimension != y.dimension:
+            raise CompileError(node.span, f"a range runs from {x} to {y}, which is none")
+        return self.put(_hull(a, b)), replace(x, whole=False, low=-types.INF, high=types.INF)
+
+    def _member(self, node: t.Member, _wanted: Type | None) -> tuple[str, Type]:
+        container = node.container
+        if isinstance(container, t.Range):
+            low, item, high = self._operands((container.low, node.item, container.high))
+            if low[2].bare and high[2].written and high[2].unit:
+                low = (low[0], self.scaled(low[1], UNITS[high[2].unit][0]), high[2])
+            atom = self.put(f"and_({self._pair(low, '<=', item)}, {self._pair(item, '<=', high)})")
+        elif isinstance(container, t.ListOf):
+            item, *others = self._operands((node.item, *container.items))
+            if item[2].kind in ("enum", "text") and all(is_text(a) and k == item[2] for _, a, k in others):
+                found, texts = self.held(item[1]), "".join(f"{atom}, " for _, atom, _ in others)
+                atom = self.put(
+                    f"{found} in ({texts}) if type({found}) is str else member({found}, ({texts}))"
+                )
+                return (self.negated(atom) if node.negated else atom), BOOL
+            tests = [self._pair(item, "==", other) for other in others]
+            atom = self.put("False")
+            for test in tests:
+                self.line(f"{atom} = or_({atom}, {test})")
+        else:
+            item_atom, _ = self.value(node.item)
+            atom, kind = self.value(container)
+            if kind.kind not in ("list", "any"):
+                raise CompileError(
+                    container.span, f"{show(container)} is {kind}, and a list or a range is wanted here"
+                )
+            atom = self.put(f"member({item_atom}, as_list({atom}))")
+        return (self.negated(atom) if node.negated else atom), BOOL
+
+    def _like(self, node: t.Like, _wanted: Type | None) -> tuple[str, Type]:
+        atom, _ = self.typed(node.subject, TEXT)
+        pieces = self.pattern(node.pattern)
+        atom, test = self.held(atom), plain_test(pieces)
+        known = (
+            f"{test.format(atom)} if type({atom}) is str and len({atom}) <= {MAX_TEXT} else " if test else ""
+        )
+        result = self.put(f"{known}like({atom}, {pieces!r})")
+        return (self.negated(result) if node.negated else result), BOOL
+
+    def pattern(self, node: t.Text) -> tuple[Any, ...]:
+        """Return a compiled pattern. Raises CompileError where it is malformed."""
+        try:
+            return compile_pattern(node.value)
+        except ValueError as error:
+            raise CompileError(node.span, str(error)) from None
+
+    # ── arithmetic ─────────────────────────────────────────────────────────────────────────────────────
+    def _negative(self, node: t.Negative, _wanted: Type | None) -> tuple[str, Type]:
+        atom, kind = self.arithmetic(node.operand)
+        kind = replace(kind, low=-types.INF, high=types.INF)
+        if atom.lstrip("-")[:1].isdigit():
+            return (atom[1:] if atom.startswith("-") else f"-{atom}"), kind
+        result = self.put(f"-{atom}")
+        self.forms.scale(result, atom, -1)
+        return result, kind
+
+    def _sum(self, node: t.Sum, _wanted: Type | None) -> tuple[str, Type]:
+        parts = [(sign, term, *self._term(term)) for sign, term in node.terms]
+        united = [kind for *_, kind in parts if not kind.bare]
+        lead = next((kind for kind in united if not kind.written), united[0] if united else parts[0][3])
+        atoms = []
+        for sign, term, atom, kind in parts:
+            if kind.bare and not lead.bare:
+                atoms.append((sign, self.scaled(atom, lead.factor)))
+            elif kind.dimension != lead.dimension:
+                raise CompileError(
+                    term.span, f"{show(term)} is {kind}: it cannot be added to {lead}{hint(kind, lead)}"
+                )
+            else:
+                atoms.append((sign, atom))
+        result = atoms[0][1]
+        for start in range(1, len(atoms), _ROW):
+            result = self.put(
+                result + "".join(f" {sign} {atom}" for sign, atom in atoms[start : start + _ROW])
+            )
+        self.forms.sum(result, atoms)
+        whole = all(kind.whole for *_, kind in parts)
+        return result, Type("number", lead.dimension, lead.unit, whole, bare=lead.bare, written=lead.written)
+
+    def _term(self, node: t.Expr) -> tuple[str, Type]:
+        """Emit a term of a sum; a value of the file is in the unit of the other terms, like a bare number."""
+        atom, kind = self.value(node)
+        if kind.kind == "any":
+            return self.fit(node, atom, kind, types.NUMBER), replace(types.NUMBER, bare=True)
+        if kind.kind != "number":
+            raise CompileError(node.span, f"{show(node)} is {kind}, and a number is wanted here")
+        return atom, kind
+
+    def _product(self, node: t.Product, _wanted: Type | None) -> tuple[str, Type]:
+        atom, kind = self.arithmetic(node.factors[0][1])
+        dimension, whole, bare = kind.dimension, kind.whole, kind.bare
+        kinds = [kind]
+        for operator, factor in node.factors[1:]:
+            other, right = self.arithmetic(factor)
+            left = atom
+            if operator == "mod":
+                unit = self._unit_of(kinds, dimension)
+                if right.bare and not bare:
+                    other = self.scaled(other, Type("number", dimension, unit).factor)
+                elif right.dimension != dimension:
+                    raise CompileError(
+                        factor.span,
+                        f"{show(factor)} is {right}, and {describe(dimension)} is wanted after mod",
+                    )
+                atom = self.put(f"modulo({left}, {other})")
+                whole = whole and right.whole
+            else:
+                sign = 1 if operator == "*" else -1
+                a, b, c = (x + sign * y for x, y in zip(dimension, right.dimension, strict=True))
+                dimension = (a, b, c)
+                whole = whole and right.whole and operator == "*"
+                if operator == "*":
+                    atom = self.put(f"{left} * {other}")
+                    self.forms.product(atom, left, other)
+                else:
+                    atom = self._divided(left, other)
+                    self.forms.quotient(atom, left, other)
+            kinds.append(right)
+            bare = bare and right.bare
+        return atom, Type("number", dimension, self._unit_of(kinds, dimension), whole=whole, bare=bare)
+
+    def _divided(self, top: str, bottom: str) -> str:
+        if bottom[:1].isdigit():
+            return self.put(f"{top} / {bottom}" if float(bottom) else f"divide({top}, {bottom})")
+        top, bottom = self.held(top), self.held(bottom)
+        plain = " and ".join(
+            f"type({atom}) is not Interval" for atom in dict.fromkeys((top, bottom)) if not atom[:1].isdigit()
+        )
+        return self.put(f"{top} / {bottom} if {plain} and {bottom} != 0 else divide({top}, {bottom})")
+
+    def _unit_of(self, kinds: list[Type], dimension: tuple[int, int, int]) -> str | None:
+        """Return the unit that a fact among the factors gives to the result."""
+        fitting = (
+            k.unit
+            for k in kinds
+            if k.dimension == dimension != PLAIN and k.unit is not None and not k.written
+        )
+        return next(fitting, None)
+
+
+def _hull(low: str, high: str) -> str:
+    """Return the source of a range; one between numbers that are written down needs no look at them."""
+    try:
+        ordered = float(low) < float(high)
+    except ValueError:
+        ordered = False
+    return f"Interval({low}, {high})" if ordered else f"hull(({low}, {high}))"

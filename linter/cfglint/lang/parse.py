@@ -1,0 +1,281 @@
+"""Rule text to tree: one LALR parser, every complaint at file:line:column.
+
+`parse` reads a whole file and goes on after a mistake with the next statement, so that all are reported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from cfglint.errors import Complaint, RulesError, did_you_mean
+from cfglint.lang import tree as t
+from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer
+from cfglint.lang.units import UNITS
+from cfglint.resources import read
+from cfglint.text import LineIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_TEXT = 2**20  # characters of one rule file
+_STATEMENT = re.compile(r"(?:fact|knob|let|role|registry|framework|rule)\b")
+_GOES_BACK = re.compile(
+    r"(?:[#)\]}]|->|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b"
+    r"|to[ \t][^\n]*[ \t]costs\b)"
+)
+_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[\[({]|[\])}]')
+_AFTER_NUMBER = re.compile(r"[0-9][0-9_.]*(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
+_LOSSES = ("time", "throughput", "quality", "memory", "host")
+_OPENS = frozenset({"LPAR", "LSQB"})
+_CLOSES = frozenset({"RPAR", "RSQB"})
+_GOES_ON = frozenset(
+    {
+        "ARROW",
+        "NULL_ARROW",
+        "RANGE",
+        "COMPARE",
+        "PLUS_MINUS",
+        "TIMES",
+        "EQUAL",
+        "OR",
+        "AND",
+        "NOT",
+        "IN",
+        "LIKE",
+    }
+    | {"COLON", "__ANON_0", "IF", "THEN", "ELSE", "WHEN", "DEFAULT", "COMMA"}
+)
+_WORDS = {
+    "_NEWLINE": "the end of the line",
+    "$END": "the end of the text",
+    "NAME": "a name",
+    "KEBAB": "the rule's name, like server-starves-trainer",
+    "CODE": "a code like MEM101",
+    "LEVEL": "error, warning or info",
+    "STRING": 'a text in "…"',
+    "NUMBER": "a number",
+    "PATH": "a key like $.a.b",
+    "UNIT": "a unit",
+    "ARROW": "'->'",
+    "COMPARE": "a comparison",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "COLON": "':'",
+    "COMMA": "','",
+    "EQUAL": "'='",
+    "RANGE": "'..'",
+    "VERSION": "a version like v1.0",
+}
+
+
+_SILENT = frozenset({"_NEWLINE", "CONTINUED", "COMMENT", "BLANK"})
+_CONTINUES = frozenset(
+    {"and", "or", "in", "not", "like", "mod", "then", "else", "step", "to", "default", "when", "per"}
+)
+_RESERVED = frozenset(
+    {
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "LIKE",
+        "IF",
+        "THEN",
+        "ELSE",
+        "MATCH",
+        "HAS",
+        "TRUE",
+        "FALSE",
+        "NULL",
+        "QUANTIFIER",
+        "VERSION",
+    }
+    | {
+        "STEP",
+        "TO",
+        "KEEPING",
+        "DEFAULT",
+        "WHEN",
+        "COSTS",
+        "FROM",
+        "BY",
+        "DOWN",
+        "UP",
+        "LET",
+        "FACT",
+        "RULE",
+        "ROLE",
+    }
+)
+
+
+class _Newlines:
+    """Drops the newlines that end nothing: inside ( ) and [ ], and after an operator."""
+
+    always_accept = ("_NEWLINE",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        depth = braces = 0
+        last, first = "_NEWLINE", ""
+        for token in stream:
+            kind = token.type
+            if kind == "_NEWLINE" and (depth or last in _GOES_ON):
+                if last != "RANGE" or first != "FACT":  # `fact n: count 1 ..` is complete
+                    continue
+            elif last == "_NEWLINE":
+                first = kind
+            if kind in _OPENS or kind == "LBRACE":
+                depth += kind in _OPENS
+                braces += kind == "LBRACE"
+                if depth + braces > MAX_DEPTH:
+                    raise UnexpectedToken(token, {"fewer brackets"})  # type: ignore[no-untyped-call]
+            elif kind in _CLOSES:
+                depth = max(0, depth - 1)
+            elif kind == "RBRACE":
+                braces -= 1
+            last = kind
+            yield token
+
+
+@cache
+def _lark() -> Lark:
+    grammar = read(os.path.join(os.path.dirname(__file__), "grammar.lark"))
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["start", "rule_only", "expr_only"],
+        postlex=_Newlines(),
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
+def _listed(expected: set[str]) -> str:
+    """Return "; expected a, b or c", or nothing where the list would not help."""
+    shown = sorted(
+        {_WORDS.get(e, f"'{e.lower()}'") for e in expected if not e.startswith("__") and e not in _SILENT}
+    )
+    if not 0 < len(shown) <= 8:
+        return ""
+    return f"; expected {', '.join(shown[:-1])}{' or ' if shown[:-1] else ''}{shown[-1]}"
+
+
+def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTextError:
+    if isinstance(error, UnexpectedCharacters):
+        at: int = error.pos_in_stream  # type: ignore[assignment]
+        char = text[at : at + 1]
+        hint = _listed(set(error.allowed or ()))
+        if char in "'`“”":
+            hint = '; texts stand in "…"'
+        elif char == '"':
+            hint = "; this text has no closing quote on its line"
+        elif char == "=":
+            hint = "; equality is written =="
+        unit = _unit(text, at, set(error.allowed or ()))
+        return unit or RuleTextError(at, f"{char!r} cannot stand here{hint}")
+    token = error.token
+    if error.expected == {"fewer brackets"}:
+        return RuleTextError(token.start_pos, f"brackets are nested more than {MAX_DEPTH} deep")
+    expected = set(getattr(error, "accepts", None) or error.expected or ())
+    at = token.start_pos if token.type != "$END" else len(text.rstrip())
+    opener = re.search(r"\b(if|all|any|sum|count|min|max)[ \t]+\Z", text[max(0, at - 10) : at])
+    if opener is not None:
+        return RuleTextError(
+            at - len(opener[0]), f"inside an expression, {opener[1]} … stands in brackets: ({opener[1]} …)"
+        )
+    what = {"_NEWLINE": "the line ends", "$END": "the text ends"}.get(token.type)
+    if what is None and (unit := _unit(text, at, expected)) is not None:
+        return unit
+    head = f"{what} too early" if what else f"{str(token)!r} cannot stand here"
+    if token.type == "EQUAL" and "COMPARE" in expected:
+        return RuleTextError(at, f"{head}; equality is written ==")
+    if token.type in _RESERVED and "NAME" in expected:
+        return RuleTextError(at, f"{head}; it is a word of the language and no name")
+    return RuleTextError(at, head + _listed(expected))
+
+
+def _unit(text: str, at: int, expected: set[str]) -> RuleTextError | None:
+    """Return the complaint about a word behind a number that is no unit (behind a cost, no loss), if any."""
+    if "UNIT" not in expected:
+        return None
+    word = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)?").match(text, at)
+    before = text[max(0, at - 40) : at]
+    if word is None or word[0] in _CONTINUES or not (_AFTER_NUMBER.search(before) or before.endswith(" in ")):
+        return None
+    what, known = ("kind of loss", _LOSSES) if "LOSS" in expected else ("unit", tuple(UNITS))
+    near = did_you_mean(word[0], known) or f"; known are {', '.join(known)}"
+    return RuleTextError(at, f"no {what} is named {word[0]!r}{near}")
+
+
+def _parse(text: str, start: str) -> Any:
+    try:
+        return _lark().parse(text, start=start)
+    except (UnexpectedCharacters, UnexpectedToken) as error:
+        raise _explain(error, text) from None
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """Split a file before every statement: where one starts at the first column and no bracket is open."""
+    start = depth = at = 0
+    for line in text.splitlines(keepends=True):
+        fresh = line[:1].strip() and not _GOES_BACK.match(line) and (depth <= 0 or _STATEMENT.match(line))
+        if fresh:
+            if text[start:at].strip():
+                yield start, text[start:at]
+            start, depth = at, 0
+        for bracket in _BRACKET.findall(line):
+            depth += 1 if bracket in "[({" else -1 if bracket in "])}" else 0
+        at += len(line)
+    yield start, text[start:]
+
+
+def parse(text: str, path: str) -> tuple[t.Statement, ...]:
+    """Return the statements of a rule file. Raises RulesError with every complaint found."""
+    if len(text) > MAX_TEXT:
+        raise RulesError(
+            [Complaint(path, 1, 1, f"a rule file has at most {MAX_TEXT:,} characters; split it")]
+        )
+    try:
+        return Transformer().all(_parse(text, "start").children)
+    except RuleTextError as mistake:
+        first = mistake
+    index = LineIndex(text)
+    mistakes = []
+    for offset, chunk in _chunks(text):
+        try:
+            Transformer().all(_parse(chunk, "start").children)
+        except RuleTextError as mistake:
+            mistakes.append((offset + mistake.offset, str(mistake)))
+    places = [
+        (*index.position(min(at, len(text))), said) for at, said in mistakes or [(first.offset, str(first))]
+    ]
+    raise RulesError([Complaint(path, line, column, said) for line, column, said in places])
+
+
+def parse_rule(text: str, path: str) -> t.Rule:
+    """Return the one rule of a ``--rule`` flag."""
+    if len(text) > MAX_TEXT:
+        raise RulesError([Complaint(path, 1, 1, f"a rule has at most {MAX_TEXT:,} characters")])
+    try:
+        condition, requirement = Transformer().arrow(_parse(text, "rule_only").children[0])
+    except RuleTextError as mistake:
+        line, column = LineIndex(text).position(min(mistake.offset, len(text)))
+        raise RulesError([Complaint(path, line, column, str(mistake))]) from None
+    return t.Rule("", "", "error", (), condition, requirement, span=(0, len(text)))
+
+
+def expression(text: str) -> t.Expr:
+    """Return an expression, as messages hold in braces. Raises RuleTextError with the place in ``text``."""
+    result: t.Expr = Transformer().build(_parse(text, "expr_only").children[0])
+    return result

@@ -1,0 +1,352 @@
+"""What compiled rules call while they run: conversions of a file's values, text functions, quantifiers."""
+
+from __future__ import annotations
+
+from cfglint.lang.pattern import MAX_TEXT, match
+from cfglint.lang.values import (
+    INF,
+    NOTHING,
+    Interval,
+    Open,
+    Unknown,
+    absolute,
+    and_,
+    binary_logarithm,
+    ceiling,
+    divide,
+    divisors,
+    equal,
+    floor,
+    highest,
+    hull,
+    if_,
+    implies,
+    interval,
+    lowest,
+    maximum,
+    member,
+    minimum,
+    modulo,
+    nearest_whole,
+    needs_of,
+    not_,
+    or_,
+    parts,
+    square_root,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from cfglint.lang.values import Number, Truth
+
+
+_ODD = frozenset({"a value of the right type"})
+_LARGE = 2**63  # whole numbers beyond it become floats, so that arithmetic stays cheap
+_HUGE = 1e300  # nobody configures that; it would overflow sooner or later
+
+
+def _lacking(value: object) -> frozenset[str]:
+    return needs_of(value) or _ODD
+
+
+def as_number(value: object) -> Number:
+    """A value of the file as a number; a number in quotes counts, anything else is not known."""
+    kind = type(value)
+    if kind is int or kind is float:
+        if -_LARGE < value < _LARGE:  # type: ignore[operator]
+            return value  # type: ignore[return-value]
+        return float(value) if -_HUGE < value < _HUGE else Interval(-INF, INF, _ODD)  # type: ignore[operator, arg-type]
+    if kind is Interval:
+        return value  # type: ignore[return-value]
+    if isinstance(value, str) and len(value) < 100:
+        try:
+            number = float(value)
+        except ValueError:
+            return Interval(-INF, INF, _ODD)
+        if -_HUGE < number < _HUGE:
+            return (
+                int(number) if number == int(number) and "." not in value and abs(number) < 2**53 else number
+            )
+    return Interval(-INF, INF, _lacking(value))
+
+
+def as_bool(value: object) -> Truth:
+    """A value of the file as a truth."""
+    if value is True or value is False or type(value) is Open:
+        return value
+    if isinstance(value, str):
+        word = value[:6].lower()
+        if word in ("true", "false"):
+            return word == "true"
+    if type(value) is int and value in (0, 1):
+        return value == 1
+    return Open(_lacking(value))
+
+
+def as_text(value: object) -> object:
+    """A value of the file as a text."""
+    if isinstance(value, (str, Unknown)):
+        return value
+    if type(value) is float or (type(value) is int and -_LARGE < value < _LARGE):
+        return str(value)
+    return Unknown(_lacking(value))
+
+
+def as_member(value: object, spellings: Mapping[str, str]) -> object:
+    """A value of the file as a member of an enumeration, by any of its spellings."""
+    if isinstance(value, Unknown):
+        return value
+    if isinstance(value, str):
+        word = value if len(value) > 100 else value.lower()
+    elif value is None or type(value) is bool:
+        word = "null" if value is None else str(value).lower()
+    else:
+        text = as_text(value)
+        if not isinstance(text, str):
+            return text
+        word = text
+    return spellings.get(word) or Unknown(_ODD)
+
+
+def as_list(value: object) -> object:
+    """A value of the file as a list."""
+    return value if isinstance(value, (list, tuple, Unknown)) else Unknown(_lacking(value))
+
+
+def as_version(value: object) -> object:
+    """A value of the file as a version: ``"0.4.1"`` is (0, 4, 1); zeros at the end do not count."""
+    if isinstance(value, (tuple, Unknown)):
+        return value
+    text = as_text(value)
+    if not isinstance(text, str):
+        return text
+    numbers = []
+    for part in text[:100].strip().removeprefix("v").split("."):
+        if not (part.isascii() and part.isdigit()):
+            break
+        numbers.append(int(part))
+    if not numbers:
+        return Unknown(_ODD)
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def older(a: object, b: object) -> Truth:
+    """Whether version ``a`` comes before version ``b``."""
+    a, b = as_version(a), as_version(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return a < b
+    return Open(needs_of(a) | needs_of(b))
+
+
+def as_count(value: Truth) -> Number:
+    """1 for true, 0 for false, between them while it is open."""
+    return interval(0, 1, value.needs) if isinstance(value, Open) else int(value)
+
+
+def nothing(names: frozenset[str], kind: str) -> object:
+    """The value of a type that nothing is known of."""
+    if kind == "number":
+        return Interval(-INF, INF, names)
+    return Open(names) if kind == "bool" else Unknown(names)
+
+
+_SANE = frozenset({"numbers of a sane size"})
+
+
+def lost(kind: str) -> object:
+    """The value of a function in which a number grew too large for a float."""
+    return nothing(_SANE, kind)
+
+
+def field(value: object, name: str) -> object:
+    """``x.name`` of a record: a dict, a mapping of a file, or an object that lists its fields in slots."""
+    if hasattr(value, "needs"):
+        return Unknown(_lacking(value))
+    if hasattr(value, "get"):
+        found = value.get(name)
+        if (found is None or type(found) not in _PLAIN) and name not in value.keys():  # type: ignore[attr-defined]  # noqa: SIM118
+            return Unknown(frozenset({name}))
+        return found
+    return (
+        getattr(value, name) if name in getattr(type(value), "__slots__", ()) else Unknown(frozenset({name}))
+    )
+
+
+_SHORTER = frozenset({"a shorter text"})
+_PLAIN = frozenset({str, int, float, bool, list, dict, tuple})
+
+
+def like(text: object, pieces: tuple[tuple[tuple[str, str], ...], ...]) -> Truth:
+    """Whether a text matches a pattern."""
+    if not isinstance(text, str):
+        return Open(needs_of(text))
+    return match(pieces, text) is not None if len(text) <= MAX_TEXT else Open(_SHORTER)
+
+
+def capture(
+    text: object, pieces: tuple[tuple[tuple[str, str], ...], ...], default: object, kind: str
+) -> object:
+    """What a capture holds; without a match ``default``, a value or the names of what is lacking."""
+    if not isinstance(text, str) or len(text) > MAX_TEXT:
+        return nothing(needs_of(text) or _SHORTER, kind)
+    found = match(pieces, text)
+    if found is None:
+        return nothing(default, kind) if type(default) is frozenset else default
+    return next(value for name, value in found.items() if name)
+
+
+def before(text: object, separator: object) -> object:
+    """The part of a text before the first separator; all of it where there is none."""
+    if not isinstance(text, str) or not isinstance(separator, str):
+        return Unknown(needs_of(text) | needs_of(separator))
+    return text.partition(separator)[0] if separator else text
+
+
+def after(text: object, separator: object) -> object:
+    """The part of a text after the first separator; empty where there is none."""
+    if not isinstance(text, str) or not isinstance(separator, str):
+        return Unknown(needs_of(text) | needs_of(separator))
+    return text.partition(separator)[2] if separator else ""
+
+
+def length(items: object) -> Number:
+    """How many items a list has."""
+    return len(items) if isinstance(items, (list, tuple)) else Interval(0, INF, needs_of(items))
+
+
+def chosen(found: list[object], subject: object, settled: Truth, kind: str) -> object:
+    """The value of a ``match``: its arm, or the hull of the arms that may still be meant.
+
+    ``settled`` says whether one of the arms is meant at all.
+    """
+    if settled is not True:
+        return nothing(needs_of(subject) or frozenset({f"a case for {subject}"}), kind)
+    return found[0] if len(found) == 1 else hull(found, needs_of(subject))
+
+
+def arm(subject: object, places: Mapping[str, int], other: int) -> int:
+    """Which arm of a ``match`` over texts is meant; -1 where the subject is not known."""
+    if hasattr(subject, "needs"):
+        return -1
+    return places.get(subject, other) if isinstance(subject, str) else other
+
+
+def all_over(items: object, test: Callable[[object], Truth]) -> Truth:
+    """Whether ``test`` holds for every item."""
+    if isinstance(items, Unknown):
+        return Open(items.needs)
+    result: Truth = True
+    for item in items:  # type: ignore[attr-defined]
+        result = and_(result, test(item))
+        if result is False:
+            break
+    return result
+
+
+def any_over(items: object, test: Callable[[object], Truth]) -> Truth:
+    """Whether ``test`` holds for one item at least."""
+    return not_(all_over(items, lambda item: not_(test(item))))
+
+
+def count_over(items: object, test: Callable[[object], Truth]) -> Number:
+    """For how many items ``test`` holds."""
+    if isinstance(items, Unknown):
+        return Interval(0, INF, items.needs)
+    total: Number = 0
+    for item in items:  # type: ignore[attr-defined]
+        total = total + as_count(test(item))
+    return total
+
+
+def sum_over(items: object, value: Callable[[object], Number]) -> Number:
+    """The sum of ``value`` over a list."""
+    if isinstance(items, Unknown):
+        return Interval(-INF, INF, items.needs)
+    total: Number = 0
+    for item in items:  # type: ignore[attr-defined]
+        total = total + value(item)
+    return total
+
+
+def _extreme(items: object, value: Callable[[object], Number], pick: Callable[..., Number]) -> Number:
+    if isinstance(items, Unknown):
+        return Interval(-INF, INF, items.needs)
+    values = [value(item) for item in items]  # type: ignore[attr-defined]
+    return pick(*values) if values else Interval(-INF, INF, frozenset({"an item"}))
+
+
+def min_over(items: object, value: Callable[[object], Number]) -> Number:
+    """The smallest ``value`` of a list."""
+    return _extreme(items, value, minimum)
+
+
+def max_over(items: object, value: Callable[[object], Number]) -> Number:
+    """The largest ``value`` of a list."""
+    return _extreme(items, value, maximum)
+
+
+def minimum_of(items: object) -> Number:
+    """The smallest number of a list."""
+    return _extreme(items, as_number, minimum)
+
+
+def maximum_of(items: object) -> Number:
+    """The largest number of a list."""
+    return _extreme(items, as_number, maximum)
+
+
+def _largest(found: list[tuple[Truth, Number]]) -> Number:
+    lo = hi = -INF
+    needs = NOTHING
+    for present, value in found:
+        low, high, names = parts(value)
+        lo, hi = max(lo, low if present is True else -INF), max(hi, high)
+        needs |= names | needs_of(present)
+    return interval(lo, hi, needs) if found else Interval(-INF, INF, frozenset({"a role"}))
+
+
+def max_of_roles(found: list[tuple[Truth, Number]]) -> Number:
+    """The largest of the roles' values; a role that may be absent can only raise it."""
+    return _largest(found)
+
+
+def min_of_roles(found: list[tuple[Truth, Number]]) -> Number:
+    """The smallest of the roles' values; a role that may be absent can only lower it."""
+    return -_largest([(present, -value) for present, value in found])
+
+
+def again(truth: Truth, V: Any, operator: str, terms: Any, held: tuple[Any, ...]) -> Truth:  # noqa: N803
+    """Decide a comparison that came out open once more, from its rearranged form."""
+    from cfglint.lang.polynomial import decide  # rarely needed: known numbers compare by themselves
+
+    return decide(truth, V, operator, terms, held)
+
+
+# What generated code sees; it gets no builtins, so a rule file can reach nothing else.
+NAMESPACE: dict[str, object] = {
+    "__builtins__": {},
+    "str": str,
+    "len": len,
+    "type": type,
+    "Interval": Interval,
+    "PLAIN": frozenset({str, int, float, bool}),  # types of values that need nothing
+    "Open": Open,
+    **{
+        function.__name__: function
+        for function in (
+            absolute, after, again, all_over, and_, any_over, arm, as_bool, as_count, as_list, as_member,
+            as_number, as_text, as_version, before, binary_logarithm, capture, ceiling, chosen, count_over,
+            divide, divisors, equal, field, floor, highest, hull, if_, implies, length, like, lost, lowest,
+            max_of_roles, max_over, maximum, maximum_of, member, min_of_roles, min_over, minimum, minimum_of,
+            modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root, sum_over,
+        )
+    },
+    "INF": INF,
+    "NAMES": frozenset,
+    "OverflowError": OverflowError,
+}  # fmt: skip

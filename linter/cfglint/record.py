@@ -1,0 +1,166 @@
+"""The one way to declare a record: annotated fields, and nothing written twice.
+
+    class Place(Record):
+        path: str
+        start: int
+        notes: list[str] = field(factory=list)             # a fresh one for each record
+        seen: bool = field(default=False, init=False)      # ``__init__`` does not take it
+
+A ``Record`` gets slots, an ``__init__`` that takes its fields in order or by name (its bases' first, those
+that are ``kw_only`` last), a ``repr``, and pickling by its fields. Two records are equal where they are the
+same object. A ``Value`` is compared and hashed by its fields, and mypy lets nobody assign to them.
+
+same object. A ``Value`` is compared and hashed by its fields, and mypy lets nobody assign to its fields.
+of ours. What is annotated as ``ClassVar`` is no field. ``__init__`` is made when the first record is: a class
+costs nothing at start-up, where a dataclass takes 0.5 ms.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from typing_extensions import dataclass_transform
+
+    R = TypeVar("R", bound="Record")
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[type], type]:
+        """Mark what type checkers read as a dataclass."""
+        return lambda kind: kind
+
+
+_ABSENT: Any = object()
+
+
+class _Field:
+    """What stands behind a field's ``=``."""
+
+    __slots__ = ("compare", "default", "factory", "init", "kw_only")
+
+    def __init__(self, default: object, factory: Callable[[], object] | None, *flags: bool) -> None:
+        self.default = default
+        self.factory = factory
+        self.init, self.compare, self.kw_only = flags
+
+
+def field(
+    *,
+    default: Any = _ABSENT,
+    factory: Callable[[], Any] | None = None,
+    init: bool = True,
+    compare: bool = True,
+    kw_only: bool = False,
+) -> Any:
+    """Return what a field is but for its type: as in dataclasses, with ``factory`` for their longer name."""
+    return _Field(default, factory, init, compare, kw_only)
+
+
+@dataclass_transform(field_specifiers=(field,))
+class _RecordType(type):
+    """Turns annotations into slots, and makes ``__init__`` when the first record is made."""
+
+    fields_: dict[str, _Field]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _RecordType:
+        """Take the defaults out of the body, where slots may not have them."""
+        own = {}
+        for known, spelled in body.get("__annotations__", {}).items():
+            if "ClassVar" in str(spelled):
+                continue
+            default = body.pop(known, _ABSENT)
+            own[known] = default if type(default) is _Field else _Field(default, None, True, True, False)
+        body["__slots__"] = tuple(own)
+        kind = super().__new__(mcs, name, bases, body)
+        kind.fields_ = {n: f for base in bases for n, f in getattr(base, "fields_", {}).items()} | own
+        if own and "__init__" not in body:
+            kind.__init__ = _first_init  # type: ignore[misc]
+        return kind
+
+
+def _first_init(self: Record, *values: Any, **named: Any) -> None:
+    kind: Any = next(c for c in type(self).__mro__ if "__init__" in c.__dict__)
+    kind.__init__ = _init_of(kind)
+    kind.__init__(self, *values, **named)
+
+
+def _init_of(kind: Any) -> Any:
+    """Write the ``__init__`` that one would write by hand."""
+    scope: dict[str, Any] = {"_absent": _ABSENT}
+    taken: list[str] = ["self"]
+    by_name: list[str] = []
+    lines: list[str] = []
+    for name, known in kind.fields_.items():
+        value, default = name, ""
+        if known.factory is not None:
+            scope[f"_make_{name}"] = known.factory
+            default = "=_absent"
+            value = f"_make_{name}() if {name} is _absent else {name}" if known.init else f"_make_{name}()"
+        elif known.default is not _ABSENT:
+            scope[f"_default_{name}"] = known.default
+            default = f"=_default_{name}"
+            value = name if known.init else f"_default_{name}"
+        if known.init:
+            (by_name if known.kw_only else taken).append(name + default)
+        lines.append(f" self.{name} = {value}")
+    if hasattr(kind, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    parameters = ", ".join([*taken, "*", *by_name] if by_name else taken)
+    exec(f"def __init__({parameters}):\n" + "\n".join(lines), scope)  # noqa: S102 (names of our own fields)
+    return scope["__init__"]
+
+
+class Record(metaclass=_RecordType):
+    """A record that is itself; see the module's docstring."""
+
+    def __repr__(self) -> str:
+        """Show the fields that take part in comparison."""
+        known = type(self).fields_.items()
+        told = (f"{n}={getattr(self, n)!r}" for n, f in known if f.compare and hasattr(self, n))
+        return f"{type(self).__qualname__}({', '.join(told)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled as a class and its fields."""
+        kind = type(self)
+        return _loaded, (kind, *[getattr(self, name) for name in kind.fields_])
+
+
+def _loaded(kind: type[Record], *values: object) -> Record:
+    record = object.__new__(kind)
+    for name, value in zip(kind.fields_, values):  # noqa: B905 (hot; as many as there were)
+        setattr(record, name, value)
+    return record
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _ValueType(_RecordType):
+    """The type of records whose fields stay as they are."""
+
+
+class Value(Record, metaclass=_ValueType):
+    """A record that is what its fields are."""
+
+    def _compared(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name, known in type(self).fields_.items() if known.compare)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the fields of two records of one class."""
+        return self is other or (type(self) is type(other) and self._compared() == other._compared())
+
+    def __hash__(self) -> int:
+        """Hash the fields."""
+        return hash(self._compared())
+
+
+def fields(record: Record | type[Record]) -> tuple[str, ...]:
+    """Return the names of a record's fields."""
+    return tuple(record.fields_ if isinstance(record, type) else type(record).fields_)
+
+
+def replace(record: R, **changes: object) -> R:
+    """Return a record like this one but for some fields."""
+    kind = type(record)
+    values = {n: getattr(record, n) for n, known in kind.fields_.items() if known.init}
+    return kind(**{**values, **changes})
