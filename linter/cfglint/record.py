@@ -10,9 +10,9 @@ A ``Record`` gets slots, an ``__init__`` that takes its fields in order or by na
 that are ``kw_only`` last), a ``repr``, and pickling by its fields. Two records are equal where they are the
 same object. A ``Value`` is compared and hashed by its fields, and mypy lets nobody assign to them.
 
-same object. A ``Value`` is compared and hashed by its fields, and mypy lets nobody assign to its fields.
-of ours. What is annotated as ``ClassVar`` is no field. ``__init__`` is made when the first record is: a class
-costs nothing at start-up, where a dataclass takes 0.5 ms.
+A class that needs more writes its own ``__init__`` and still gets the slots; ``__post_init__`` runs at the
+end of ours. What is annotated as ``ClassVar`` is no field. ``__init__`` is made when the first record is: a
+class costs nothing at start-up, where a dataclass takes 0.5 ms.
 """
 
 from __future__ import annotations
