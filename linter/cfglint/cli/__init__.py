@@ -94,6 +94,10 @@ def _command(name: str) -> Callable[[list[str]], int]:
         from cfglint.features.catalogue import schema
 
         return schema.schema
+    if name == "test":
+        from cfglint.features.test import command as test
+
+        return test.main
     if name in ("hardware", "gpus"):
         from cfglint.features.catalogue import hardware
 

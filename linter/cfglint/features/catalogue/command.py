@@ -1,4 +1,4 @@
-"""``cfglint rules``, ``frameworks`` and ``test``: what cfglint knows, and whether it holds."""
+"""``cfglint rules`` and ``frameworks``: what cfglint knows."""
 
 from __future__ import annotations
 
@@ -88,40 +88,7 @@ def frameworks(arguments: list[str]) -> int:
     return 0
 
 
-def test(arguments: list[str]) -> int:
-    """Run the rules' own examples, and rules against rules; exit 1 if something is wrong."""
-    parser = Parser(
-        "test",
-        "Run the examples that rules carry, and look for rules that are at odds with each other.",
-        (),
-        positional=("rules", "RULES", "rule files or folders (default: the shipped rules)"),
-        many=True,
-    )
-    args = parser.parse_args(arguments)
-    from cfglint.features.test.examples import run_examples
-
-    pack = _pack(args)
-    own = {source.path for source in pack.sources()} if args.rules else None
-    outcomes = [o for o in run_examples(pack) if own is None or o.place.partition(":")[0] in own]
-    wrong = [outcome for outcome in outcomes if not outcome.ok]
-    for outcome in wrong:
-        print(f"{outcome.place}: {outcome.message}")
-    from cfglint.features.test.clashes import clashes
-
-    mine = None
-    if own is not None:
-        symbols = pack.symbols()
-        mine = {c for c in symbols.rules if symbols.where[f"rule {c}"].rpartition(":")[0] in own}
-    at_odds = clashes(pack, mine)
-    for clash in at_odds:
-        print(clash)
-    odds = f", {len(at_odds)} clash{'es' * (len(at_odds) != 1)}" if at_odds else ""
-    print(f"{len(outcomes)} examples, {len(wrong)} wrong{odds}")
-    return int(bool(wrong or at_odds))
-
-
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "rules": rules,
     "frameworks": frameworks,
-    "test": test,
 }
