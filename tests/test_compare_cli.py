@@ -214,6 +214,17 @@ def test_the_settings_keep_their_format(compare, folder):
     assert "a40 (44.42 GiB)" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("setting", "kept"), [('ignore = ["MEM101"]', ["PAR116"]), ('select = ["MEM"]', ["MEM101"])]
+)
+def test_the_settings_say_which_findings_count(compare, folder, setting, kept):
+    before = json.loads(compare(SHORT, LONG, *GPU, "--format", "json").stdout)["a"]["findings"]
+    assert [found["code"] for found in before] == ["MEM101", "PAR116"]
+    (folder / "cfglint.toml").write_text(setting + "\n")
+    after = json.loads(compare(SHORT, LONG, *GPU, "--format", "json").stdout)["a"]["findings"]
+    assert [found["code"] for found in after] == kept
+
+
 def test_help_names_both_paths_and_the_flags(cfglint):
     page = cfglint("compare", "--help").stdout
     assert page.startswith("usage: cfglint compare A B [options]\n")

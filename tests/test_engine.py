@@ -6,11 +6,14 @@ import pytest
 
 from cfglint.api import check_text, fix_text
 from cfglint.document.document import read_text
+from cfglint.document.library import Library
 from cfglint.engine.judge import recognise
 from cfglint.engine.run import Run
 from cfglint.errors import RulesError, UsageError
+from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.lang.values import Interval, needs_of
+from cfglint.record import fields
 
 RULES = """
 fact t.share: fraction "a share"
@@ -155,3 +158,27 @@ def test_targets_share_a_finding_that_none_of_them_plays_a_part_in(pack) -> None
         "beta:\n  items: [{n: 0}]\n", path="c.yaml", hardware=["a10", "a40"], rules=rules
     ).findings
     assert [(f.code, f.target) for f in found] == [("PRF903", None), ("PRF904", "a10")]
+
+
+def test_a_run_that_differs_in_something_keeps_the_rest():
+    run = Run(
+        load(),
+        [parse_target("a40")],
+        framework="areal",
+        version=(1, 0),
+        by_path=lambda _: None,
+        overrides=["observed.fps=4500", "a=1"],
+        selected=lambda code: code != "MEM101",
+        guarded=lambda _: True,
+        environ={"HOME": "/"},
+        tables={},
+        given={"model_config": ("m", "--model-config")},
+        named=False,
+        library=Library(lambda _: None),
+    )
+    again = run.but(targets=[parse_target("h200")])
+    settings = set(fields(Run)) - {"targets", "report"}
+    assert {name: getattr(again, name) for name in settings} == {n: getattr(run, n) for n in settings}
+    assert [target.name for target in again.targets] == ["h200"]
+    assert [info.name for info in again.report.targets] == ["h200"]
+    assert again.but(overrides=[*again.overrides, "observed.fps=9"]).given["observed.fps"][0] == 9

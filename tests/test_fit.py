@@ -182,6 +182,38 @@ def test_a_remedy_is_proven_on_the_verdict(pack):
     assert remedy(Run(pack, [parse_target("h200")]), one, clean) is None
 
 
+IDLE = """
+rule USR901 idle-keeps-its-batch error {
+  known(observed.gpu_util) and observed.gpu_util < 50 % -> max_tokens_per_microbatch >= 4096
+  why "an example"
+  see "none"
+  bad  { observed.gpu_util: 8 %, max_tokens_per_microbatch: 1024 }
+  good { observed.gpu_util: 8 %, max_tokens_per_microbatch: 4096 }
+}
+"""
+
+
+def test_what_was_observed_counts_for_a_remedy():
+    pack = load({**read_rules([RULES]), "idle.rules": IDLE})
+    target, key = parse_target("rtx-4090"), "actor.mb_spec.max_tokens_per_mb"
+    one = subject(pack)
+    (row,) = fit_rows(pack, one, [target], TABLES)
+    (case,) = cases(pack, one, [])
+    for overrides, lowered in ((), True), (["observed.gpu_util=8%"], False):
+        base = Run(pack, [target], overrides=overrides)
+        found = remedy(command._for(base, case, [target]), one, row)
+        assert (key in found.fix.title) is lowered
+
+
+def test_a_value_that_is_varied_goes_before_what_was_observed(pack):
+    (case,) = cases(pack, subject(pack), [read_axis("observed.gpu_util=80%")])
+    base = Run(pack, [parse_target("a40")], overrides=["observed.gpu_util=8%", "observed.fps=4500"])
+    run = command._for(base, case, base.targets)
+    (one,) = run.judged(subject(pack))
+    assert one.values["observed.gpu_util"] == 0.8
+    assert one.values["observed.fps"] == 4500
+
+
 def test_of_the_catalogue_both_sides_of_the_limit_are_told():
     def row(name, verdict):
         return FitRow(name, name, 1.0, Span(1, 1), (), None, verdict)

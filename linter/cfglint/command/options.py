@@ -249,7 +249,7 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
         selected=chosen,
         guarded=selector([], codes(args.ignore), [rule.code for rule in rules.rules]),
         tables=tables((os.getcwd(),), args.online, tell=None if getattr(args, "quiet", False) else _complain),
-        given={"model_config": (described, "--model-config")} if described is not None else None,
+        given={"model_config": (described, "--model-config")} if described is not None else {},
         named=bool(args.gpu or args.hardware),
         library=Library(second),
     )

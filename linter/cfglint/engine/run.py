@@ -16,10 +16,11 @@ from cfglint.engine.judge import (
 )
 from cfglint.findings import Report, TargetInfo, Undecided
 from cfglint.models.registry import TABLES, near
+from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from cfglint.document.document import Document, File
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
     from cfglint.lang.pack import CompiledRule, Pack
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
+    _RuleSet: TypeAlias = tuple[str | None, tuple[float, ...]]  # a framework and a version of it
     Mender: TypeAlias = Callable[
         ["Run", Sequence["Judged"], Sequence[tuple["Judged", Verdict, Finding]]], None
     ]
+
+
+def _every(_code: str) -> bool:
+    return True
 
 
 class Judged:
@@ -58,84 +64,66 @@ class Judged:
         return self.target.name if self.target is not None else None
 
 
-class Run:
-    """What stays the same over all files of a run.
+class Run(Record):
+    """What stays the same over all files of a run; `but` gives one that differs in some of it.
 
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
     GPUs itself (a batch script) is judged for those and not for ``targets``. ``library`` has the files that
     configs name; without one, what they say is unknown. ``framework`` is what all files are for, ``by_path``
-    gives what some are for, with a version or None; the others are recognised.
+    gives what some are for, with a version or None; the others are recognised. ``tables`` are those of the
+    file at hand: a path in it is seen from its folder.
     """
 
-    def __init__(
-        self,
-        pack: Pack,
-        targets: Sequence[Target] = (),
-        *,
-        framework: str | None = None,
-        version: tuple[float, ...] | None = None,
-        by_path: ByPath | None = None,
-        overrides: Sequence[str] = (),
-        selected: Callable[[str], bool] = lambda _: True,
-        guarded: Callable[[str], bool] | None = None,
-        environ: Mapping[str, str] | None = None,
-        tables: Tables = TABLES,
-        given: Mapping[str, tuple[object, str]] | None = None,
-        named: bool = True,
-        library: Library | None = None,
-    ) -> None:
-        self.pack = pack
-        self.library = library
-        self.targets = tuple(targets)
-        self.framework = framework
-        self.version = version
-        self.by_path = by_path
-        self.overrides = tuple(overrides)
-        seen: dict[str, tuple[object, str]] = {}
-        if any("observed." in text for text in overrides):
+    pack: Pack
+    targets: Sequence[Target] = ()
+    framework: str | None = field(default=None, kw_only=True)
+    version: tuple[float, ...] | None = field(default=None, kw_only=True)
+    by_path: ByPath | None = field(default=None, kw_only=True)
+    overrides: Sequence[str] = field(default=(), kw_only=True)
+    selected: Callable[[str], bool] = field(default=_every, kw_only=True)
+    guarded: Callable[[str], bool] | None = field(default=None, kw_only=True)
+    environ: Mapping[str, str] | None = field(default=None, kw_only=True)
+    tables: Tables = field(default=TABLES, kw_only=True)
+    given: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)
+    named: bool = field(default=True, kw_only=True)
+    library: Library | None = field(default=None, kw_only=True)
+    report: Report = field(factory=Report, init=False)
+    fixes: int = field(default=0, init=False)  # numbered over the whole run
+    _folder: str | None = field(default=None, init=False)
+    _rules: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
+    _aside: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
+    _finder: Finder | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Take the observations out of the overrides, and name the targets in the report."""
+        if any("observed." in text for text in self.overrides):
             from cfglint.engine.observations import parted
 
-            self.overrides, seen = parted(pack, overrides)
-        self.selected = selected
-        self.guarded = guarded
-        self.environ = environ
-        self.tables = tables  # of the file at hand: a path in it is seen from its folder
-        self.given = {**(given or {}), **seen}
-        self._folder: str | None = None
-        self.report = Report()
-        self.fixes = 0  # numbered over the whole run
-        for target in self.targets:
-            self._tell(target)
-        self._rules: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
-        self._aside: dict[tuple[str | None, tuple[float, ...]], list[CompiledRule]] = {}
-        self._finder: Finder | None = None
-        self.named = named
-        self._usual = self.targets
-        self._given = self._facts()
+            self.overrides, observed = parted(self.pack, self.overrides)
+            self.given = {**self.given, **observed}
+        self._announce(self.targets)
 
-    def _facts(self) -> list[tuple[dict[str, object], dict[str, str]]]:
-        return [
-            ({name: fact[0] for name, fact in facts.items()}, {n: f[1] for n, f in facts.items()})
-            for facts in [{**target.facts, **self.given} for target in self.targets] or [self.given]
-        ]
+    def but(self, **changes: object) -> Run:
+        """Return a run with a report of its own that is as this one, but for ``changes``."""
+        return replace(self, **changes)
 
-    def _tell(self, target: Target) -> None:
-        if all(info.name != target.name for info in self.report.targets):
-            info = TargetInfo(target.name, target.gpu, target.count, target.vram_gib)
-            self.report.targets.append(info)
+    def _announce(self, targets: Iterable[Target]) -> None:
+        """Name targets in the report, each once."""
+        for target in targets:
+            if all(info.name != target.name for info in self.report.targets):
+                info = TargetInfo(target.name, target.gpu, target.count, target.vram_gib)
+                self.report.targets.append(info)
 
-    def aim(self, document: Document) -> None:
-        """Take the targets that a document is judged for: those that its job asks for if none are named."""
-        if self.named or (document.job is None and self.targets is self._usual):
-            return
+    def targets_of(self, document: Document) -> Sequence[Target]:
+        """Return the targets that a document is judged for: those that its job asks for if none are named."""
+        if self.named or document.job is None:
+            return self.targets
         from cfglint.hardware.declared import declared
 
         asked = declared(document.job)
-        self.targets = tuple(asked) or self._usual
-        self._given = self._facts()
-        for target in asked:
-            self._tell(target)
+        self._announce(asked)
+        return asked or self.targets
 
     # ── from file to subjects ──────────────────────────────────────────────────────────────────────────
     def subjects(self, file: File, *, judge_broken: bool) -> list[Subject]:
@@ -180,11 +168,12 @@ class Run:
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
     def judged(self, subject: Subject) -> list[Judged]:
         """Judge a subject on every target; without targets, once."""
-        self.aim(subject.document)
         result = []
-        for target, (given, sources) in zip(self.targets or (None,), self._given, strict=True):
+        for target in self.targets_of(subject.document) or (None,):
+            facts = self.given if target is None else {**target.facts, **self.given}
+            given = {name: value for name, (value, _) in facts.items()}
             values = values_for(self.pack, subject, given, self.tables)
-            one = Judged(subject, target, values, sources)
+            one = Judged(subject, target, values, {name: source for name, (_, source) in facts.items()})
             one.verdicts = judge(self.rules(subject, values), values)
             result.append(one)
         return result

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cfglint.command.flags import Args
     from cfglint.engine.run import Run
     from cfglint.findings import Fix
+    from cfglint.hardware.target import Target
 
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Args, str, bool, "Outcome"], None]
@@ -107,11 +108,11 @@ def _gather(run: Run, outcome: Outcome) -> None:
 _state: list[tuple[Run, Args, Task]] = []
 
 
-def _begin(args: Args, targets: tuple[object, ...], task: Task) -> None:
+def _begin(args: Args, targets: Sequence[Target], task: Task) -> None:
     """Set a worker up. The main process has said all that there is to say about flags and targets."""
     from cfglint.command import options
 
-    _state[:] = [(options.run(args, targets), args, task)]  # type: ignore[arg-type]
+    _state[:] = [(options.run(args, targets), args, task)]
 
 
 def _one(file: tuple[str, bool]) -> Outcome:

@@ -6,7 +6,6 @@ import sys
 
 from cfglint.command import files, options
 from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
-from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features.check.command import say
 from cfglint.features.compare.render import FORMATS, render_comparison
@@ -78,7 +77,8 @@ def main(arguments: list[str]) -> int:
     args.framework = names[0]
     runs = [_run(args, found)]
     args.framework = names[1]
-    runs.append(_beside(runs[0], *options.framework(args, runs[0].pack)))
+    framework, version = options.framework(args, runs[0].pack)
+    runs.append(runs[0].but(framework=framework, version=version))
     subjects = []
     for run, path in zip(runs, args.paths, strict=True):
         args.path = path
@@ -106,7 +106,7 @@ def _args(arguments: list[str]) -> Args:
     args.rule = args.select = args.ignore = None
     args = options.merged(args)
     args.format = form  # the settings' form is one of reports
-    args.select = args.ignore = args.rule = None
+    args.rule = None
     return args
 
 
@@ -116,21 +116,6 @@ def _frameworks(args: Args) -> tuple[str | None, str | None]:
     if named is None or isinstance(named, str):  # the settings have one
         return named, named
     return named[0], named[-1]
-
-
-def _beside(run: Run, framework: str | None, version: tuple[float, ...] | None) -> Run:
-    """Return the run of the other config: its own folder, perhaps its own framework."""
-    return Run(
-        run.pack,
-        run.targets,
-        framework=framework,
-        version=version,
-        by_path=run.by_path,
-        overrides=run.overrides,
-        tables=run.tables,
-        given=run.given,
-        library=run.library,
-    )
 
 
 def _emit(comparison: Comparison, args: Args) -> None:

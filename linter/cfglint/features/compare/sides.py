@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import Evaluator
 from cfglint.engine.memory import fit_rows
-from cfglint.engine.run import Run, unsuppressed
+from cfglint.engine.run import unsuppressed
 from cfglint.features.compare.compute import Comparison, Found, Half, Reading, differences, ratios, sections
 from cfglint.features.compare.raw_keys import covered, keys, leaves, read_by
 from cfglint.lang.pack import shipped_rules
 
 if TYPE_CHECKING:
     from cfglint.engine.judge import Subject
+    from cfglint.engine.run import Run
 
 _LEVELS = ("error", "warning", "info")
 
@@ -59,9 +60,7 @@ def _half(run: Run, reading: Reading, *, every: bool) -> Half:
 
 def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[Found, ...]:
     """Return what is found on the targets, each code once at its worst; suppressed findings do not count."""
-    alone = Run(
-        run.pack, () if every else run.targets, tables=run.tables, given=run.given, library=run.library
-    )
+    alone = run.but(targets=() if every else run.targets)
     findings = [finding for *_, finding in alone.findings(alone.judged(subject))]
     worst: dict[str, Found] = {}
     for one in unsuppressed(findings, subject.document.file, subject.document):

@@ -201,18 +201,12 @@ def _judgement(
     base: Run, subject: Subject, target: Target, chosen: str, told: tuple[Told, ...], values: Values
 ) -> Judgement:
     from cfglint.engine.memory import fit_rows
-    from cfglint.engine.run import Run
     from cfglint.features.diagnose.compute import Judgement
     from cfglint.features.diagnose.measured import corrections, measured_target, predictions
 
     held: list[tuple[Holder, str]] = [(h, one.failure.first.at) for one in told for h in one.holders]
     facts = corrections(values, held)
-    measured = measured_target(target, {**facts, **base.given})
-    run = Run(
-        base.pack, [measured], framework=base.framework, version=base.version, by_path=base.by_path,
-        overrides=base.overrides, selected=base.selected, guarded=base.guarded, tables=base.tables,
-        library=base.library,
-    )  # fmt: skip
+    run = base.but(targets=[measured_target(target, facts)], named=True)
     found = _findings(run, subject)
     row = next(fit_rows(run.pack, subject, run.targets, run.tables))
     file = subject.document.file

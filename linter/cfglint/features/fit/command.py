@@ -9,7 +9,6 @@ from cfglint.command import files, options
 from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
-from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features.check.command import _terminal, say
 from cfglint.features.fit.estimates import estimates
@@ -20,8 +19,11 @@ from cfglint.hardware.target import Target, all_targets, parse_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cfglint.document.document import File
     from cfglint.engine.judge import Subject
+    from cfglint.engine.run import Run
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
 FAIL_ON = ("tight", "oom", "never")
@@ -141,9 +143,7 @@ def _run(args: Args, found: list[Target]) -> Run:
     path = options.model_config(args)
     if path is not None:
         found = [_with_model(target, path) for target in found]
-    result = options.run(args, found)
-    result.named = True  # what the job asks for is among them
-    return result
+    return options.run(args, found).but(named=True)  # what the job asks for is among them
 
 
 def _with_model(target: Target, path: str) -> Target:
@@ -196,22 +196,18 @@ def _looks_for_fixes(args: Args, every: bool) -> bool:
     return args.fixes or not (every or args.vary)
 
 
-def _for(base: Run, case: Case, targets: list[Target]) -> Run:
+def _for(base: Run, case: Case, targets: Sequence[Target]) -> Run:
     """Return the run of a case: its targets give the case's facts, its overrides come last."""
-    return Run(
-        base.pack,
-        [case.target(target) for target in targets],
-        framework=base.framework,
-        version=base.version,
-        by_path=base.by_path,
+    varied = [name for name, _ in case.facts]
+    return base.but(
+        targets=[case.target(target) for target in targets],
         overrides=(*base.overrides, *case.overrides),
-        tables=base.tables,
-        library=base.library,
+        given={name: fact for name, fact in base.given.items() if name not in varied},
     )
 
 
 def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:
-    run = _for(base, case, list(base.targets))
+    run = _for(base, case, base.targets)
     if case.overrides:
         subject = run.subject(subject.document, subject.framework)
     rows = list(fit_rows(run.pack, subject, run.targets, run.tables, case.varied))
