@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from cfglint.hardware.sheet import load_sheet
+from cfglint.hardware.host import load_sheet
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -25,7 +25,7 @@ GIVEN = (
 ASK = """
 import json
 from cfglint.hardware.nvml import detect
-from cfglint.hardware.sheet import to_sheet
+from cfglint.hardware.host import to_sheet
 found = detect()
 devices = [] if found.host is None else [
     {name: getattr(device, name) for name in type(device).__slots__ if name != "instances"}
@@ -242,7 +242,7 @@ def test_the_sheet_of_a_machine_makes_the_same_target(library, role):
 def test_importing_hardware_does_not_touch_nvml(library, tmp_path):
     log = tmp_path / "log"
     code = (
-        "import cfglint.hardware, cfglint.hardware.nvml, cfglint.hardware.sheet, sys, json\n"
+        "import cfglint.hardware, cfglint.hardware.nvml, cfglint.hardware.host, sys, json\n"
         "print(json.dumps(sorted({'pynvml', 'ctypes'} & set(sys.modules))))"
     )
     assert ask(library, code, FAKE_NVML_LOG=str(log)) == []

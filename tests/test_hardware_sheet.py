@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from cfglint.errors import HardwareError
-from cfglint.hardware.host import Device, Host
-from cfglint.hardware.sheet import SCHEMA, _holds, load_sheet, read_sheet, to_sheet
+from cfglint.hardware.host import SCHEMA, Device, Host, _holds, load_sheet, read_sheet, to_sheet
 from cfglint.resources import folder
 
 with open(os.path.join(folder("schemas"), SCHEMA), encoding="utf-8") as stream:

@@ -18,7 +18,7 @@ from cfglint.document.shell.decoded import pieces_of
 from cfglint.document.tree import Mapping, Scalar, walk
 from cfglint.document.view import View
 from cfglint.document.yaml_tree import parse_yaml
-from cfglint.hardware.declared import declared
+from cfglint.hardware.target import declared
 from cfglint.text import apply_edits
 
 RUN = "torchrun --nproc_per_node 2 t.py --a 1 --b 2"

@@ -133,7 +133,7 @@ def targets(args: Args) -> tuple[list[Target], list[str]]:
     """Return the targets and what there is to say about them. Raises HardwareError."""
     found: list[Target] = [parse_target(name) for name in args.gpu or ()]
     if args.hardware is not None:
-        from cfglint.hardware.sheet import load_sheet
+        from cfglint.hardware.host import load_sheet
 
         try:
             with open(args.hardware, encoding="utf-8") as stream:

@@ -119,7 +119,7 @@ class Run(Record):
         """Return the targets that a document is judged for: those that its job asks for if none are named."""
         if self.named or document.job is None:
             return self.targets
-        from cfglint.hardware.declared import declared
+        from cfglint.hardware.target import declared
 
         asked = declared(document.job)
         self._announce(asked)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.hardware.catalogue import Gpu, gpus
-from cfglint.hardware.names import Match, find
+from cfglint.hardware.catalogue import Gpu, Match, find, gpus
 from cfglint.hardware.target import Target, all_targets, parse_target
 
 __all__ = ["Gpu", "Match", "Target", "all_targets", "find", "gpus", "parse_target"]

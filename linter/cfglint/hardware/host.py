@@ -1,17 +1,33 @@
-"""What a machine has, measured by NVML or stated by a hardware sheet, and the target that it makes."""
+"""What a machine has, measured by NVML or stated by a hardware sheet, and the target that it makes.
+
+A sheet is JSON to commit and lint against, written by ``cfglint hardware --json``, or by hand::
+
+    {"cfglint": "hardware", "version": 1, "devices": [{"name": "NVIDIA A40", "count": 8}]}
+
+It says nothing that tells one machine from another of its kind: no UUID, serial number or host name, and
+nothing that changes from minute to minute, such as free memory.
+"""
 
 from __future__ import annotations
 
+import re
+
 from cfglint.errors import HardwareError
-from cfglint.hardware.catalogue import MIB, Gpu, catalogue, fold, gpu
+from cfglint.hardware.catalogue import MIB, Gpu, gpu, instance, lookup
 from cfglint.hardware.target import FORMATS, Target, count_facts, gpu_facts
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from cfglint.hardware.target import Fact
 
+VERSION = 1
+SCHEMA = "hardware.schema.json"
+_COUNTS = ("total_mib", "usable_mib")
+_SHEET = {"$schema", "cfglint", "version", "driver", "cuda", "nodes", "devices"}
 # Architectures by the compute capability that they begin with, the newest first.
 _ARCHITECTURES = (
     (10.0, "Blackwell"), (9.0, "Hopper"), (8.9, "Ada"), (8.0, "Ampere"), (7.5, "Turing"), (7.0, "Volta"),
@@ -19,9 +35,10 @@ _ARCHITECTURES = (
 )  # fmt: skip
 # Capability from which tensor cores know a format.
 _SINCE = {"bf16": 8.0, "tf32": 8.0, "fp8": 8.9, "fp4": 10.0}
+_PROFILE = r"[1-9]g\.[1-9][0-9]*gb(\+[a-z.]+)?"
 
 
-class Device:
+class Device(Record):
     """One GPU or one MIG instance (``mig`` is its profile). Memory in MiB, utilisation in per cent.
 
     ``computes`` is whether a process computes on it now.
@@ -30,54 +47,32 @@ class Device:
     is what nobody said.
     """
 
-    __slots__ = (
-        "capability", "computes", "free_mib", "index", "instances", "mig", "mig_mode", "name", "reserved_mib",
-        "total_mib", "usable_mib", "utilisation",
-    )  # fmt: skip
+    name: str
+    index: int = field(default=0, kw_only=True)
+    total_mib: int | None = field(default=None, kw_only=True)
+    free_mib: int | None = field(default=None, kw_only=True)
+    reserved_mib: int | None = field(default=None, kw_only=True)
+    usable_mib: int | None = field(default=None, kw_only=True)
+    capability: float | None = field(default=None, kw_only=True)
+    mig: str | None = field(default=None, kw_only=True)
+    mig_mode: bool | None = field(default=None, kw_only=True)
+    utilisation: int | None = field(default=None, kw_only=True)
+    computes: bool = field(default=False, kw_only=True)
+    instances: list[Device] = field(factory=list, init=False)
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        index: int = 0,
-        total_mib: int | None = None,
-        free_mib: int | None = None,
-        reserved_mib: int | None = None,
-        usable_mib: int | None = None,
-        capability: float | None = None,
-        mig: str | None = None,
-        mig_mode: bool | None = None,
-        utilisation: int | None = None,
-        computes: bool = False,
-    ) -> None:
-        self.index = index
-        self.name = name
-        self.total_mib = total_mib
-        self.free_mib = free_mib
-        self.reserved_mib = reserved_mib
-        self.capability = capability
-        self.mig = mig
-        self.mig_mode = mig_mode
-        self.utilisation = utilisation
-        self.computes = computes
-        self.instances: list[Device] = []
-        if usable_mib is None and total_mib is not None and reserved_mib is not None:
-            usable_mib = total_mib - reserved_mib
-        self.usable_mib = usable_mib
+    def __post_init__(self) -> None:
+        """Work out what the driver leaves."""
+        if self.usable_mib is None and self.total_mib is not None and self.reserved_mib is not None:
+            self.usable_mib = self.total_mib - self.reserved_mib
 
 
-class Host:
+class Host(Record):
     """A machine: its driver's version, the CUDA version that the driver supports, and its GPUs."""
 
-    __slots__ = ("cuda", "devices", "driver", "nodes")
-
-    def __init__(
-        self, devices: list[Device], *, driver: str | None = None, cuda: str | None = None, nodes: int = 1
-    ) -> None:
-        self.devices = devices
-        self.driver = driver
-        self.cuda = cuda
-        self.nodes = nodes
+    devices: list[Device]
+    driver: str | None = field(default=None, kw_only=True)
+    cuda: str | None = field(default=None, kw_only=True)
+    nodes: int = field(default=1, kw_only=True)
 
     def units(self) -> list[Device]:
         """What a job can use: MIG instances where a GPU is cut, else the GPU."""
@@ -86,17 +81,21 @@ class Host:
         ]
 
 
-def known(device: Device) -> Gpu | None:
-    """Return what the catalogue has under the device's product name, None where it has nothing."""
-    canonical = catalogue()["exact"].get(fold(device.name.partition(" MIG ")[0]))
-    if canonical is None:
-        return None
-    if device.mig is None:
-        return gpu(str(canonical))
-    from cfglint.hardware import mig
+def profile_in(name: str) -> str | None:
+    """Return the profile in a MIG instance's name; `1c.3g.20gb` shares the memory of `3g.20gb`."""
+    written = re.search(_PROFILE, name)
+    return written.group() if written else None
 
+
+# ── the target of a machine ────────────────────────────────────────────────────────────────────────────────
+def _gpu_of(device: Device) -> Gpu | None:
+    """Return what the catalogue has under the device's product name, None where it has nothing."""
+    members, count = lookup(device.name.partition(" MIG ")[0])
+    if len(members) != 1 or count is not None:
+        return None
+    whole = gpu(members[0])
     try:
-        return mig.instance(gpu(str(canonical)), device.mig)
+        return whole if device.mig is None else instance(whole, device.mig)
     except HardwareError:
         return None
 
@@ -118,17 +117,17 @@ def target(units: Sequence[Device], source: str, *, nodes: int = 1, notices: Seq
         if unit.name not in products:
             products.append(unit.name)
         all_facts.append(facts)
-    said = list(notices)
+    notices = list(notices)
     if len(groups) > 1:
-        said.append(f"{source}: the GPUs differ; for each figure the weakest holds")
+        notices.append(f"{source}: the GPUs differ; for each figure the weakest holds")
     facts = _weakest(all_facts)
     facts.update(count_facts(len(units), nodes, source))
     name = "+".join(f"{model}:{count}" for model, count in groups.items())
-    return Target(name, " + ".join(products), facts, count=len(units) * nodes, nodes=nodes, notices=said)
+    return Target(name, " + ".join(products), facts, count=len(units) * nodes, nodes=nodes, notices=notices)
 
 
 def _facts(device: Device, source: str) -> dict[str, Fact]:
-    entry = known(device)
+    entry = _gpu_of(device)
     facts = gpu_facts(entry) if entry else {}
     facts["gpu.name"] = (device.name, source)
     if entry is None:
@@ -204,3 +203,125 @@ def _weakest(all_facts: list[dict[str, Fact]]) -> dict[str, Fact]:
 def _number(fact: Fact) -> float:
     value = fact[0]
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+# ── sheets ─────────────────────────────────────────────────────────────────────────────────────────────────
+def to_sheet(host: Host) -> dict[str, Any]:
+    """Return the sheet of ``host``; devices that are alike stand together, MIG instances for themselves."""
+    sheet: dict[str, Any] = {"cfglint": "hardware", "version": VERSION}
+    sheet |= {key: value for key in ("driver", "cuda") if (value := getattr(host, key))}
+    if host.nodes > 1:
+        sheet["nodes"] = host.nodes
+    devices: list[dict[str, Any]] = []
+    for unit in host.units():
+        entry: dict[str, Any] = {"name": unit.name, "count": 1}
+        for key in (*_COUNTS, "mig"):
+            value = getattr(unit, key)
+            if value is not None:
+                entry[key] = value
+        if unit.capability is not None:
+            entry["capability"] = str(unit.capability)
+        if devices and {**devices[-1], "count": 1} == entry:
+            devices[-1]["count"] += 1
+        else:
+            devices.append(entry)
+    sheet["devices"] = devices
+    return sheet
+
+
+def load_sheet(text: str, path: str) -> list[Target]:
+    """Return the one target of the sheet ``text``; HardwareError says where in ``path`` it does not hold."""
+    host = read_sheet(text, path)
+    return [target(host.units(), f"sheet {path}", nodes=host.nodes)]
+
+
+def read_sheet(text: str, path: str) -> Host:
+    """Return the machine that the sheet ``text`` describes; raises HardwareError as ``load_sheet`` does."""
+    import json
+
+    try:
+        sheet = json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise HardwareError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise HardwareError(f"{path}: not JSON that can be read: {error}") from None
+    if not _holds(sheet):
+        raise HardwareError(f"{path}: {_complaint(sheet)}")
+    devices: list[Device] = []
+    for number, entry in enumerate(sheet["devices"]):
+        total, usable = (int(entry[key]) if key in entry else None for key in _COUNTS)
+        if total is not None and usable is not None and usable > total:
+            raise HardwareError(
+                f"{path}: $.devices[{number}]: usable_mib {usable} is more than total_mib {total}"
+            )
+        capability = entry.get("capability")
+        devices += [
+            Device(
+                entry["name"],
+                index=len(devices) + copy,
+                total_mib=total,
+                usable_mib=usable,
+                capability=float(capability) if capability else None,
+                mig=entry.get("mig"),
+            )
+            for copy in range(int(entry.get("count", 1)))
+        ]
+    nodes = int(sheet.get("nodes", 1))
+    return Host(devices, driver=sheet.get("driver"), cuda=sheet.get("cuda"), nodes=nodes)
+
+
+def _holds(sheet: Any) -> bool:
+    """Check what the schema says, without loading jsonschema."""
+    devices = sheet.get("devices") if isinstance(sheet, dict) else None
+    return (
+        isinstance(sheet, dict)
+        and sheet.keys() <= _SHEET
+        and sheet.get("cfglint") == "hardware"
+        and _count(sheet.get("version")) == VERSION
+        and all(isinstance(sheet.get(key, ""), str) for key in ("$schema", "driver", "cuda"))
+        and _count(sheet.get("nodes", 1)) > 0
+        and isinstance(devices, list)
+        and 0 < len(devices) <= 64
+        and all(_device_holds(device) for device in devices)
+    )
+
+
+def _device_holds(device: Any) -> bool:
+    return (
+        isinstance(device, dict)
+        and device.keys() <= {"name", "count", *_COUNTS, "capability", "mig"}
+        and isinstance(device.get("name"), str)
+        and bool(device["name"].strip())
+        and 0 < _count(device.get("count", 1)) <= 1024
+        and all(_count(device.get(key, 1)) > 0 for key in _COUNTS)
+        and _matches(r"[0-9]{1,2}\.[0-9]", device.get("capability", "1.0"))
+        and _matches(_PROFILE, device.get("mig", "1g.1gb"))
+    )
+
+
+def _count(value: Any) -> int:
+    """Return ``value`` if it is a whole number as JSON Schema counts them, else -1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
+def _matches(pattern: str, value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII) is not None
+
+
+def _complaint(sheet: Any) -> str:
+    """Return the first thing that the schema has against ``sheet``, and where."""
+    import json
+    import os
+
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    from cfglint.resources import folder, read
+
+    schema = json.loads(read(os.path.join(folder("schemas"), SCHEMA)))
+    error = best_match(Draft202012Validator(schema).iter_errors(sheet))
+    if error is None:
+        return "this is no hardware sheet; write one with: cfglint hardware --json"
+    return f"{error.json_path}: {error.message}"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from cfglint.hardware.host import Device, Host, target
+from cfglint.hardware.catalogue import MIB
+from cfglint.hardware.host import Device, Host, profile_in, target
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from cfglint.hardware.target import Target
 
-_MIB = 1 << 20
+    Answer = TypeVar("Answer")
+
 _BROKEN = "the NVIDIA driver library on this machine is broken or does not match the driver"
 # NVML's own numbers (nvml.h), which no version of pynvml changes.
 _PROBLEMS = {
@@ -30,20 +33,31 @@ _PROBLEMS = {
 _UNSAID = (2, 3, 4, 6, 13)  # invalid argument, not supported, no permission, not found, no such function
 
 
-class Detection:
+class Detection(Record):
     """What NVML said: ``host`` and ``targets`` (one target, or none), or ``problem`` in one line."""
 
-    __slots__ = ("host", "problem", "targets")
+    host: Host | None = None
+    targets: list[Target] = field(factory=list)
+    problem: str | None = None
 
-    def __init__(
-        self,
-        host: Host | None = None,
-        targets: list[Target] | None = None,
-        problem: str | None = None,
-    ) -> None:
-        self.host = host
-        self.targets = targets or []
-        self.problem = problem
+
+class Holding(Record):
+    """A process on a GPU: bytes that it holds, None where it is not told. ``mig`` is its instance."""
+
+    index: int
+    pid: int
+    held: int | None
+    kind: str
+    mig: int | None = None
+
+
+class Holdings(Record):
+    """The GPUs of this machine with their processes, or ``problem`` in one line."""
+
+    host: Host | None = None
+    processes: list[Holding] = field(factory=list)
+    used: dict[int, int] = field(factory=dict)  # bytes in use by GPU, whoever uses them
+    problem: str | None = None
 
 
 def detect() -> Detection:
@@ -53,18 +67,28 @@ def detect() -> Detection:
     see only those (a notice says so); NVML's order is assumed, which is CUDA's own only where all GPUs are
     alike or ``CUDA_DEVICE_ORDER`` is ``PCI_BUS_ID``. The host lists all GPUs in any case.
     """
+    return _answer(Detection, lambda nvml: _detection(_host(nvml)))
+
+
+def holdings() -> Holdings:
+    """Return the processes on this machine's GPUs and what each holds. Never raises."""
+    return _answer(Holdings, _holdings)
+
+
+def _answer(kind: Callable[..., Answer], ask: Callable[[Any], Answer]) -> Answer:
+    """Return what NVML says to ``ask``, or a ``kind`` with the problem."""
     try:
         import pynvml
     except Exception:  # noqa: BLE001 (a broken install of a library must not stop a linter)
-        return Detection(problem="NVML cannot be asked: the Python package nvidia-ml-py is missing or broken")
+        return kind(problem="NVML cannot be asked: the Python package nvidia-ml-py is missing or broken")
     try:
         pynvml.nvmlInit()
     except Exception as error:  # noqa: BLE001 (NVMLError, or whatever ctypes makes of a broken library)
-        return Detection(problem=_problem(error))
+        return kind(problem=_problem(error))
     try:
-        return _detection(_host(pynvml))
+        return ask(pynvml)
     except Exception as error:  # noqa: BLE001 (a GPU may go at any moment)
-        return Detection(problem=_problem(error))
+        return kind(problem=_problem(error))
     finally:
         with suppress(Exception):
             pynvml.nvmlShutdown()
@@ -162,18 +186,10 @@ def _instances(nvml: Any, handle: Any, parent: Device) -> list[Device]:
                 free_mib=free,
                 reserved_mib=reserved,
                 capability=parent.capability,
-                mig=_profile(name),
+                mig=profile_in(name),
             )
         )
     return instances
-
-
-def _profile(name: str) -> str | None:
-    """Return the profile in an instance's name; `1c.3g.20gb` shares the memory of `3g.20gb`."""
-    import re
-
-    found = re.search(r"[1-9]g\.[1-9][0-9]*gb(\+[a-z.]+)?", name)
-    return found.group() if found else None
 
 
 def _memory(nvml: Any, handle: Any) -> tuple[int | None, int | None, int | None]:
@@ -182,14 +198,14 @@ def _memory(nvml: Any, handle: Any) -> tuple[int | None, int | None, int | None]
     if version is not None:
         memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle, version)
         if memory is not None and memory.total and memory.reserved < memory.total // 2:
-            total = int(memory.total) // _MIB
+            total = int(memory.total) // MIB
             # Rounded up, so that the rest is never more than there is.
-            return total, int(memory.free) // _MIB, -(-int(memory.reserved) // _MIB)
+            return total, int(memory.free) // MIB, -(-int(memory.reserved) // MIB)
     memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
     # A GPU that shares the CPU's memory (GB10) reports none.
     if memory is None or not memory.total:
         return None, None, None
-    return int(memory.total) // _MIB, int(memory.free) // _MIB, None
+    return int(memory.total) // MIB, int(memory.free) // MIB, None
 
 
 def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
@@ -225,56 +241,6 @@ def _problem(error: Exception) -> str:
     return known
 
 
-class Holding:
-    """A process on a GPU: bytes that it holds, None where it is not told. ``mig`` is its instance."""
-
-    __slots__ = ("held", "index", "kind", "mig", "pid")
-
-    def __init__(self, index: int, pid: int, held: int | None, kind: str, mig: int | None = None) -> None:
-        self.index = index
-        self.pid = pid
-        self.held = held
-        self.kind = kind
-        self.mig = mig
-
-
-class Holdings:
-    """The GPUs of this machine with their processes, or ``problem`` in one line."""
-
-    __slots__ = ("host", "problem", "processes", "used")
-
-    def __init__(
-        self,
-        host: Host | None = None,
-        processes: list[Holding] | None = None,
-        used: dict[int, int] | None = None,
-        problem: str | None = None,
-    ) -> None:
-        self.host = host
-        self.processes = processes or []
-        self.used = used or {}  # bytes in use by GPU, whoever uses them
-        self.problem = problem
-
-
-def holdings() -> Holdings:
-    """Return the processes on this machine's GPUs and what each holds. Never raises."""
-    try:
-        import pynvml
-    except Exception:  # noqa: BLE001 (as in detect)
-        return Holdings(problem="NVML cannot be asked: the Python package nvidia-ml-py is missing or broken")
-    try:
-        pynvml.nvmlInit()
-    except Exception as error:  # noqa: BLE001
-        return Holdings(problem=_problem(error))
-    try:
-        return _holdings(pynvml)
-    except Exception as error:  # noqa: BLE001
-        return Holdings(problem=_problem(error))
-    finally:
-        with suppress(Exception):
-            pynvml.nvmlShutdown()
-
-
 def _holdings(nvml: Any) -> Holdings:
     host = _host(nvml)
     if not host.devices:
@@ -284,7 +250,7 @@ def _holdings(nvml: Any) -> Holdings:
     for device in host.devices:
         handle = nvml.nvmlDeviceGetHandleByIndex(device.index)
         if device.total_mib is not None and device.free_mib is not None:
-            used[device.index] = (device.total_mib - device.free_mib - (device.reserved_mib or 0)) * _MIB
+            used[device.index] = (device.total_mib - device.free_mib - (device.reserved_mib or 0)) * MIB
         for kind, call in (
             ("compute", nvml.nvmlDeviceGetComputeRunningProcesses),
             ("graphics", nvml.nvmlDeviceGetGraphicsRunningProcesses),
@@ -298,7 +264,7 @@ def _holdings(nvml: Any) -> Holdings:
 
 def _holding(device: Device, process: Any, kind: str) -> Holding:
     held = getattr(process, "usedGpuMemory", None)
-    if held is not None and (held >= 1 << 62 or (device.total_mib and held > device.total_mib * _MIB)):
+    if held is not None and (held >= 1 << 62 or (device.total_mib and held > device.total_mib * MIB)):
         held = None  # NVML's mark of what it does not know
     instance = getattr(process, "gpuInstanceId", None)
     mig = instance if device.mig_mode and instance is not None and instance < 1 << 31 else None

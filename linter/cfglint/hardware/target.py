@@ -1,19 +1,32 @@
-"""A target: the GPUs that a config is judged for, as facts with their sources."""
+"""A target: the GPUs that a config is judged for, as facts with their sources.
+
+One is named (``--gpu rtx-4090:8``) or asked for by a job (``#SBATCH --gpus=rtx_4090:4``,
+``accelerators: A100-80GB:8``).
+"""
 
 from __future__ import annotations
 
 from cfglint.errors import HardwareError
-from cfglint.hardware.catalogue import GIB, MIB, Gpu, gpus
-from cfglint.hardware.names import PROVIDERS, find
+from cfglint.hardware.catalogue import GIB, MIB, PROVIDERS, Gpu, find, gpus
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.shell.job import Job
+
     Fact = tuple[object, str]
 
 FORMATS = ("bf16", "tf32", "fp8", "fp4")
+# Facts that are a figure of the catalogue, in base units.
+_FIGURES = (
+    ("gpu.vram_nvml", "nvml_mib", MIB),
+    ("gpu.capability", "capability", 1),
+    ("gpu.bandwidth", "bandwidth_gbs", 1e9),
+    ("gpu.tflops", "tflops", 1e12),
+)
 
 
-class Target:
+class Target(Record):
     """The GPUs of one machine or job, all alike (the weakest figures hold where they are not).
 
     ``name`` is how reports print it (``a40``; with a number the total: ``rtx-4090:16``), ``gpu`` the product
@@ -22,28 +35,17 @@ class Target:
     is not known is not there.
     """
 
-    __slots__ = ("count", "facts", "gpu", "gpus_per_node", "name", "nodes", "notices")
+    name: str
+    gpu: str
+    facts: dict[str, Fact]
+    count: int | None = field(default=None, kw_only=True)
+    nodes: int | None = field(default=None, kw_only=True)
+    notices: list[str] = field(factory=list, kw_only=True)
 
-    def __init__(
-        self,
-        name: str,
-        gpu: str,
-        facts: dict[str, Fact],
-        *,
-        count: int | None = None,
-        nodes: int | None = None,
-        notices: list[str] | None = None,
-    ) -> None:
-        self.name = name
-        self.gpu = gpu
-        self.facts = facts
-        self.count = count
-        self.nodes = nodes
-        self.gpus_per_node = count // nodes if count is not None and nodes else None
-        self.notices = notices or []
-
-    def __repr__(self) -> str:
-        return f"Target({self.name!r}, {self.gpu!r}, count={self.count})"
+    @property
+    def gpus_per_node(self) -> int | None:
+        """The GPUs of each node, None where the config's own number holds."""
+        return self.count // self.nodes if self.count is not None and self.nodes else None
 
     @property
     def vram_gib(self) -> float | None:
@@ -52,6 +54,7 @@ class Target:
         return fact[0] / GIB if fact and isinstance(fact[0], int) else None
 
 
+# ── by name ────────────────────────────────────────────────────────────────────────────────────────────────
 def parse_target(text: str) -> Target:
     """Return the target that ``NAME[:N[xNODES]]`` means: N GPUs in each of NODES nodes.
 
@@ -72,8 +75,7 @@ def parse_target(text: str) -> Target:
     notices = [match.notice] if match.notice else []
     if per_node is None:
         return Target(match.name, match.gpu.product, facts, notices=notices)
-    source = f"--gpu {text.strip()}"
-    facts.update(count_facts(per_node, nodes, source))
+    facts.update(count_facts(per_node, nodes, f"--gpu {text.strip()}"))
     total = per_node * nodes
     return Target(
         f"{match.name}:{total}", match.gpu.product, facts, count=total, nodes=nodes, notices=notices
@@ -82,15 +84,15 @@ def parse_target(text: str) -> Target:
 
 def all_targets() -> list[Target]:
     """Return one target for each GPU of the catalogue, without a number of GPUs."""
-    return [Target(one.name, one.product, gpu_facts(one)) for one in gpus()]
+    return [Target(gpu.name, gpu.product, gpu_facts(gpu)) for gpu in gpus()]
 
 
 def _split(text: str) -> tuple[str, str]:
-    name, _, number = text.strip().partition(":")
+    name, colon, number = text.strip().partition(":")
     if name.strip().lower() in PROVIDERS:
         instance, _, number = number.partition(":")
         name = f"{name}:{instance}"
-    elif _ and not number.strip():
+    elif colon and not number.strip():
         number = "nothing"  # `a40:` is a number left out, not a name
     return name.strip(), number.strip()
 
@@ -118,6 +120,53 @@ def _turned_round(text: str) -> None:
         raise HardwareError(f"{text!r} is turned round; write --gpu {name.strip()}:{count.strip()}") from None
 
 
+# ── by a job ───────────────────────────────────────────────────────────────────────────────────────────────
+def declared(job: Job | None) -> list[Target]:
+    """Return the targets of a job, several where any of some GPUs will do.
+
+    One that names no GPU that the catalogue knows, but how many, has a number of GPUs and nothing else.
+    """
+    if job is None:
+        return []
+    kinds = [(job.kind, job.many), *job.others]
+    named = [_named(job, kind, many) for kind, many in kinds if kind]
+    targets = {target.name: target for target in named if target is not None}
+    return list(targets.values()) or _counted(job)
+
+
+def _spread(job: Job, per_node: int | None) -> tuple[int | None, int]:
+    """Return GPUs in a node, and nodes; what nothing spreads is taken as one node."""
+    nodes, total = job.count("nodes") or 1, job.count("gpus")
+    per_node = per_node if per_node is not None else job.count("gpus_per_node")
+    return (total, 1) if per_node is None and total is not None else (per_node, nodes)
+
+
+def _named(job: Job, kind: str, many: int | None) -> Target | None:
+    per_node, nodes = _spread(job, many)
+    name = kind
+    if per_node:
+        name += f":{per_node}x{nodes}" if nodes > 1 else f":{per_node}"
+    try:
+        target = parse_target(name)
+        if not per_node and nodes > 1 and target.count:  # a cloud's machine says how many it has
+            target = parse_target(f"{name}:{target.count}x{nodes}")
+    except HardwareError:
+        return None
+    for fact in {"gpu.count", "gpu.per_node", "gpu.nodes"} & target.facts.keys():
+        target.facts[fact] = (target.facts[fact][0], job.source)
+    return target
+
+
+def _counted(job: Job) -> list[Target]:
+    per_node, nodes = _spread(job, None)
+    if not per_node:
+        return []
+    total = per_node * nodes
+    facts = count_facts(per_node, nodes, job.source)
+    return [Target(f"gpu:{total}", "any GPU", facts, count=total, nodes=nodes)]
+
+
+# ── facts ──────────────────────────────────────────────────────────────────────────────────────────────────
 def count_facts(per_node: int, nodes: int, source: str) -> dict[str, Fact]:
     """Return the facts of ``nodes`` nodes with ``per_node`` GPUs each."""
     return {
@@ -127,41 +176,37 @@ def count_facts(per_node: int, nodes: int, source: str) -> dict[str, Fact]:
     }
 
 
-def gpu_facts(one: Gpu) -> dict[str, Fact]:
-    """Return what the catalogue knows of ``one`` GPU, in base units."""
+def gpu_facts(gpu: Gpu) -> dict[str, Fact]:
+    """Return what the catalogue knows of one GPU, in base units."""
 
     def why(figure: str) -> str:
-        if figure in one.estimated:
+        if figure in gpu.estimated:
             return "catalogue: estimate"
-        if figure in one.unverified:
+        if figure in gpu.unverified:
             return "catalogue: unverified"
-        source = one.source.get(figure)
+        source = gpu.source.get(figure)
         return f"catalogue: {source}" if source else "catalogue"
 
     facts: dict[str, Fact] = {
-        "gpu.name": (one.product, "catalogue"),
-        "gpu.model": (one.name, "catalogue"),
-        "gpu.vendor": (one.vendor, "catalogue"),
-        "gpu.arch": (one.arch, why("arch")),
-        "gpu.vram_nominal": (one.nominal_gb * 10**9, why("nominal_gb")),
-        "gpu.mig": (one.mig is not None, "catalogue"),
+        "gpu.name": (gpu.product, "catalogue"),
+        "gpu.model": (gpu.name, "catalogue"),
+        "gpu.vendor": (gpu.vendor, "catalogue"),
+        "gpu.arch": (gpu.arch, why("arch")),
+        "gpu.vram_nominal": (gpu.nominal_gb * 10**9, why("nominal_gb")),
+        "gpu.mig": (gpu.mig is not None, "catalogue"),
     }
-    if one.usable_mib is not None:
-        facts["gpu.vram"] = (one.usable_mib * MIB, f"catalogue: {one.usable_why}")
-    if one.nvml_mib is not None:
-        facts["gpu.vram_nvml"] = (one.nvml_mib * MIB, why("nvml_mib"))
-    if one.capability is not None:
-        facts["gpu.capability"] = (one.capability, why("capability"))
-    if one.bandwidth_gbs is not None:
-        facts["gpu.bandwidth"] = (one.bandwidth_gbs * 1e9, why("bandwidth_gbs"))
-    if one.tflops is not None:
-        facts["gpu.tflops"] = (one.tflops * 1e12, why("tflops"))
-    if isinstance(one.nvlink, bool):
+    if gpu.usable_mib is not None:
+        facts["gpu.vram"] = (gpu.usable_mib * MIB, f"catalogue: {gpu.usable_why}")
+    for name, figure, unit in _FIGURES:
+        value = getattr(gpu, figure)
+        if value is not None:
+            facts[name] = (value * unit, why(figure))
+    if isinstance(gpu.nvlink, bool):
         # A bridge may be fitted or not, and c2c leads to the CPU: then it is not known.
-        facts["gpu.nvlink"] = (one.nvlink, why("nvlink"))
-    if one.mig is not None:
-        facts["gpu.mig_profile"] = (one.mig, "catalogue")
+        facts["gpu.nvlink"] = (gpu.nvlink, why("nvlink"))
+    if gpu.mig is not None:
+        facts["gpu.mig_profile"] = (gpu.mig, "catalogue")
     for form in FORMATS:
-        if one.vendor == "nvidia" or form in one.formats or form != "tf32":
-            facts[f"gpu.{form}"] = (form in one.formats, why("formats"))
+        if gpu.vendor == "nvidia" or form in gpu.formats or form != "tf32":
+            facts[f"gpu.{form}"] = (form in gpu.formats, why("formats"))
     return facts

@@ -26,7 +26,7 @@ def hardware(arguments: list[str]) -> int:
     if args.json:
         import json
 
-        from cfglint.hardware.sheet import to_sheet
+        from cfglint.hardware.host import to_sheet
 
         print(json.dumps(to_sheet(found.host), indent=2))
         return 0

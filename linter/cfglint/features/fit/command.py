@@ -164,7 +164,7 @@ def _asked(
     job = next((document.job for document in file.documents if document.job is not None), None)
     if job is None or args.gpu or args.hardware or args.all_gpus:
         return every, found
-    from cfglint.hardware.declared import declared
+    from cfglint.hardware.target import declared
 
     asked = [target for target in declared(job) if target.vram_gib is not None]
     if not asked:
