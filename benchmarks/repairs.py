@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
-from cfglint.command import files
+from cfglint.command import inputs
 from cfglint.document.document import File, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -78,8 +78,8 @@ def main() -> int:
     for gpu in args.gpu or GPUS:
         run = Run(pack, [parse_target(gpu)])
         assert run.finder.symbols  # the trees are loaded once a run, not once a file
-        for path, _ in files.find(args.folder, print):
-            loaded = files.load(path, named=False)
+        for path, _ in inputs.find(args.folder, print):
+            loaded = inputs.load(path, named=False)
             for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
                 judgements = run.judged(subject)
                 found = list(run.findings(judgements))

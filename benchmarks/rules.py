@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
-from cfglint.command import files
+from cfglint.command import inputs
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -47,8 +47,8 @@ def main() -> None:
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     wants: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     recognised: Counter[str] = Counter()
-    for path, _ in files.find(args.folder, print):
-        loaded = files.load(path, named=False)
+    for path, _ in inputs.find(args.folder, print):
+        loaded = inputs.load(path, named=False)
         for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
             recognised[subject.framework or "none"] += 1
             for one in run.judged(subject):

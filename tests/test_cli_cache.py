@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from cfglint import cache, resources
+from cfglint import cache, files
 
 BUILDER = "def make(calls):\n    return lambda: calls.append(1) or len(calls)\n"
 
@@ -71,19 +71,19 @@ def test_switched_off(builder, monkeypatch, tmp_path):
 
 
 def test_an_edit_of_a_shipped_file_is_noticed(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(resources, "folder", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(files, "shipped_folder", lambda name: str(tmp_path / name))
     inner = tmp_path / "rules" / "frameworks"
     inner.mkdir(parents=True)
     (tmp_path / "rules" / "b.rules").write_text("let a = 1\n")
     (inner / "a.rules").write_text("let b = 1\n")
     (inner / "a.txt").write_text("no rules\n")
-    before = resources.changes("rules", ".rules")
+    before = files.shipped_changes("rules", ".rules")
     assert [path.rpartition("rules/")[2] for path in before] == ["b.rules", "frameworks/a.rules"]
-    assert resources.contents("rules", ".rules") == {
+    assert files.shipped_contents("rules", ".rules") == {
         "b.rules": b"let a = 1\n",
         "frameworks/a.rules": b"let b = 1\n",
     }
-    assert resources.changes("rules", ".rules") == before
+    assert files.shipped_changes("rules", ".rules") == before
     os.utime(inner / "a.rules", ns=(0, 1))
-    assert resources.changes("rules", ".rules") != before
-    assert resources.changes("nowhere", ".rules") == {}
+    assert files.shipped_changes("rules", ".rules") != before
+    assert files.shipped_changes("nowhere", ".rules") == {}

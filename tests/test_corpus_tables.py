@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.cli import main
-from cfglint.command.files import SUFFIXES
+from cfglint.command.inputs import SUFFIXES
 from cfglint.document.document import read
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load

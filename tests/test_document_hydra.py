@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from omegaconf import DictConfig, ListConfig
 
-from cfglint.command.files import second
+from cfglint.command.inputs import second
 from cfglint.document.compose import Way, compose
 from cfglint.document.document import read_text
 from cfglint.document.library import Library

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from cfglint.errors import HardwareError
+from cfglint.files import shipped_folder
 from cfglint.hardware.host import SCHEMA, Device, Host, _holds, load_sheet, read_sheet, to_sheet
-from cfglint.resources import folder
 
-with open(os.path.join(folder("schemas"), SCHEMA), encoding="utf-8") as stream:
+with open(os.path.join(shipped_folder("schemas"), SCHEMA), encoding="utf-8") as stream:
     VALIDATOR = Draft202012Validator(json.load(stream))
 
 

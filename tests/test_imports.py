@@ -1,5 +1,6 @@
-"""A clean run stays light. (That imports run one way is checked by ``lint-imports``, in CI.)"""
+"""A clean run stays light, and one module opens files. (``lint-imports`` checks which way imports run.)"""
 
+import ast
 import json
 import os
 import subprocess
@@ -16,6 +17,41 @@ HEAVY = {
     "jsonschema", "lark", "multiprocessing", "pathlib", "pickle", "pynvml", "rich", "subprocess", "tempfile",
     "tomli", "tomllib", "typing", "unicodedata",
 }  # fmt: skip
+
+# What touches the disk: functions of `os` and `os.path`, and modules that open files by themselves.
+DISK = {
+    *("open", "fdopen", "stat", "lstat", "fstat", "access", "walk", "scandir", "listdir", "exists"),
+    *("lexists", "isfile", "isdir", "islink", "ismount", "getsize", "getmtime", "samefile", "realpath"),
+    *("readlink", "replace", "rename", "unlink", "remove", "rmdir", "mkdir", "makedirs", "link", "symlink"),
+}
+OPENERS = {"pathlib", "shutil", "tempfile", "glob", "fileinput", "linecache", "mmap", "importlib.resources"}
+SYSTEM = {"os", "os.path", "io"}
+PATH_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes"}
+
+
+def disk_uses(path):
+    """Yield the lines of a module that open, list, ask of or write a file by themselves."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name("open")):
+                yield node.lineno
+            case ast.Attribute(value=owner, attr=name):
+                of = ast.unparse(owner)
+                if (name in DISK and of in SYSTEM) or (name in PATH_METHODS and of != "files"):
+                    yield node.lineno
+            case ast.ImportFrom(module=module, names=names):
+                if module in OPENERS or (module in SYSTEM and {n.name for n in names} & DISK):
+                    yield node.lineno
+            case ast.Import(names=names) if {n.name for n in names} & OPENERS:
+                yield node.lineno
+
+
+def test_one_module_opens_files():
+    package = ROOT / "linter" / "cfglint"
+    uses = {path.relative_to(package).as_posix(): list(disk_uses(path)) for path in package.rglob("*.py")}
+    assert len(uses.pop("files.py")) > 20  # the test sees what it looks for
+    assert {path: lines for path, lines in uses.items() if lines} == {}
+
 
 # Without site, whose .pth files import what they like; the parent's own paths stand in for it.
 RUN = """
@@ -71,7 +107,8 @@ def test_importing_cfglint_is_nearly_free():
     env = {**os.environ, "PYTHONPATH": str(ROOT / "linter")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     added = set(json.loads(done.stdout.replace("'", '"')))
-    assert added <= {"__future__", "cfglint", "cfglint.cache", "marshal", "zlib"}
+    own = {"cfglint", "cfglint.cache", "cfglint.errors", "cfglint.files"}
+    assert added <= {"__future__", "marshal", "zlib", *own}
 
 
 def test_one_version():

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from cfglint.cli import main
-from cfglint.command.files import SUFFIXES
+from cfglint.command.inputs import SUFFIXES
 from cfglint.document.document import read, read_text
 from cfglint.document.scalars import JSON, Missing
 from cfglint.document.view import Record, View

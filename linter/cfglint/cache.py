@@ -15,6 +15,8 @@ import os
 import sys
 from zlib import crc32
 
+from cfglint import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
 
 VERSION = "0.1.0"
 _STAMP = f"{VERSION} {sys.version} 2"  # the last is that of an entry's own form
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_IN_CHECKOUT = os.path.isfile(os.path.join(_HERE, "..", "..", "pyproject.toml"))
+_IN_CHECKOUT = files.in_checkout()
 
 
 def _folder() -> str | None:
@@ -38,10 +39,7 @@ def _read(path: str) -> memoryview | None:
     # Marshal may hold code, so only what this user wrote is ever loaded; a damaged entry can crash it, hence
     # the checksum.
     try:
-        with open(path, "rb") as stream:
-            if hasattr(os, "getuid") and os.fstat(stream.fileno()).st_uid != os.getuid():
-                return None
-            data = memoryview(stream.read())
+        data = memoryview(files.read_own(path))
     except OSError:
         return None
     sound = len(data) > 4 and crc32(data[4:]) == int.from_bytes(data[:4], "little")
@@ -49,17 +47,11 @@ def _read(path: str) -> memoryview | None:
 
 
 def _write(folder: str, path: str, data: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        with open(temporary, "wb") as stream:
-            stream.write(crc32(data).to_bytes(4, "little") + data)
-        os.replace(temporary, path)
+        files.make_folder(folder, mode=0o700)
+        files.write_kept(path, crc32(data).to_bytes(4, "little") + data)
     except OSError:
-        try:
-            os.unlink(temporary)
-        except OSError:
-            return
+        return
 
 
 def _builder(build: Callable[[], object]) -> int:
@@ -67,22 +59,16 @@ def _builder(build: Callable[[], object]) -> int:
     code: Any = getattr(build, "__code__", None)
     if not _IN_CHECKOUT or code is None:
         return 0
-    newest = 0
     try:
-        with os.scandir(os.path.dirname(code.co_filename)) as entries:
-            for entry in entries:
-                changed = entry.stat().st_mtime_ns
-                if changed > newest and entry.name.endswith((".py", ".lark")):
-                    newest = changed
+        return files.newest(os.path.dirname(code.co_filename), (".py", ".lark"))
     except OSError:
         return 0
-    return newest
 
 
 def cached(name: str, sources: Mapping[str, str], build: Callable[[], object]) -> object:
     """Return ``build()``, or what it gave when it last ran on the same ``sources``.
 
-    ``sources`` are texts by their paths, or what changes with each of them (resources.changes).
+    ``sources`` are texts by their paths, or what changes with each of them (files.shipped_changes).
 
     The value must be of the types that marshal knows: numbers, texts, tuples, lists, dicts, code. ``build``
     is a function of the module whose folder holds all the code that the value depends on.

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+from cfglint import files
 from cfglint.errors import CfglintError, RulesError, UsageError
 
 TYPE_CHECKING = False
@@ -108,7 +109,7 @@ def _command(name: str) -> Callable[[list[str]], int]:
         return catalogues.COMMANDS[name]
     if name.startswith("-"):
         raise UsageError(f"a command comes first: cfglint check {name} …; see cfglint --help")
-    if os.path.exists(name):
+    if files.exists(name):
         raise UsageError(f"no command is named {name!r}; to lint it: cfglint check {name}")
     from cfglint.errors import did_you_mean
 
@@ -176,9 +177,9 @@ def _run(arguments: list[str]) -> int:
 def _open_streams() -> None:
     """Make stdout and stderr take any text; where the caller closed one, what is written to it is dropped."""
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open to the end)
+        sys.stdout = files.nowhere()
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        sys.stderr = files.nowhere()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -187,7 +188,8 @@ def _open_streams() -> None:
 def _give_up_stdout() -> None:
     """Let the interpreter's last flush go nowhere, or it would complain once more."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with files.nowhere() as sink:
+            os.dup2(sink.fileno(), sys.stdout.fileno())
     except (OSError, ValueError):
         return
 

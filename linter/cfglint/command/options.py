@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+from cfglint import files
 from cfglint.api import selector
 from cfglint.command import settings
-from cfglint.command.files import second
 from cfglint.command.flags import LIST, NUMBER, TEXT, Flag
+from cfglint.command.inputs import second
 from cfglint.command.settings import FAIL_ON
 from cfglint.document.library import Library
 from cfglint.engine.run import Run
@@ -136,8 +137,7 @@ def targets(args: Args) -> tuple[list[Target], list[str]]:
         from cfglint.hardware.host import load_sheet
 
         try:
-            with open(args.hardware, encoding="utf-8") as stream:
-                text = stream.read()
+            text = files.read_text(args.hardware)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise UsageError(f"{args.hardware}: no hardware sheet can be read here: {why.lower()}") from None
@@ -164,7 +164,7 @@ def _driver_in_sight() -> bool:
     places += [
         os.path.join(p, "libnvidia-ml.so.1") for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p
     ]
-    return any(os.path.exists(place) for place in places)
+    return any(files.exists(place) for place in places)
 
 
 def framework(args: Args, pack: Pack) -> tuple[str | None, tuple[float, ...] | None]:
@@ -205,7 +205,7 @@ def model_config(args: Args) -> str | None:
     path: str | None = args.model_config
     if path is None:
         return None
-    if not os.path.exists(path):
+    if not files.exists(path):
         advice = "--model-config takes a config.json, or the folder that it is in"
         raise UsageError(f"{path}: no such file or folder; {advice}")
     from cfglint.models.hf_config import read

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from cfglint import files
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.findings import LEVELS
 from cfglint.report import FORMATS
@@ -64,12 +65,11 @@ def _may_speak_of_us(text: str) -> bool:
 
 def _read(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8") as stream:
-            return stream.read()
+        return files.read_text(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise UsageError(f"{path}: cannot be read: {files.why(error)}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: TOML is UTF-8 text, and this is not") from None
 

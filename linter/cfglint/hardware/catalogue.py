@@ -14,10 +14,9 @@ Case, ``-``, ``_`` and blanks are one, and the maker may be left out. So all of 
 from __future__ import annotations
 
 import marshal
-import os
 import re
 
-from cfglint import resources
+from cfglint import files
 from cfglint.cache import cached
 from cfglint.errors import HardwareError, did_you_mean
 from cfglint.record import Record, field, fields, replace
@@ -111,7 +110,7 @@ def catalogue() -> dict[str, Any]:
     canonical names of all GPUs that it may mean, and the number of GPUs that it implies.
     """
     if not _kept:
-        text = resources.read(os.path.join(os.path.dirname(__file__), FILE))
+        text = files.shipped_text("hardware", FILE)
         value: Any = cached(SHAPE, {FILE: text}, lambda: _build(text))
         _kept.update(value)
     return _kept

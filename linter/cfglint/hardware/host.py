@@ -313,14 +313,13 @@ def _matches(pattern: str, value: Any) -> bool:
 def _complaint(sheet: Any) -> str:
     """Return the first thing that the schema has against ``sheet``, and where."""
     import json
-    import os
 
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    from cfglint.resources import folder, read
+    from cfglint import files
 
-    schema = json.loads(read(os.path.join(folder("schemas"), SCHEMA)))
+    schema = json.loads(files.shipped_text(files.shipped_folder("schemas"), SCHEMA))
     error = best_match(Draft202012Validator(schema).iter_errors(sheet))
     if error is None:
         return "this is no hardware sheet; write one with: cfglint hardware --json"

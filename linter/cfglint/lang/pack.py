@@ -12,7 +12,7 @@ import sys
 from itertools import accumulate
 from types import CodeType, FunctionType
 
-from cfglint import resources
+from cfglint import files
 from cfglint.cache import cached, cached_beside
 from cfglint.errors import UsageError
 from cfglint.lang.runtime import NAMESPACE
@@ -294,20 +294,19 @@ def read_rules(paths: Iterable[str]) -> dict[str, str]:
     """Return the texts of rule files, and of all ``*.rules`` below folders, by path. Raises UsageError."""
     texts: dict[str, str] = {}
     for path in paths:
-        files = [path]
-        if os.path.isdir(path):
-            files = sorted(
+        places = [path]
+        if files.is_folder(path):
+            places = sorted(
                 os.path.join(at, name)
-                for at, _, names in os.walk(path)
+                for at, _, names in files.walk(path)
                 for name in names
                 if name.endswith(".rules")
             )
-            if not files:
+            if not places:
                 raise UsageError(f"{path}: this folder holds no *.rules file")
-        for file in files:
+        for file in places:
             try:
-                with open(file, encoding="utf-8-sig") as stream:
-                    texts[file] = stream.read(_MOST)
+                texts[file] = files.read_text(file, "utf-8-sig", most=_MOST)
             except FileNotFoundError:
                 raise UsageError(f"{file}: no such rule file") from None
             except OSError as error:
@@ -323,7 +322,7 @@ _shipped: dict[str, str] = {}
 def shipped_rules() -> dict[str, str]:
     """Return the texts of the rule files that come with cfglint, vocabulary first."""
     if not _shipped:
-        found = resources.contents("rules", ".rules")
+        found = files.shipped_contents("rules", ".rules")
         for name in sorted(found, key=lambda name: (name != "vocabulary.rules", name)):
             _shipped[f"rules/{name}"] = found[name].decode("utf-8")
     return _shipped
@@ -336,7 +335,9 @@ def load(texts: Mapping[str, str] | None = None, rules: Sequence[str] = ()) -> P
     """
     pack = Pack()
     # The shipped files are not even read while they stay as they are: a tenth of what starting takes.
-    shipped = _Layer("rules", None, shipped_rules, resources.changes("rules", ".rules") or shipped_rules())
+    shipped = _Layer(
+        "rules", None, shipped_rules, files.shipped_changes("rules", ".rules") or shipped_rules()
+    )
     pack.add(shipped.code(), shipped.trees)
     if texts or rules:
         given = dict(texts or {})

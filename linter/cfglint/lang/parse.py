@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from cfglint import files
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer
 from cfglint.lang.units import UNITS
-from cfglint.resources import read
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class _Newlines:
 
 @cache
 def _lark() -> Lark:
-    grammar = read(os.path.join(os.path.dirname(__file__), "grammar.lark"))
+    grammar = files.shipped_text("lang", "grammar.lark")
     return Lark(
         grammar,
         parser="lalr",

@@ -7,6 +7,7 @@ import os
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import NOTHING, Interval, Open, interval
 from cfglint.models.count import FORMS, active_params, params
@@ -84,10 +85,9 @@ def read(path: str) -> dict[str, object]:
 
     Raises ModelConfigError, whose text names the file and says what to do.
     """
-    file = os.path.join(path, FILE) if os.path.isdir(path) else path
+    file = os.path.join(path, FILE) if files.is_folder(path) else path
     try:
-        with open(file, "rb") as stream:
-            data = stream.read(_LARGEST)
+        data = files.read_bytes(file, _LARGEST)
     except OSError as error:
         raise ModelConfigError(_unreadable(path, file, error)) from None
     figures = figures_of(data, file)
@@ -198,19 +198,18 @@ def _unreadable(path: str, file: str, error: OSError) -> str:
     base = _base_of_adapter(os.path.dirname(file))
     if base is not None:
         return f"{path}: it holds an adapter; name the config.json of its base model, {base}"
-    if isinstance(error, FileNotFoundError) and os.path.isdir(path):
+    if isinstance(error, FileNotFoundError) and files.is_folder(path):
         return (
             f"{path}: no {FILE} is in this folder; name the folder of the model's weights, or the file itself"
         )
     if isinstance(error, FileNotFoundError):
         return f"{path}: no such file or folder; name a {FILE}, or the folder that it is in"
-    return f"{file}: cannot be read: {(error.strerror or str(error)).lower()}"
+    return f"{file}: cannot be read: {files.why(error)}"
 
 
 def _base_of_adapter(folder: str) -> str | None:
     try:
-        with open(os.path.join(folder, "adapter_config.json"), "rb") as stream:
-            found = json.loads(stream.read(_LARGEST))
+        found = json.loads(files.read_bytes(os.path.join(folder, "adapter_config.json"), _LARGEST))
     except (OSError, ValueError, RecursionError):
         return None
     base = found.get("base_model_name_or_path") if isinstance(found, dict) else None
@@ -399,8 +398,7 @@ def _stored(folder: str, data: bytes, figures: dict[str, Any]) -> int | None:
     """Return the parameters by the size of the weights, where an index beside the config tells it."""
     for name in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
         try:
-            with open(os.path.join(folder, name), "rb") as stream:
-                index = json.loads(stream.read(8 * _LARGEST))
+            index = json.loads(files.read_bytes(os.path.join(folder, name), 8 * _LARGEST))
             size = index["metadata"]["total_size"]
             names = index.get("weight_map") or {}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):

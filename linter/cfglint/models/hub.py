@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from cfglint import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +41,8 @@ def config(name: str, environ: Mapping[str, str]) -> str | None:
         return None
     base = os.path.join(folder(environ), "models--" + name.replace("/", "--"))
     try:
-        with open(os.path.join(base, "refs", "main"), encoding="ascii") as stream:
-            revision = stream.read(200).strip()
+        revision = files.read_text(os.path.join(base, "refs", "main"), "ascii", most=200).strip()
     except (OSError, ValueError):
         return None
     path = os.path.join(base, "snapshots", revision, "config.json")
-    return path if os.path.isfile(path) else None
+    return path if files.is_file(path) else None

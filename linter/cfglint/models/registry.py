@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from cfglint import files
 from cfglint.cache import cached
 
 TYPE_CHECKING = False
@@ -50,15 +51,6 @@ COUNTED = "the number of parameters"
 _models: dict[str, dict[str, object]] = {}
 
 
-def _read() -> str:
-    path = os.path.join(os.path.dirname(__file__), "models.yaml")
-    if not os.path.exists(path):  # inside a zip only the loader can read it
-        data = __spec__.loader.get_data(path)  # type: ignore[union-attr]
-        return str(data, "utf-8")
-    with open(path, encoding="utf-8") as stream:
-        return stream.read()
-
-
 def _build(text: str) -> dict[str, dict[str, object]]:
     import yaml
 
@@ -75,7 +67,7 @@ def _build(text: str) -> dict[str, dict[str, object]]:
 def catalogue() -> Mapping[str, Mapping[str, object]]:
     """Return the figures of all known models, by their ids in lower case."""
     if not _models:
-        text = _read()
+        text = files.shipped_text("models", "models.yaml")
         _models.update(cached("models3", {"models.yaml": text}, lambda: _build(text)))  # type: ignore[call-overload]
     return _models
 
@@ -167,7 +159,7 @@ class Models:
         path = hub.home(name, environ)
         for place in (path,) if os.path.isabs(path) else [os.path.join(at, path) for at in self.base]:
             file = place if place.endswith(".json") else os.path.join(place, "config.json")
-            row = self._read(file) if os.path.isfile(file) else None
+            row = self._read(file) if files.is_file(file) else None
             if row is not None:
                 return row, f"config.json of {_shown(place)}"
         name = name.strip("/")

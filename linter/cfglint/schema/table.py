@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint import resources
+from cfglint import files
 from cfglint.cache import cached
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ _tables: dict[str, Table | None] = {}
 
 def path_of(name: str) -> str:
     """Return where the schema of a framework would be."""
-    return os.path.join(resources.folder("schemas"), "frameworks", f"{name}.schema.json")
+    return os.path.join(files.shipped_folder("schemas"), "frameworks", f"{name}.schema.json")
 
 
 def table(name: str) -> Table | None:
@@ -69,11 +69,10 @@ def typed(found: Table, path: tuple[str | int, ...]) -> bool:
 def _loaded(name: str) -> Table | None:
     path = path_of(name)
     try:
-        stat = os.stat(path)
-        key = f"{stat.st_size} {stat.st_mtime_ns}"
+        key = files.stamp(path)
     except (OSError, ValueError):
         try:
-            key = resources.read(path)  # inside a zip
+            key = files.shipped_text(path)  # inside a zip
         except (OSError, ValueError):
             return None
 
@@ -82,6 +81,6 @@ def _loaded(name: str) -> Table | None:
 
         from cfglint.schema.compile import compiled
 
-        return compiled(json.loads(resources.read(path)))
+        return compiled(json.loads(files.shipped_text(path)))
 
     return cached(f"schema-{name}", {path: key}, build)  # type: ignore[return-value]

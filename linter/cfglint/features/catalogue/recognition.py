@@ -195,10 +195,10 @@ def _sure(taken: str | None, own: Claim, rivals: tuple[Claim, ...]) -> tuple[str
 
 def _others_with(taken: str | None, key: list[str]) -> list[str]:
     """Return the other frameworks that have a key, by their schemas."""
-    from cfglint import resources
+    from cfglint import files
 
     found = []
-    for path in resources.contents("schemas", ".schema.json"):
+    for path in files.shipped_contents("schemas", ".schema.json"):
         name = path.rpartition("/")[2].partition(".")[0]
         known = table(name) if path.startswith("frameworks/") and name != taken else None
         if known is not None and _has(known, key):

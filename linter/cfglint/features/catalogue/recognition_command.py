@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from cfglint.command import files, options
+from cfglint.command import inputs, options
 from cfglint.command.globs import ByPath
 from cfglint.errors import UsageError
 from cfglint.features.catalogue.recognition import recognition
@@ -29,9 +29,9 @@ def tell(args: Args) -> int:
     wrong: list[str] = []
     found: list[Recognition] = []
     unknown, none = False, 0
-    for path, named in list(files.find(args.paths, wrong.append)):
+    for path, named in list(inputs.find(args.paths, wrong.append)):
         try:
-            loaded = files.load(path, named=named)
+            loaded = inputs.load(path, named=named)
         except UsageError as error:
             wrong.append(str(error))
             continue

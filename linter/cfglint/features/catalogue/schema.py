@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from cfglint import resources
+from cfglint import files
 from cfglint.command.flags import Flag, Parser
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.features.catalogue.command import print_rows
@@ -23,7 +23,7 @@ def schema(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     found = {
         path.rpartition("/")[2].removesuffix(_SUFFIX): (path, data)
-        for path, data in resources.contents("schemas", _SUFFIX).items()
+        for path, data in files.shipped_contents("schemas", _SUFFIX).items()
     }
     if args.list:
         names = sorted(found, key=lambda name: (not found[name][0].startswith("frameworks/"), name))

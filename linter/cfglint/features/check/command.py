@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from cfglint import files
 from cfglint.api import check_file
-from cfglint.command import files, options
+from cfglint.command import inputs, options
 from cfglint.command.flags import Args, Parser
 from cfglint.errors import UsageError
 from cfglint.features.check.jobs import Outcome, outcomes
@@ -49,7 +50,7 @@ def announce(report: Report, args: Args) -> None:
 def judge(run: Run, args: Args) -> bool:
     """Judge all files; returns whether something could not be read or is for no framework, which was said."""
     wrong: list[str] = []
-    found = list(files.find(args.paths, wrong.append))
+    found = list(inputs.find(args.paths, wrong.append))
     wrong += [outcome.error for outcome in outcomes(run, args, found, _check) if outcome.error is not None]
     complain(wrong)
     return bool(wrong)
@@ -63,7 +64,7 @@ def complain(wrong: list[str]) -> None:
 
 def _check(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    loaded = files.load(path, named=named)
+    loaded = inputs.load(path, named=named)
     if loaded is None or not check_file(run, loaded[0], explicit=explicit):
         if explicit:
             raise UsageError(unknown(run, path))

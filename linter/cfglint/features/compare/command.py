@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from cfglint.command import files, options
+from cfglint import files
+from cfglint.command import options
 from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
 from cfglint.errors import UsageError
 from cfglint.features.check.command import say

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from cfglint.command import files, options
+from cfglint import files
+from cfglint.command import inputs, options
 from cfglint.command.flags import TEXT, Args, Flag, Parser
 from cfglint.errors import UsageError
 from cfglint.features.check.command import _terminal
@@ -14,7 +15,6 @@ from cfglint.features.diagnose.render import FORMATS, render
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from cfglint.engine.judge import Subject
     from cfglint.engine.run import Run
@@ -90,27 +90,16 @@ def _read(paths: list[str]) -> Log:
 
     logs = []
     for path in paths:
-        if path == "-":
-            logs.append(read(_chunks(sys.stdin.buffer), "stdin"))
-            continue
         try:
-            with open(path, "rb") as stream:
-                logs.append(read(_chunks(stream), path))
+            logs.append(read(files.chunks(path, _CHUNK), "stdin" if path == "-" else path))
         except OSError as error:
-            raise UsageError(
-                f"{path}: no log can be read here: {(error.strerror or str(error)).lower()}"
-            ) from None
+            raise UsageError(f"{path}: no log can be read here: {files.why(error)}") from None
     return Log(
         tuple(one for log in logs for one in log.incidents),
         tuple(note for log in logs for note in log.notes),
         sum(log.lines for log in logs),
         tuple(line for log in logs for line in log.products),
     )
-
-
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
-        yield chunk
 
 
 def _diagnosis(args: Args, log: Log) -> Diagnosis:
@@ -173,7 +162,7 @@ def _config(args: Args, failure: Failure, products: tuple[str, ...]) -> tuple[Ru
             f"{failure.first.at}: the message does not tell the GPU's memory; name the GPU with --gpu"
         )
     run = options.run(args, [target])
-    loaded = files.load(args.config, named=True)
+    loaded = inputs.load(args.config, named=True)
     assert loaded is not None
     file = loaded[0]
     for document in file.documents:

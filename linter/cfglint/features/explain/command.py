@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
+from cfglint import files
 from cfglint.command import options
 from cfglint.command.flags import NUMBER, TEXT, Flag, Parser
 from cfglint.errors import UsageError, did_you_mean
@@ -95,7 +95,7 @@ def _rule(args: Args) -> int:
 
 
 def _file(args: Args, code: str, path: str) -> int:
-    from cfglint.command import files
+    from cfglint.command import inputs
     from cfglint.features.check import command as check
     from cfglint.features.check.command import _terminal
 
@@ -104,9 +104,9 @@ def _file(args: Args, code: str, path: str) -> int:
     run = options.run(args)
     args.quiet = False
     check.announce(run.report, args)
-    if os.path.isdir(path):
+    if files.is_folder(path):
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")
-    loaded = files.load(path, named=True)
+    loaded = inputs.load(path, named=True)
     subjects = run.subjects(loaded[0], judge_broken=True) if loaded is not None else []
     if not subjects:
         raise UsageError(check.unknown(run, path))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from cfglint.command import files, options
+from cfglint import files
+from cfglint.command import inputs, options
 from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
@@ -152,7 +153,7 @@ def _with_model(target: Target, path: str) -> Target:
 
 
 def _file(args: Args) -> File:
-    loaded = files.load(args.path, named=True)
+    loaded = inputs.load(args.path, named=True)
     assert loaded is not None
     return loaded[0]
 

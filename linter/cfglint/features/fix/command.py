@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from cfglint import files
 from cfglint.api import check_file
-from cfglint.command import files, options
+from cfglint.command import inputs, options
 from cfglint.command.flags import TEXT, Args, Flag, Parser
 from cfglint.errors import UsageError
 from cfglint.features.check.command import announce, complain, emit, failed, say, unknown
@@ -54,12 +55,12 @@ def main(arguments: list[str]) -> int:
     if args.output is not None:
         if args.diff:
             raise UsageError("--diff shows what --output would write: choose one of them")
-        if len(args.paths) != 1 or (args.paths[0] != "-" and os.path.isdir(args.paths[0])):
+        if len(args.paths) != 1 or (args.paths[0] != "-" and files.is_folder(args.paths[0])):
             raise UsageError("--output takes exactly one PATH, a file")
     run = options.run(args)
     announce(run.report, args)
     wrong: list[str] = []
-    found = list(files.find(args.paths, wrong.append))
+    found = list(inputs.find(args.paths, wrong.append))
     diffs: list[str] = []
     for outcome in outcomes(run, args, found, _fix):
         diffs.append(outcome.diff)
@@ -81,7 +82,7 @@ def main(arguments: list[str]) -> int:
 
 def _fix(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    loaded = files.load(path, named=named)
+    loaded = inputs.load(path, named=named)
     file = loaded[0] if loaded is not None else None
     if file is None or not run.subjects(file, judge_broken=explicit):
         if explicit:

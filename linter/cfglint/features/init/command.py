@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from cfglint import __version__
+from cfglint import __version__, files
 from cfglint.api import check_file
-from cfglint.command import files, options, settings
+from cfglint.command import inputs, options, settings
 from cfglint.command.flags import LIST, Flag, Parser
 from cfglint.document.library import Library
 from cfglint.engine.run import Run
@@ -83,11 +83,11 @@ def main(arguments: list[str]) -> int:
 
 def _configs() -> list[str]:
     """Return the paths below this folder that a framework recognises."""
-    run = Run(load(), library=Library(files.second))
+    run = Run(load(), library=Library(inputs.second))
     found = []
-    for path, _ in files.find(["."], lambda _: None):
+    for path, _ in inputs.find(["."], lambda _: None):
         try:
-            loaded = files.load(path, named=False)
+            loaded = inputs.load(path, named=False)
         except UsageError:
             continue
         if loaded is not None and check_file(run, loaded[0], explicit=False):
@@ -127,16 +127,15 @@ def _write_settings(args: Args) -> None:
 
 def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> None:
     """Write a new file and say so; one that is there stays (``mark`` in it says that nothing is missing)."""
-    if os.path.lexists(path):
+    if files.is_taken(path):
         try:
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                done = mark in stream.read()
+            done = mark in files.read_text(path, errors="replace")
         except OSError:
             done = False
         print(f"{path}: exists, {'left as it is' if done else otherwise}")
         return
     if os.path.dirname(path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        files.make_folder(os.path.dirname(path))
     files.write(path, text.encode())
     print(f"{path}: written{f'; switch it on with: {then}' if then else ''}")
 
@@ -144,13 +143,12 @@ def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> N
 def _requirement() -> str:
     """Return what pip installs this very cfglint from: the repository it came from, else the release."""
     import json
-    from importlib import metadata
 
     try:
-        text = metadata.distribution("cfglint").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
+        text = files.shipped_from()
+    except ModuleNotFoundError:
         return _UNKNOWN
-    if text is None:  # PEP 610: whatever came from a package index has none
+    if text is None:
         return f"cfglint=={__version__}"
     origin = json.loads(text)
     vcs = origin.get("vcs_info")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from cfglint.command import files, options
+from cfglint import files
+from cfglint.command import options
 from cfglint.command.flags import NUMBER, TEXT, Args, Flag, Parser
 from cfglint.engine.memory import Span
 from cfglint.errors import UsageError

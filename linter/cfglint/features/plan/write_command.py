@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from cfglint.command import files
+from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.features.check.command import say
 from cfglint.features.fix.command import _diff

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from cfglint.command import files, options
+from cfglint import files
+from cfglint.command import inputs, options
 from cfglint.command.flags import Args, Flag, Parser
 from cfglint.errors import HardwareError, UsageError
 from cfglint.features.check.command import _terminal
@@ -80,7 +81,7 @@ def _predicted(args: Args) -> dict[str, Span]:
     args.gpu = args.hardware = args.select = args.ignore = None
     detection = detect()
     run = options.run(args, detection.targets)
-    loaded = files.load(args.path, named=True)
+    loaded = inputs.load(args.path, named=True)
     assert loaded is not None
     subjects = run.subjects(loaded[0], judge_broken=False)
     if not subjects:
@@ -123,10 +124,10 @@ def _verified(measured: Holdings, path: str | None, predicted: dict[str, Span] |
 def _about(pid: int) -> tuple[str, str]:
     """Return a process as people know it and its whole command line, both empty where it cannot be read."""
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as stream:
-            words = [w for w in stream.read(1 << 16).decode("utf-8", "replace").split("\0") if w]
+        told = files.read_bytes(f"/proc/{pid}/cmdline", 1 << 16)
     except OSError:
         return "", ""
+    words = [w for w in told.decode("utf-8", "replace").split("\0") if w]
     if not words:
         return "", ""
     line = " ".join([os.path.basename(words[0]), *words[1:]])

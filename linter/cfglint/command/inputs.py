@@ -1,0 +1,104 @@
+"""Which configs the paths of a command line mean, and what stands in them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+from cfglint import files
+from cfglint.document.document import SCRIPTS, STARTERS, read
+from cfglint.document.yaml_tree import MAX_BYTES
+from cfglint.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cfglint.document.document import File
+
+SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
+STDIN = "<stdin>"
+_NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
+# In folders, a file larger than this is data; a file named on its own is read up to MAX_BYTES.
+_BIGGEST_FOUND = 2**20
+# One of these stands in every script that launches a job; scripts of a folder without are not parsed.
+_LAUNCHERS = tuple(word.encode() for word in STARTERS)
+# A link to nowhere, or removed since the folder was listed.
+_GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
+
+
+def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
+    """Yield the files that ``paths`` mean, each once, with whether it was named itself.
+
+    ``complain`` is told of folders that cannot be read.
+    """
+
+    def unreadable(error: OSError) -> None:
+        complain(f"{error.filename}: cannot be read: {files.why(error)}")
+
+    folders = {path for path in paths if path != "-" and files.is_folder(path)}
+    seen = {os.path.normpath(path) for path in paths if path not in folders}
+    for path in dict.fromkeys(paths):
+        if path not in folders:
+            yield path, True
+            continue
+        for at, below, names in files.walk(path, unreadable):
+            below[:] = sorted(f for f in below if not f.startswith(".") and f not in _NOT_ENTERED)
+            for name in sorted(names):
+                if name.endswith(SUFFIXES) and not name.startswith("."):
+                    found = os.path.normpath(os.path.join(at, name))
+                    if found not in seen:
+                        seen.add(found)
+                        yield found, False
+
+
+def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
+    """Read and parse a file; None for one found in a folder that is no config by its size or kind.
+
+    Returns the bytes as well, for whoever writes the file unchanged. Raises UsageError.
+    """
+    if path == "-":
+        data = files.stdin(MAX_BYTES + 1)
+        return read(data, STDIN), data
+    try:
+        found = files.read_config(path, MAX_BYTES, None if named else _BIGGEST_FOUND)
+    except OSError as error:
+        if not named and error.errno in _GONE:
+            return None
+        why = (
+            "no such file or folder"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read: {files.why(error)}"
+        )
+        raise UsageError(f"{path}: {why}") from None
+    if found is None:
+        return None
+    if b"\0" in found[:8192] and not found.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if not named:
+            return None
+        raise UsageError(f"{path}: a binary file, not a config")
+    if not named and path.endswith(SCRIPTS) and not any(word in found for word in _LAUNCHERS):
+        return None
+    try:
+        return read(found, path), found
+    except UsageError as error:  # the extra is not installed: said once, and the configs are judged
+        if named:
+            raise
+        if not _told:
+            _told.append(path)
+            print(f"cfglint: scripts are left out: {error}", file=sys.stderr)
+        return None
+
+
+_told: list[str] = []
+
+
+def second(path: str) -> bytes | None:
+    """Return the bytes of a file that a config names; None where none can be read there."""
+    try:
+        if not files.is_regular(path):  # a folder, or a pipe that would be emptied
+            return None
+        return files.read_config(path, MAX_BYTES)
+    except (OSError, UsageError, ValueError):
+        return None

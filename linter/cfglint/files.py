@@ -1,0 +1,295 @@
+"""The one gate to the disk: whatever cfglint reads, writes, lists or asks of a path passes here.
+
+Everything else gets texts, bytes and answers. What may be read is thus decided in one place. Functions raise
+OSError as they come, unless they say otherwise: callers know what the file was wanted for.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from cfglint.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TextIO
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_CHECKOUT = os.path.dirname(os.path.dirname(_HERE))
+
+
+def why(error: OSError) -> str:
+    """Return the system's words for an error, as they stand behind a colon."""
+    return (error.strerror or str(error)).lower()
+
+
+# ── what is there ──────────────────────────────────────────────────────────────────────────────────────────
+def exists(path: str) -> bool:
+    """Whether something is there, a link to nowhere apart."""
+    return os.path.exists(path)
+
+
+def is_taken(path: str) -> bool:
+    """Whether the name is in use, be it by a link to nowhere."""
+    return os.path.lexists(path)
+
+
+def is_file(path: str) -> bool:
+    """Whether a file is there."""
+    return os.path.isfile(path)
+
+
+def is_regular(path: str) -> bool:
+    """Whether a file is there, and no folder, pipe or device."""
+    return stat.S_ISREG(os.stat(path).st_mode)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a folder is there."""
+    return os.path.isdir(path)
+
+
+def walk(
+    folder: str, onerror: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each folder below with its folders, which the caller may thin out, and its files."""
+    return os.walk(folder, onerror=onerror)
+
+
+def stamp(path: str) -> str:
+    """Return what changes with every edit of a file: its size and time."""
+    about = os.stat(path)
+    return f"{about.st_size} {about.st_mtime_ns}"
+
+
+def newest(folder: str, suffixes: tuple[str, ...]) -> int:
+    """Return when the files of a folder last changed, in nanoseconds."""
+    latest = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            changed = entry.stat().st_mtime_ns
+            if changed > latest and entry.name.endswith(suffixes):
+                latest = changed
+    return latest
+
+
+# ── reading ────────────────────────────────────────────────────────────────────────────────────────────────
+def read_bytes(path: str, most: int = -1) -> bytes:
+    """Return the bytes of a file, up to ``most``."""
+    with open(path, "rb") as stream:
+        return stream.read(most)
+
+
+def read_text(path: str, encoding: str = "utf-8", *, most: int = -1, errors: str = "strict") -> str:
+    """Return the text of a file, up to ``most`` characters. Raises UnicodeDecodeError, too."""
+    with open(path, encoding=encoding, errors=errors) as stream:
+        return stream.read(most)
+
+
+def read_own(path: str) -> bytes:
+    """Return the bytes of a file that this user owns. Raises PermissionError for another's."""
+    with open(path, "rb") as stream:
+        if hasattr(os, "getuid") and os.fstat(stream.fileno()).st_uid != os.getuid():
+            raise PermissionError(path)
+        return stream.read()
+
+
+def chunks(path: str, size: int) -> Iterator[bytes]:
+    """Yield a file, or stdin for ``-``, piece by piece."""
+    if path == "-":
+        while chunk := stdin(size):
+            yield chunk
+        return
+    with open(path, "rb") as stream:
+        while chunk := stream.read(size):
+            yield chunk
+
+
+def stdin(most: int) -> bytes:
+    """Return up to ``most`` bytes of stdin, which may have been replaced by a stream of text."""
+    if hasattr(sys.stdin, "buffer"):
+        return sys.stdin.buffer.read(most)
+    return sys.stdin.read(most).encode("utf-8", "surrogateescape")
+
+
+def read_config(path: str, most: int, most_unnamed: int | None = None) -> bytes | None:
+    """Return the bytes of a file that may be a config; ``most_unnamed`` is set if it was met in a folder.
+
+    None for one met in a folder that is larger than that, or no regular file. Raises UsageError, too.
+    """
+    # Opening a pipe that nobody writes to would wait forever, unless it is opened without waiting.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as stream:
+        about = os.fstat(descriptor)
+        regular = stat.S_ISREG(about.st_mode)
+        if most_unnamed is not None and (not regular or about.st_size > most_unnamed):
+            return None
+        if about.st_size > most:
+            size = about.st_size / 2**20
+            raise UsageError(f"{path}: {size:.0f} MiB is no config; cfglint reads up to {most // 2**20} MiB")
+        if not regular and hasattr(os, "set_blocking"):
+            os.set_blocking(descriptor, True)
+        data = stream.read(most + 1)
+        if not data and stat.S_ISFIFO(about.st_mode):
+            raise UsageError(f"{path}: a pipe that nobody writes to")
+        return data
+
+
+# ── writing ────────────────────────────────────────────────────────────────────────────────────────────────
+def make_folder(path: str, mode: int = 0o777) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    os.makedirs(path, mode=mode, exist_ok=True)
+
+
+def nowhere() -> TextIO:
+    """Return a stream that drops what is written to it."""
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def write(path: str, data: bytes) -> None:
+    """Give a file new content in one step: whoever reads it sees the old or the new one, whole.
+
+    Mode and owner stay, and a symbolic link goes on pointing to where it points. What is no file, such as
+    /dev/stdout, is written to. Raises UsageError; the file is then as it was.
+    """
+    try:
+        try:
+            about = os.stat(path)
+        except FileNotFoundError:
+            about = None
+        if about is None or stat.S_ISREG(about.st_mode):
+            if about is not None and not (about.st_mode & 0o222 and os.access(path, os.W_OK)):
+                raise UsageError(
+                    f"{path}: read-only, so nothing was written; make it writable, or use --output FILE"
+                )
+            _replace(os.path.realpath(path), data, about)
+            return
+        with open(path, "wb") as stream:
+            stream.write(data)
+    except OSError as error:
+        left = "; it is as it was" if os.path.isfile(path) else ""
+        raise UsageError(f"{path}: cannot be written: {why(error)}{left}") from None
+
+
+def write_kept(path: str, data: bytes) -> None:
+    """Write an entry of the cache in one step; it may be lost when the machine goes down."""
+    _replace(path, data, None, sync=False)
+
+
+def _replace(path: str, data: bytes, about: os.stat_result | None, *, sync: bool = True) -> None:
+    # A short name of its own: the target's may be as long as names get, and another run may be at work.
+    temporary = os.path.join(os.path.dirname(path), f".cfglint-{os.getpid()}-{os.urandom(4).hex()}")
+    descriptor = os.open(
+        temporary,
+        os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0),
+        0o666 if about is None else 0o600,
+    )
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if about is not None:
+                _copy_owner(descriptor, about)
+                os.chmod(temporary, stat.S_IMODE(about.st_mode))
+            if sync:
+                os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _copy_owner(descriptor: int, about: os.stat_result) -> None:
+    if hasattr(os, "fchown"):
+        now = os.fstat(descriptor)
+        if (now.st_uid, now.st_gid) != (about.st_uid, about.st_gid):
+            os.fchown(descriptor, about.st_uid, about.st_gid)
+
+
+# ── the files that come with cfglint, from a wheel, a zip or its checkout ──────────────────────────────────
+def in_checkout() -> bool:
+    """Whether this module stands in a checkout, where it may change."""
+    return is_file(os.path.join(_CHECKOUT, "pyproject.toml"))
+
+
+def shipped_folder(name: str) -> str:
+    """Return the path of the ``rules`` or ``schemas`` folder.
+
+    An editable install leaves copies of both in site-packages; they are never looked up, since only
+    the folder beside this module or the checkout's own counts.
+    """
+    packaged = os.path.join(_HERE, name)
+    checkout = os.path.join(_CHECKOUT, name)
+    return checkout if not os.path.isdir(packaged) and os.path.isdir(checkout) else packaged
+
+
+def shipped_text(*path: str) -> str:
+    """Return the text of a file of this package, by an absolute path or one below the package."""
+    place = os.path.join(_HERE, *path)
+    try:
+        data = read_bytes(place)
+    except OSError:  # inside a zip only the loader can read it
+        data = globals()["__loader__"].get_data(place)
+    return data.decode("utf-8")
+
+
+def shipped_contents(name: str, suffix: str) -> dict[str, bytes]:
+    """Return the bytes of the files below a shipped folder that end in ``suffix``, by path in it, sorted."""
+    contents = {}
+    for inside, entry in _shipped(name, suffix):
+        with open(entry.path, "rb", buffering=0) as stream:
+            contents[inside] = stream.read()
+    return dict(sorted(contents.items())) or _zipped(name, suffix)
+
+
+def shipped_changes(name: str, suffix: str) -> dict[str, str]:
+    """Return what changes with every edit of those files, and reads none: size and time; {} in a zip."""
+    stats = {inside: entry.stat() for inside, entry in _shipped(name, suffix)}
+    base = shipped_folder(name)
+    return {
+        f"{base}/{inside}": f"{about.st_size} {about.st_mtime_ns}" for inside, about in sorted(stats.items())
+    }
+
+
+def _shipped(name: str, suffix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    waiting = [("", shipped_folder(name))]
+    while waiting:
+        prefix, at = waiting.pop()
+        try:
+            entries = os.scandir(at)
+        except OSError:  # inside a zip
+            return
+        with entries:
+            for entry in entries:
+                if entry.name.endswith(suffix):
+                    yield prefix + entry.name, entry
+                elif entry.is_dir():
+                    waiting.append((f"{prefix}{entry.name}/", entry.path))
+
+
+def _zipped(name: str, suffix: str) -> dict[str, bytes]:
+    from importlib.resources import files  # slow to import, and needed nowhere else
+
+    contents = {}
+    waiting = [("", files("cfglint") / name)]
+    while waiting:
+        prefix, node = waiting.pop()
+        for entry in node.iterdir():
+            if entry.is_dir():
+                waiting.append((f"{prefix}{entry.name}/", entry))
+            elif entry.name.endswith(suffix):
+                contents[f"{prefix}{entry.name}"] = entry.read_bytes()
+    return dict(sorted(contents.items()))
+
+
+def shipped_from() -> str | None:
+    """Return the record of PEP 610 of where this was installed from; None where that is a package index.
+
+    Raises ModuleNotFoundError where nothing is installed.
+    """
+    from importlib import metadata
+
+    return metadata.distribution("cfglint").read_text("direct_url.json")
