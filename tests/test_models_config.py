@@ -6,8 +6,9 @@ import pytest
 
 from cfglint.errors import CfglintError
 from cfglint.lang.values import Interval, Open, needs_of
+from cfglint.models import COLUMNS
 from cfglint.models.hf_config import ModelConfigError, figures_of, read
-from cfglint.models.registry import COLUMNS, catalogue
+from cfglint.models.registry import catalogue
 
 LLAMA = {
     "model_type": "llama",

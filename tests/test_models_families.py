@@ -5,8 +5,9 @@ import json
 import pytest
 
 from cfglint.lang.values import parts
+from cfglint.models import COLUMNS
 from cfglint.models.hf_config import figures_of, read
-from cfglint.models.registry import COLUMNS, catalogue
+from cfglint.models.registry import catalogue
 
 SMALL = {
     "hidden_size": 512,

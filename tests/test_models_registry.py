@@ -11,12 +11,11 @@ import pytest
 
 from cfglint.errors import UsageError
 from cfglint.lang.values import Interval
-from cfglint.models import hub, online
+from cfglint.models import COLUMNS, hub
 from cfglint.models.count import active_params, params
 from cfglint.models.registry import (
     CACHED,
     CATALOGUE,
-    COLUMNS,
     FETCHED,
     NAMED,
     TABLES,
@@ -250,7 +249,7 @@ def test_online_wants_a_package(monkeypatch, quiet):
         Models(online=True, environ=quiet)(NAMELESS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UsageError, match="huggingface_hub, and it is not installed"):
-        online.ready()
+        hub.ready()
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,8 +3,9 @@
 import pytest
 
 from cfglint.lang.values import Interval, Open, needs_of, parts
-from cfglint.models.registry import COLUMNS, COUNTED, NAMED, catalogue, find, source_of
-from cfglint.models.size import SHAPE, by_name, by_number, margins
+from cfglint.models import COLUMNS, SHAPE
+from cfglint.models.registry import COUNTED, NAMED, catalogue, find, source_of
+from cfglint.models.size import by_name, by_number, margins
 
 ROWS = list(catalogue().values())
 SIZED = [id_ for id_ in catalogue() if by_name(id_, ROWS) is not None]

@@ -236,7 +236,7 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
     chosen = selector(codes(args.select), codes(args.ignore), [rule.code for rule in rules.rules])
     described = model_config(args)
     if args.online:
-        from cfglint.models.online import ready
+        from cfglint.models.hub import ready
 
         ready()
     result = Run(

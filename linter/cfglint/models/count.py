@@ -14,6 +14,8 @@ tower: counted elsewhere, added here).
 
 from __future__ import annotations
 
+from cfglint.record import Record, replace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     Shape: TypeAlias = Mapping[str, Any]
 
 
-class Form:
+class Form(Record):
     """What sets a family apart from Llama: RMS norms (two a layer), a gated MLP, and no biases.
 
     ``qkv_bias``, ``out_bias`` and ``mlp_bias`` say which linears have one; ``head_norm`` is ``head`` where
@@ -31,99 +33,39 @@ class Form:
     feed-forward layer of two matrices.
     """
 
-    __slots__ = (
-        "final",
-        "head_bias",
-        "head_norm",
-        "mlp_bias",
-        "norm_size",
-        "norms",
-        "out_bias",
-        "plain",
-        "positions",
-        "qkv_bias",
-    )
-
-    def __init__(
-        self,
-        *,
-        qkv_bias: bool = False,
-        out_bias: bool = False,
-        mlp_bias: bool = False,
-        head_norm: str = "",
-        norms: int = 2,
-        norm_size: int = 1,
-        final: int = 1,
-        plain: bool = False,
-        positions: int | None = None,
-        head_bias: bool = False,
-    ) -> None:
-        self.qkv_bias = qkv_bias
-        self.out_bias = out_bias
-        self.mlp_bias = mlp_bias
-        self.head_norm = head_norm
-        self.norms = norms
-        self.norm_size = norm_size
-        self.final = final  # norms outside the layers: the last one, and Bloom's after the embedding
-        self.plain = plain
-        self.positions = positions  # learned positions beyond max_positions; None: none are learned
-        self.head_bias = head_bias
+    qkv_bias: bool = False
+    out_bias: bool = False
+    mlp_bias: bool = False
+    head_norm: str = ""
+    norms: int = 2
+    norm_size: int = 1
+    final: int = 1  # norms outside the layers: the last one, and Bloom's after the embedding
+    plain: bool = False
+    positions: int | None = None  # learned positions beyond max_positions; None: none are learned
+    head_bias: bool = False
 
 
 _LLAMA = Form()
-_QWEN2 = Form(qkv_bias=True)
-_QWEN3 = Form(head_norm="head")
-_OLMO2 = Form(head_norm="whole")
-_BIASED: dict[str, Any] = {
-    "qkv_bias": True,
-    "out_bias": True,
-    "mlp_bias": True,
-    "norm_size": 2,
-    "plain": True,
-}
-
-FORMS: Mapping[str, Form] = {
-    "llama": _LLAMA,
-    "baichuan": _LLAMA,
-    "ernie4_5": _LLAMA,
-    "gemma": _LLAMA,
-    "granite": _LLAMA,
-    "granitemoe": _LLAMA,
-    "internlm2": _LLAMA,
-    "mistral": _LLAMA,
-    "mixtral": _LLAMA,
-    "smollm3": _LLAMA,
-    "phi3": _LLAMA,
-    "deepseek_v2": _LLAMA,
-    "deepseek_v3": _LLAMA,
-    "qwen": _QWEN2,
-    "qwen2": _QWEN2,
-    "qwen2_moe": _QWEN2,
-    "chatglm": _QWEN2,
-    "glm": _QWEN2,
-    "qwen3": _QWEN3,
-    "qwen3_moe": _QWEN3,
-    "exaone4": _QWEN3,
-    "glm4": Form(norms=4),
-    "gemma2": Form(norms=4),
-    "gemma3": Form(norms=4, head_norm="head"),
-    "olmo2": _OLMO2,
-    "olmo3": _OLMO2,
-    "olmoe": _OLMO2,
-    "cohere": Form(norms=1),
-    "cohere2": Form(norms=1),
-    "arcee": Form(plain=True),
-    "nemotron": Form(plain=True, norm_size=2),
-    "gpt_oss": Form(qkv_bias=True, out_bias=True, mlp_bias=True),
-    "starcoder2": Form(**_BIASED),
-    "phi": Form(**_BIASED, norms=1, head_bias=True),
-    "gpt2": Form(**_BIASED, positions=0),
-    "gpt_neox": Form(**_BIASED),
-    "bloom": Form(**_BIASED, final=2),
-    "opt": Form(**_BIASED, positions=2),
-    "falcon": Form(plain=True, norm_size=2),
-    "mpt": Form(plain=True),
-}
+_BIASED = Form(qkv_bias=True, out_bias=True, mlp_bias=True, norm_size=2, plain=True)
+_FAMILIES = (
+    ("llama baichuan ernie4_5 gemma granite granitemoe internlm2 mistral mixtral smollm3 phi3", _LLAMA),
+    ("deepseek_v2 deepseek_v3", _LLAMA),
+    ("qwen qwen2 qwen2_moe chatglm glm", Form(qkv_bias=True)),
+    ("qwen3 qwen3_moe exaone4", Form(head_norm="head")),
+    ("glm4 gemma2", Form(norms=4)),
+    ("gemma3", Form(norms=4, head_norm="head")),
+    ("olmo2 olmo3 olmoe", Form(head_norm="whole")),
+    ("cohere cohere2", Form(norms=1)),
+    ("arcee mpt", Form(plain=True)),
+    ("nemotron falcon", Form(plain=True, norm_size=2)),
+    ("gpt_oss", Form(qkv_bias=True, out_bias=True, mlp_bias=True)),
+    ("starcoder2 gpt_neox", _BIASED),
+    ("phi", replace(_BIASED, norms=1, head_bias=True)),
+    ("gpt2", replace(_BIASED, positions=0)),
+    ("bloom", replace(_BIASED, final=2)),
+    ("opt", replace(_BIASED, positions=2)),
+)
+FORMS: Mapping[str, Form] = {name: form for names, form in _FAMILIES for name in names.split()}
 """The families that the closed form knows, by the names of the column ``family``."""
 
 

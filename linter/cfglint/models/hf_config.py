@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import NOTHING, Interval, Open, interval
+from cfglint.models import COLUMNS, EXPERTS
 from cfglint.models.count import FORMS, active_params, params
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 FILE = "config.json"
@@ -41,6 +42,23 @@ _KEYS = {
     "shared_experts": ("n_shared_experts", "num_shared_experts", "num_shared_expert"),
     "dense_layers": ("first_k_dense_replace",),
 }
+# Where a config may say how long a sequence is (vllm/transformers_utils/model_arch_config_convertor.py:374).
+_LENGTHS = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
+    *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
+)
+# Kinds of rope scaling that leave the length as it is stated.
+_UNSCALED = (
+    "su", "longrope", "llama3", "default", "mrope", "yarn", "deepseek_yarn", "deepseek_llama_scaling",
+)  # fmt: skip
+# Where a config of several models has the language model.
+_INNER = ("text_config", "llm_config", "language_config", "thinker_config")
+_LATENT = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "q_lora_rank")
+_BITS = ("bits", "w_bit", "nbits", "weight_bits")
+_METHODS = (("fp8", 8), ("int8", 8), ("fp4", 4), ("nf4", 4))
+_INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_BYTES = {"float32": 4, "float64": 8, "float8_e4m3fn": 1}
+
 # What the classes of transformers take where a config says nothing.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "gpt2": {"hidden": 768, "layers": 12, "heads": 12, "vocab": 50257, "max_positions": 1024},
@@ -51,20 +69,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "mixtral": {"kv_heads": 8, "experts": 8, "experts_per_token": 2},
     "qwen3": {"head_dim": 128},
 }
-_TIED = (
-    "bloom",
-    "falcon",
-    "gemma",
-    "gemma2",
-    "gemma3",
-    "gpt2",
-    "gpt_bigcode",
-    "mpt",
-    "opt",
-    "smollm3",
-    "starcoder2",
-)
-_INNER = ("text_config", "llm_config", "language_config", "thinker_config")
 _ALIASES = {
     "gemma3_text": "gemma3",
     "qwen2_vl": "qwen2",
@@ -76,8 +80,18 @@ _ALIASES = {
     "RefinedWebModel": "falcon",
     "RefinedWeb": "falcon",
 }
-_FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "mpt")  # where no width is given, 4 x hidden
-_BYTES = {"float32": 4, "float64": 8, "float8_e4m3fn": 1}
+# Families whose embeddings are tied where nothing is said, whose layers are 4 x hidden wide where no width is
+# given, whose classes read no key about biases, and that have no experts.
+_TIED = (
+    "bloom", "falcon", "gemma", "gemma2", "gemma3", "gpt2", "gpt_bigcode", "mpt", "opt", "smollm3",
+    "starcoder2",
+)  # fmt: skip
+_FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "mpt")
+_FIXED = ("qwen2", "qwen2_moe", "mistral", "mixtral", "phi3")
+_DENSE = (
+    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "internlm2",
+    "smollm3", "ernie4_5", "exaone4", "olmo3",
+)  # fmt: skip
 
 
 def read(path: str) -> dict[str, object]:
@@ -90,9 +104,10 @@ def read(path: str) -> dict[str, object]:
         data = files.read_bytes(file, _LARGEST)
     except OSError as error:
         raise ModelConfigError(_unreadable(path, file, error)) from None
-    figures = figures_of(data, file)
+    config = _loaded(data, file)
+    figures = _columns(config, file)
     if isinstance(figures["params"], Interval) and not figures["quantized_bits"]:
-        stored = _stored(os.path.dirname(file), data, figures)
+        stored = _stored(os.path.dirname(file), config, figures)
         if stored is not None:
             figures["params"] = stored
             if not figures["experts"]:
@@ -102,83 +117,10 @@ def read(path: str) -> dict[str, object]:
 
 def figures_of(data: bytes, file: str) -> dict[str, object]:
     """Return the figures that the text of a config.json gives; ``file`` is its name in messages."""
-    config = _loaded(data, file)
-    inner = _inner(config)
-    family = str(inner.get("model_type") or config.get("model_type") or "unknown")
-    family = _ALIASES.get(family, family)
-    figures = _figures(inner, family, file)
-    lengths = _lengths(config, inner)
-    figures["tied"] = _tied(config, inner, family)
-    figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
-    return {**_told(figures, family, config), **lengths}
+    return _columns(_loaded(data, file), file)
 
 
-# Where a config may say how long a sequence is (vllm/transformers_utils/model_arch_config_convertor.py:374).
-_LENGTHS = (
-    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
-    *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
-)
-# Kinds of rope scaling that leave the length as it is stated.
-_UNSCALED = (
-    "su",
-    "longrope",
-    "llama3",
-    "default",
-    "mrope",
-    "yarn",
-    "deepseek_yarn",
-    "deepseek_llama_scaling",
-)
-
-
-def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]:
-    """Return `positions`, what the config itself states, and `context`, the longest that vLLM makes of it.
-
-    Versions of vLLM differ about YaRN, so `context` is the largest that one of them takes.
-    """
-    stated = [inner[key] for key in _LENGTHS if type(inner.get(key)) is int and inner[key] > 0]
-    positions = inner.get("max_position_embeddings")
-    found: dict[str, object] = {"positions": positions} if type(positions) is int and positions > 0 else {}
-    if not stated:
-        return found
-    least = min(stated)
-    scaling = inner.get("rope_parameters") or inner.get("rope_scaling") or {}
-    several = [s for s in scaling.values() if isinstance(s, dict)] if isinstance(scaling, dict) else []
-    longest = max(_scaled(least, one) for one in several or [scaling])
-    other = [c.get("model_max_length") for c in (config, inner)]
-    return {**found, "context": max(longest, *(n for n in other if type(n) is int), 0)}
-
-
-def _scaled(length: int, scaling: Any) -> int:
-    if not isinstance(scaling, dict):
-        return length
-    kind = scaling.get("rope_type") or scaling.get("type")
-    factor = scaling.get("factor")
-    if not isinstance(factor, (int, float)):
-        return length
-    start = scaling.get("original_max_position_embeddings")
-    if kind in _UNSCALED:
-        return max(length, ceil(start * factor)) if "yarn" in str(kind) and type(start) is int else length
-    return ceil(length * max(1, factor))
-
-
-def _told(figures: dict[str, Any], family: str, config: dict[str, Any]) -> dict[str, object]:
-    """Return the registry's columns."""
-    from cfglint.models.registry import COLUMNS
-
-    told = {name: figures[name] for name in COLUMNS if name in figures}
-    told["family"] = family
-    less, more = _margin(family, config, figures)
-    open_ = isinstance(figures["tied"], Open)
-    for name, count in (("params", params), ("active_params", active_params)):
-        low = count(family, {**figures, "tied": True} if open_ else figures)
-        high = count(family, {**figures, "tied": False} if open_ else figures)
-        told[name] = (
-            interval(floor(low * (1 - less)), ceil(high * (1 + less) + more)) if less or more else low
-        )
-    return told
-
-
+# ── files ──────────────────────────────────────────────────────────────────────────────────────────────────
 def _loaded(data: bytes, file: str) -> dict[str, Any]:
     advice = "download it anew from the model's page"
     try:
@@ -195,25 +137,91 @@ def _loaded(data: bytes, file: str) -> dict[str, Any]:
 
 
 def _unreadable(path: str, file: str, error: OSError) -> str:
-    base = _base_of_adapter(os.path.dirname(file))
-    if base is not None:
+    adapter = _beside(os.path.dirname(file), "adapter_config.json", _LARGEST)
+    base = adapter.get("base_model_name_or_path")
+    if isinstance(base, str):
         return f"{path}: it holds an adapter; name the config.json of its base model, {base}"
-    if isinstance(error, FileNotFoundError) and files.is_folder(path):
+    if not isinstance(error, FileNotFoundError):
+        return f"{file}: cannot be read: {files.why(error)}"
+    if files.is_folder(path):
         return (
             f"{path}: no {FILE} is in this folder; name the folder of the model's weights, or the file itself"
         )
-    if isinstance(error, FileNotFoundError):
-        return f"{path}: no such file or folder; name a {FILE}, or the folder that it is in"
-    return f"{file}: cannot be read: {files.why(error)}"
+    return f"{path}: no such file or folder; name a {FILE}, or the folder that it is in"
 
 
-def _base_of_adapter(folder: str) -> str | None:
+def _beside(folder: str, name: str, most: int) -> dict[str, Any]:
+    """Return what another file of the model holds, nothing where it cannot be read."""
     try:
-        found = json.loads(files.read_bytes(os.path.join(folder, "adapter_config.json"), _LARGEST))
+        content = json.loads(files.read_bytes(os.path.join(folder, name), most))
     except (OSError, ValueError, RecursionError):
-        return None
-    base = found.get("base_model_name_or_path") if isinstance(found, dict) else None
-    return base if isinstance(base, str) else None
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _stored(folder: str, config: dict[str, Any], figures: dict[str, Any]) -> int | None:
+    """Return the parameters by the size of the weights, where an index beside the config tells it."""
+    for name in _INDICES:
+        index = _beside(folder, name, 8 * _LARGEST)
+        metadata = index.get("metadata")
+        size = _whole(metadata, "total_size") if isinstance(metadata, dict) else None
+        if size is None or size <= 0:
+            continue
+        dtype = _inner(config).get("torch_dtype") or config.get("torch_dtype") or config.get("dtype")
+        count = size // _BYTES.get(str(dtype), 2)
+        if figures["tied"] is True and "lm_head.weight" in (index.get("weight_map") or {}):
+            count -= figures["vocab"] * figures["hidden"]  # stored twice, and one in memory
+        return count
+    return None
+
+
+# ── columns ────────────────────────────────────────────────────────────────────────────────────────────────
+def _columns(config: dict[str, Any], file: str) -> dict[str, object]:
+    """Return the registry's columns, and the lengths that a config states."""
+    inner = _inner(config)
+    family = str(inner.get("model_type") or config.get("model_type") or "unknown")
+    family = _ALIASES.get(family, family)
+    figures = _figures(inner, family, file)
+    figures["tied"] = tied = _tied(config, inner, family)
+    figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
+    columns: dict[str, object] = {name: figures[name] for name in COLUMNS if name in figures}
+    columns["family"] = family
+    share, towers = _margin(family, config, figures)
+    least, most = ({**figures, "tied": state if isinstance(tied, Open) else tied} for state in (True, False))
+    for name, count in (("params", params), ("active_params", active_params)):
+        low, high = count(family, least), count(family, most)
+        wide = share or towers
+        columns[name] = interval(floor(low * (1 - share)), ceil(high * (1 + share) + towers)) if wide else low
+    return {**columns, **_lengths(config, inner)}
+
+
+def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]:
+    """Return `positions`, what the config itself states, and `context`, the longest that vLLM makes of it.
+
+    Versions of vLLM differ about YaRN, so `context` is the largest that one of them takes.
+    """
+    lengths = {key: length for key in _LENGTHS if (length := _whole(inner, key) or 0) > 0}
+    positions = lengths.get("max_position_embeddings")
+    columns: dict[str, object] = {} if positions is None else {"positions": positions}
+    if not lengths:
+        return columns
+    least = min(lengths.values())
+    scaling = inner.get("rope_parameters") or inner.get("rope_scaling") or {}
+    several = _dicts(scaling.values()) if isinstance(scaling, dict) else []
+    longest = max(_scaled(least, part) for part in several or [scaling])
+    columns["context"] = max(longest, *(_whole(part, "model_max_length") or 0 for part in (config, inner)), 0)
+    return columns
+
+
+def _scaled(length: int, scaling: Any) -> int:
+    factor = scaling.get("factor") if isinstance(scaling, dict) else None
+    if not isinstance(factor, (int, float)):
+        return length
+    kind = scaling.get("rope_type") or scaling.get("type")
+    if kind not in _UNSCALED:
+        return ceil(length * max(1, factor))
+    start = _whole(scaling, "original_max_position_embeddings")
+    return max(length, ceil(start * factor)) if "yarn" in str(kind) and start is not None else length
 
 
 def _inner(config: dict[str, Any]) -> dict[str, Any]:
@@ -228,6 +236,12 @@ def _inner(config: dict[str, Any]) -> dict[str, Any]:
 
 def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((config[key] for key in keys if config.get(key) is not None), None)
+
+
+def _whole(config: Mapping[str, Any], key: str) -> int | None:
+    """Return a whole number, None where none stands there."""
+    value = config.get(key)
+    return value if type(value) is int else None
 
 
 def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
@@ -264,18 +278,17 @@ def _complete(figures: dict[str, Any], config: dict[str, Any], family: str) -> N
     if family == "qwen" and "ffn" in figures:
         figures["ffn"] //= 2  # it counts both halves of the gated layer
     if family in _FOUR_TIMES and not figures.get("ffn"):
-        ratio = config.get("expansion_ratio", 4)
-        figures["ffn"] = (ratio if type(ratio) is int else 4) * figures.get("hidden", 0)
-    if family == "mpt":
-        attention = config.get("attn_config")
-        kv = attention.get("kv_n_heads") if isinstance(attention, dict) else None
-        figures.update({"kv_heads": kv} if type(kv) is int else {})
+        ratio = _whole({"expansion_ratio": 4, **config}, "expansion_ratio")
+        figures["ffn"] = (4 if ratio is None else ratio) * figures.get("hidden", 0)
+    attention = config.get("attn_config") if family == "mpt" else None
+    if isinstance(attention, dict) and (kv_heads := _whole(attention, "kv_n_heads")) is not None:
+        figures["kv_heads"] = kv_heads
     new_falcon = config.get("new_decoder_architecture") is True
     if (family == "falcon" and not new_falcon) or family == "gpt_bigcode":
         figures["kv_heads"] = 1 if config.get("multi_query", True) else figures.get("heads", 0)
     figures.setdefault("max_positions", 2048)
-    if family == "opt" and type(config.get("word_embed_proj_dim")) is int:
-        figures["embed_dim"] = config["word_embed_proj_dim"]
+    if family == "opt" and (width := _whole(config, "word_embed_proj_dim")) is not None:
+        figures["embed_dim"] = width
     _complete_biases(figures, config, family)
     _complete_experts(figures, config)
     _complete_latent(figures, config)
@@ -285,47 +298,36 @@ def _complete_biases(figures: dict[str, Any], config: dict[str, Any], family: st
     for key in ("attention_bias", "mlp_bias"):
         if isinstance(config.get(key), bool) and family not in _FIXED:
             figures[key] = config[key]
-    if "attention_bias" in figures and family not in (
-        "glm",
-        "glm4",
-    ):  # elsewhere it is that of the output too
+    if "attention_bias" in figures and family not in ("glm", "glm4"):  # elsewhere it is the output's, too
         figures["output_bias"] = figures["attention_bias"]
     if family == "chatglm" and isinstance(config.get("add_qkv_bias"), bool):
         figures["attention_bias"] = config["add_qkv_bias"]
 
 
-_FIXED = ("qwen2", "qwen2_moe", "mistral", "mixtral", "phi3")  # their classes read no such key
-
-
 def _complete_experts(figures: dict[str, Any], config: dict[str, Any]) -> None:
     experts = figures.get("experts", 0)
     if not experts or experts == 1:
-        figures.update(dict.fromkeys(_EXPERTS, 0))
+        figures.update(dict.fromkeys(EXPERTS, 0))
         return
     figures.setdefault("expert_ffn", figures.get("ffn", 0))
     figures.setdefault("ffn", figures["expert_ffn"])
     figures.setdefault("experts_per_token", 1)
-    width = config.get("shared_expert_intermediate_size")
-    if type(width) is int and figures["expert_ffn"]:
+    width = _whole(config, "shared_expert_intermediate_size")
+    if width is not None and figures["expert_ffn"]:
         figures.setdefault("shared_experts", round(width / figures["expert_ffn"]))
     dense = config.get("mlp_only_layers")
     if isinstance(dense, list):
         figures.setdefault("dense_layers", len(dense))
-    step = config.get("decoder_sparse_step")
-    if type(step) is int and step > 1:  # only every step-th layer has experts
+    step = _whole(config, "decoder_sparse_step") or 1
+    if step > 1:  # only every step-th layer has experts
         layers = figures.get("layers", 0)
         figures["dense_layers"] = max(figures.get("dense_layers", 0), layers - layers // step)
-    for name in _EXPERTS:
+    for name in EXPERTS:
         figures.setdefault(name, 0)
 
 
-_EXPERTS = ("experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers")
-
-
 def _complete_latent(figures: dict[str, Any], config: dict[str, Any]) -> None:
-    keys = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "q_lora_rank")
-    numbers = [value if type(value := config.get(key)) is int else 0 for key in keys]
-    kv_rank, rope, nope, value_dim, q_rank = numbers
+    kv_rank, rope, nope, value_dim, q_rank = (_whole(config, key) or 0 for key in _LATENT)
     figures["latent_dim"] = kv_rank + rope if kv_rank else 0
     if kv_rank:
         figures.update(rope_dim=rope, nope_dim=nope, value_dim=value_dim, q_rank=q_rank)
@@ -342,73 +344,43 @@ def _tied(config: dict[str, Any], inner: dict[str, Any], family: str) -> object:
     return Open(NOTHING)
 
 
-def _bits(said: object) -> object:
+def _bits(quantization: object) -> object:
     """Return the bits of a quantized checkpoint, 0 for none."""
-    if not isinstance(said, dict):
+    if not isinstance(quantization, dict):
         return 0
-    if said.get("load_in_4bit") is True:
-        return 4
-    if said.get("load_in_8bit") is True:
-        return 8
-    for key in ("bits", "w_bit", "nbits", "weight_bits"):
-        if type(said.get(key)) is int:
-            return said[key]
-    method = str(said.get("quant_method", "")).lower()
-    groups = said.get("config_groups")
-    for group in groups.values() if isinstance(groups, dict) else ():
-        weights = group.get("weights") if isinstance(group, dict) else None
-        if isinstance(weights, dict) and type(weights.get("num_bits")) is int:
-            return weights["num_bits"]
-    if "fp8" in method or "int8" in method:
-        return 8
-    if "fp4" in method or "nf4" in method or method == "awq":
-        return 4
-    return Interval(2, 8, NOTHING)
+    for key, bits in (("load_in_4bit", 4), ("load_in_8bit", 8)):
+        if quantization.get(key) is True:
+            return bits
+    groups = quantization.get("config_groups")
+    parts = [part.get("weights") for part in _dicts(groups.values() if isinstance(groups, dict) else ())]
+    stated = [_whole(quantization, key) for key in _BITS]
+    stated += [_whole(weights, "num_bits") for weights in _dicts(parts)]
+    for number in stated:
+        if number is not None:
+            return number
+    method = str(quantization.get("quant_method", "")).lower()
+    unknown = 4 if method == "awq" else Interval(2, 8, NOTHING)
+    return next((bits for word, bits in _METHODS if word in method), unknown)
+
+
+def _dicts(values: Iterable[object]) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _margin(family: str, config: dict[str, Any], figures: dict[str, Any]) -> tuple[float, float]:
     """Return what the count may miss: a share of it to both sides, and parameters on top."""
     odd = family not in FORMS or (family in _DENSE and figures["experts"])
     odd = odd or (family == "falcon" and config.get("bias") is True)  # falcon-rw: no form is written for it
-    share = UNSURE if odd else 0
-    towers = [config[key] for key in ("vision_config", "audio_config") if isinstance(config.get(key), dict)]
-    return share, sum(_tower(tower, figures) for tower in towers)
+    towers = _dicts(config.get(key) for key in ("vision_config", "audio_config"))
+    return UNSURE if odd else 0, sum(_tower(tower, figures) for tower in towers)
 
 
 def _tower(config: dict[str, Any], figures: dict[str, Any]) -> float:
     """Return the most that an encoder of images or sound adds where the whole model is loaded."""
-    width, depth = (
-        _first(config, ("embed_dim", "hidden_size", "d_model")),
-        _first(config, ("depth", *_KEYS["layers"])),
-    )
+    width = _first(config, ("embed_dim", "hidden_size", "d_model"))
+    depth = _first(config, ("depth", *_KEYS["layers"]))
     if type(width) is not int or type(depth) is not int:
         return 0.25 * params("llama", {**figures, "tied": True})
-    inner = config.get("intermediate_size")
-    inner = inner if type(inner) is int else 4 * width
+    inner = _whole(config, "intermediate_size")
+    inner = 4 * width if inner is None else inner
     return 1.25 * depth * (4 * width * width + 3 * width * inner)  # a quarter for what joins it to the model
-
-
-_DENSE = (
-    *("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "internlm2"),
-    *("smollm3", "ernie4_5", "exaone4", "olmo3"),
-)
-
-
-def _stored(folder: str, data: bytes, figures: dict[str, Any]) -> int | None:
-    """Return the parameters by the size of the weights, where an index beside the config tells it."""
-    for name in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
-        try:
-            index = json.loads(files.read_bytes(os.path.join(folder, name), 8 * _LARGEST))
-            size = index["metadata"]["total_size"]
-            names = index.get("weight_map") or {}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            continue
-        if type(size) is not int or size <= 0:
-            continue
-        config = json.loads(data)
-        dtype = _inner(config).get("torch_dtype") or config.get("torch_dtype") or config.get("dtype")
-        count = size // _BYTES.get(str(dtype), 2)
-        if figures["tied"] is True and "lm_head.weight" in names:
-            count -= figures["vocab"] * figures["hidden"]  # stored twice, and one in memory
-        return count
-    return None

@@ -9,6 +9,8 @@ import os
 
 from cfglint import files
 from cfglint.cache import cached
+from cfglint.models import NOT_DENSE
+from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,30 +20,6 @@ if TYPE_CHECKING:
     Row: TypeAlias = Mapping[str, object]
     Tables: TypeAlias = Mapping[str, Callable[[str | float], Row | None]]
 
-_NOT_DENSE = (
-    "experts",
-    "experts_per_token",
-    "expert_ffn",
-    "shared_experts",
-    "dense_layers",
-    "latent_dim",
-    "quantized_bits",
-)
-COLUMNS = (
-    *(
-        "family",
-        "params",
-        "active_params",
-        "hidden",
-        "layers",
-        "heads",
-        "kv_heads",
-        "head_dim",
-        "ffn",
-        "vocab",
-    ),
-    *("tied", *_NOT_DENSE),
-)
 CATALOGUE = "catalogue"
 CACHED = "Hugging Face cache"
 FETCHED = "Hugging Face Hub"
@@ -54,7 +32,7 @@ _models: dict[str, dict[str, object]] = {}
 def _build(text: str) -> dict[str, dict[str, object]]:
     import yaml
 
-    dense = dict.fromkeys(_NOT_DENSE, 0)
+    dense = dict.fromkeys(NOT_DENSE, 0)
     found = {}
     for entry in yaml.load(text, Loader=yaml.CSafeLoader)["models"]:
         figures = entry["figures"]
@@ -72,7 +50,7 @@ def catalogue() -> Mapping[str, Mapping[str, object]]:
     return _models
 
 
-class Models:
+class Models(Record):
     """The look-up of models; what it once found, it keeps.
 
     Ids compare without case, as the Hub resolves them. What the catalogue lacks is looked for on this
@@ -81,54 +59,42 @@ class Models:
     name, or the number. ``tell`` is given a line where a config.json is there and cannot be used.
     """
 
-    def __init__(
-        self,
-        base: Sequence[str] = (),
-        *,
-        disk: bool = True,
-        online: bool = False,
-        environ: Mapping[str, str] | None = None,
-        tell: Callable[[str], None] | None = None,
-    ) -> None:
-        self.base = self._usual = tuple(base)
-        self.disk = disk
-        self.online = online
-        self.environ = environ
-        self.tell = tell
-        self._known: dict[str | float, tuple[Row | None, str]] = {}
-        self._files: dict[str, Row | None] = {}
-        self._fetches: dict[str, Row | None] = {}
-        self._offline: list[str] = []  # the model at which the Hub was found to be out of reach
-        self._beside: dict[str, Models] = {}
+    base: Sequence[str] = ()
+    disk: bool = field(default=True, kw_only=True)
+    online: bool = field(default=False, kw_only=True)
+    environ: Mapping[str, str] | None = field(default=None, kw_only=True)
+    tell: Callable[[str], None] | None = field(default=None, kw_only=True)
+    _usual: Sequence[str] | None = field(default=None, kw_only=True)
+    _answers: dict[str | float, tuple[Row | None, str]] = field(factory=dict, kw_only=True)
+    _files: dict[str, Row | None] = field(factory=dict, kw_only=True)
+    _fetches: dict[str, Row | None] = field(factory=dict, kw_only=True)
+    _offline: list[str] = field(factory=list, kw_only=True)  # the model at which the Hub was out of reach
+    _beside: dict[str, Models] = field(factory=dict, kw_only=True)
 
     def __call__(self, key: str | float) -> Row | None:
         """Return the figures of a model by its id, its path, or its number of parameters; None if unknown."""
-        return self._find(key)[0]
+        row, _ = self._find(key)
+        return row
 
     def source_of(self, key: str | float) -> str:
         """Say what told the figures of a model; an empty text where nothing does."""
-        return self._find(key)[1]
+        _, source = self._find(key)
+        return source
 
     def near(self, folder: str) -> Models:
         """Return the same look-up for a config in ``folder``, which relative paths are seen from first."""
         if not self.disk:
             return self
-        other = self._beside.get(folder)
-        if other is None:
-            base = dict.fromkeys(os.path.abspath(at) for at in (folder, *self._usual))
-            other = Models(
-                list(base), disk=self.disk, online=self.online, environ=self.environ, tell=self.tell
-            )
-            other._usual, other._beside = self._usual, self._beside
-            other._files, other._fetches, other._offline = self._files, self._fetches, self._offline
-            self._beside[folder] = other
-        return other
+        if folder not in self._beside:
+            usual = self.base if self._usual is None else self._usual
+            base = list(dict.fromkeys(os.path.abspath(at) for at in (folder, *usual)))
+            self._beside[folder] = replace(self, base=base, _usual=usual, _answers={})
+        return self._beside[folder]
 
     def _find(self, key: str | float) -> tuple[Row | None, str]:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._text(key) if isinstance(key, str) else self._number(key)
-        return found
+        if key not in self._answers:
+            self._answers[key] = self._text(key) if isinstance(key, str) else self._number(key)
+        return self._answers[key]
 
     def _number(self, key: float) -> tuple[Row | None, str]:
         from cfglint.models.size import by_number
@@ -173,7 +139,7 @@ class Models:
 
     def _fetched(self, name: str) -> Row | None:
         if name not in self._fetches:
-            from cfglint.models.online import FetchError, fetch
+            from cfglint.models.hub import FetchError, fetch
 
             try:
                 self._fetches[name] = self._read(fetch(name))

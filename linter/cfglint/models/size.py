@@ -9,6 +9,7 @@ import re
 from math import ceil, floor
 
 from cfglint.lang.values import NOTHING, Open, hull, interval, parts
+from cfglint.models import EXPERTS, SHAPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ _WIDER = 0.30  # models whose shapes are taken as like
 _OF_EXPERTS = (0.7, 1.0)  # experts share their attention: 8x7B has 46.7 billion
 _OF_ACTIVE = (1.0, 2.2)  # and a token passes two of them
 
-SHAPE = ("hidden", "layers", "heads", "kv_heads", "head_dim", "ffn", "vocab")
-EXPERTS = ("experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "latent_dim")
 _LIKE_LLAMA = ("llama", "mistral", "qwen2")
 
 
@@ -106,7 +105,7 @@ def _figures(
         moe = parts(active) != parts(total)
     alike = _alike(total, [row for row in rows if bool(row["experts"]) is moe])
     figures: dict[str, object] = {"params": total, "active_params": active, "quantized_bits": 0}
-    for column in (*SHAPE, *EXPERTS):
+    for column in (*SHAPE, *EXPERTS, "latent_dim"):
         figures[column] = hull([row[column] for row in alike]) if moe or column in SHAPE else 0
     tied = {row["tied"] for row in alike}
     figures["tied"] = tied.pop() if len(tied) == 1 else Open(NOTHING)
