@@ -73,25 +73,25 @@ def test_spans():
 def test_the_numbers(pack):
     (row,) = rows(pack, "a40")
     params, tokens = 494032768, 4096
-    parts = dict(row.parts)
+    parts = row.parts
     assert row.target == "a40"
-    assert row.capacity == pytest.approx(44.42, abs=0.01)
-    assert parts["engine"].low == parts["engine"].high == pytest.approx(0.8 * row.capacity)
+    assert row.capacity_gib == pytest.approx(44.42, abs=0.01)
+    assert parts["engine"].low == parts["engine"].high == pytest.approx(0.8 * row.capacity_gib)
     assert parts["optimizer"].low * GIB == params * 8
     assert parts["logits"] == Span(tokens / 4 * 151936 * 4 / GIB, tokens * 151936 * 4 / GIB)
-    assert row.need.low == pytest.approx(sum(parts[p].low for p in PARTS))
+    assert row.need_gib.low == pytest.approx(sum(parts[p].low for p in PARTS))
     assert row.verdict == "tight"
-    assert row.headroom.low == row.capacity - row.need.high
+    assert row.headroom.low == row.capacity_gib - row.need_gib.high
     assert row.trainer.moment == "loss"
-    assert row.trainer.allocated.high < row.trainer.reserved.high
+    assert row.trainer.allocated_gib.high < row.trainer.reserved_gib.high
     assert row.needs == ()
 
 
 def test_a_target_with_a_number_of_gpus(pack):
     two, one = rows(pack, "a40:2", "a40:1", text=(HERE / "fit" / "two_gpus.yaml").read_text())
     assert (two.target, one.target) == ("a40:2", "a40:1")
-    assert dict(two.parts)["engine"].high == 0  # each has a GPU of its own
-    assert dict(one.parts)["engine"].high > 0
+    assert two.parts["engine"].high == 0  # each has a GPU of its own
+    assert one.parts["engine"].high > 0
 
 
 def test_what_targets_share_changes_nothing(pack):
@@ -102,7 +102,7 @@ def test_what_targets_share_changes_nothing(pack):
     backwards = list(fit_rows(pack, one, targets[::-1], TABLES))[::-1]
     alone = [row for target in targets for row in fit_rows(pack, one, [target], TABLES)]
     assert together == alone == backwards
-    assert len({row.need for row in together}) > 30  # the engine's share differs
+    assert len({row.need_gib for row in together}) > 30  # the engine's share differs
 
 
 def test_the_shipped_model_shares_alike():
@@ -177,7 +177,7 @@ def test_a_remedy_is_proven_on_the_verdict(pack):
     found = remedy(run, one, row)
     assert found.fix.edits
     assert found.verdict == "fits"
-    assert found.need.high <= row.capacity
+    assert found.need_gib.high <= row.capacity_gib
     (clean,) = fit_rows(pack, one, [parse_target("h200")], TABLES)
     assert remedy(Run(pack, [parse_target("h200")]), one, clean) is None
 
@@ -216,13 +216,13 @@ def test_a_value_that_is_varied_goes_before_what_was_observed(pack):
 
 def test_of_the_catalogue_both_sides_of_the_limit_are_told():
     def row(name, verdict):
-        return FitRow(name, name, 1.0, Span(1, 1), (), None, verdict)
+        return FitRow(name, 1.0, Span(1, 1), {}, None, verdict)
 
     names = [row("a", "oom"), row("b", "tight"), row("c", "fits"), row("d", "fits"), row("e", "unknown")]
-    assert [r.target for r in Fit("c", None, None, tuple(names), every=True).told] == ["b", "c"]
-    assert [r.target for r in Fit("c", None, None, tuple(names[:2]), every=True).told] == ["b"]
-    assert [r.target for r in Fit("c", None, None, tuple(names[2:4]), every=True).told] == ["c"]
-    assert len(Fit("c", None, None, tuple(names)).told) == 5
+    assert [r.target for r in Fit("c", None, None, tuple(names), every=True).telling] == ["b", "c"]
+    assert [r.target for r in Fit("c", None, None, tuple(names[:2]), every=True).telling] == ["b"]
+    assert [r.target for r in Fit("c", None, None, tuple(names[2:4]), every=True).telling] == ["c"]
+    assert len(Fit("c", None, None, tuple(names)).telling) == 5
 
 
 def test_the_catalogue_is_sorted_and_whole():
@@ -239,7 +239,8 @@ def test_the_catalogue_is_sorted_and_whole():
 
 
 def test_json_numbers_are_plain(pack):
-    from cfglint.features.fit.render import Style, render_fit
+    from cfglint.features.fit.page import render_fit
+    from cfglint.report.blocks import Style
 
     made = Fit("c.yaml", "areal", None, tuple(rows(pack, "a40")))
     data = json.loads(render_fit(made, "json", "", Style()))

@@ -2,17 +2,18 @@
 
 import math
 import re
-from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
 from cfglint.engine.memory import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
 from cfglint.features.fit.bars import bar, shares
-from cfglint.features.fit.markdown import escaped
-from cfglint.features.fit.render import Style, render_fit
-from cfglint.features.fit.words import aligned, headroom, spread
+from cfglint.features.fit.page import headroom, render_fit
+from cfglint.features.fit.words import aligned, spread
 from cfglint.findings import Fix
+from cfglint.record import replace
+from cfglint.report.blocks import Style
+from cfglint.report.markdown import escaped
 from cfglint.text import Edit
 
 ESCAPE = re.compile("\x1b\\[[0-9;]*m")
@@ -20,9 +21,9 @@ ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 
 def row(name="a40", capacity=44.42, low=30.0, high=40.0, verdict="fits", **more):
     share, width = low / len(PARTS), (high - low) / len(PARTS)
-    parts = tuple((part, Span(share, share + width)) for part in PARTS)
-    trainer = Trainer(Span(12.69, 12.69), Span(12.7, 15.9), "loss")
-    return FitRow(name, name, capacity, Span(low, high), parts, trainer, verdict, **more)
+    parts = {part: Span(share, share + width) for part in PARTS}
+    trainer = Trainer(Span(12.69, 12.69), "loss", Span(12.7, 15.9))
+    return FitRow(name, capacity, Span(low, high), parts, trainer, verdict, **more)
 
 
 def made(*rows, **more):
@@ -48,7 +49,7 @@ FULL = replace(
         *FULL.rows[:2],
         replace(
             FULL.rows[2],
-            remedy=Remedy(
+            fix=Remedy(
                 Fix(0, "set a.b to 1", (Edit(0, 1, "1"),), applicability="safe", effect="slower " * 12),
                 Span(1, 2),
                 "fits",

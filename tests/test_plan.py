@@ -148,12 +148,12 @@ def test_what_rows_share_changes_nothing(pack):
     assert len(rows) > 150
     for row in rows[::7]:
         alone = planner(pack).row(row.choice)
-        assert (alone.need, alone.verdict, alone.step) == (row.need, row.verdict, row.step)
+        assert (alone.need_gib, alone.verdict, alone.step) == (row.need_gib, row.verdict, row.step)
         target = parse_target("rtx-4090")
         facts = {**target.facts, **{n: (v, "") for n, v in row.facts}, "gpu.count": (row.choice.gpus, "")}
         given_all = Target(target.name, target.gpu, facts)
         (plain,) = fit_rows(pack, shared.subject, [given_all], TABLES)
-        assert (plain.need, plain.parts, plain.verdict) == (row.fit.need, row.fit.parts, row.verdict)
+        assert (plain.need_gib, plain.parts, plain.verdict) == (row.fit.need_gib, row.fit.parts, row.verdict)
 
 
 def test_the_rules_come_to_the_batch_of_every_row(pack):
@@ -168,7 +168,7 @@ def test_accumulation_counts_from_the_second_pass_on(pack):
     """Gradients wait beside the activations once a step has more than one pass, however many."""
     one = planner(pack, ZERO3.replace("zero_stage: 3", "zero_stage: 0"), "h200")
     need = {
-        row.choice.accum: row.need
+        row.choice.accum: row.need_gib
         for size in (8, 16, 32)
         for row in one.batch(Ask(gpus=(4,), micros=(2,)), size, (4,)).rows
     }
@@ -179,13 +179,13 @@ def test_full_sharding_follows_the_number_of_gpus(pack):
     one = planner(pack, ZERO3.replace("zero_stage: 3", "dp_shard: 4"))
     rows = {row.choice.gpus: row for row in one.batch(Ask(micros=(1,)), 32, (2, 4, 8)).rows}
     assert [dict(rows[n].facts)["dp_shard"] for n in (2, 4, 8)] == [2, 4, 8]
-    assert rows[2].need.high > rows[4].need.high > rows[8].need.high
+    assert rows[2].need_gib.high > rows[4].need_gib.high > rows[8].need_gib.high
 
 
 def test_stage_0_of_deepspeed_keeps_its_optimizer(pack):
     (row,) = planner(pack).batch(Ask(micros=(1,), stages=(0,)), 32, (4,)).rows
     params = 596049920
-    assert dict(row.fit.parts)["optimizer"].low * 2**30 >= params * 12
+    assert row.fit.parts["optimizer"].low * 2**30 >= params * 12
 
 
 # ── the recommendation ───────────────────────────────────────────────────────────────────────────────────
@@ -234,7 +234,7 @@ def test_what_would_be_needed(pack):
     )
     _, batch, advice, _ = advised(pack, Ask((64,), (2,)), text=text)
     assert advice.best is None
-    assert advice.closest.need.high == min(row.need.high for row in batch.rows)
+    assert advice.closest.need_gib.high == min(row.need_gib.high for row in batch.rows)
     name, size = advice.smallest
     fits = planner(pack, text, name).row(advice.closest.choice)
     assert fits.verdict == "fits"

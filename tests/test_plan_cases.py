@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.features.fit.render import Style
 from cfglint.features.plan import command as plan
+from cfglint.report.blocks import Style
 
 CASES = Path(__file__).parent / "plan"
 FILES = sorted(CASES.glob("*.yaml"))

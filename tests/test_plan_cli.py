@@ -209,7 +209,7 @@ def test_every_row_can_be_written_and_comes_to_itself(plan, zero3):
         assert facts == [
             row["gpus"], row["micro_batch"], row["accumulation"], row["zero_stage"], row["checkpointing"],
         ]  # fmt: skip
-        assert [round(fit.need.low, 4), round(fit.need.high, 4)] == row["need_gib"]
+        assert [round(fit.need_gib.low, 4), round(fit.need_gib.high, 4)] == row["need_gib"]
 
 
 def test_diff_is_a_patch_that_git_takes(plan, zero3):

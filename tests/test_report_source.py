@@ -9,7 +9,8 @@ from rich.cells import cell_len
 
 from cfglint.findings import Finding, Fix, Place, Report
 from cfglint.report import render
-from cfglint.report.snippet import changes, window, wrap
+from cfglint.report.snippet import changes, window
+from cfglint.report.terminal import wrap
 from cfglint.text import Edit, LineIndex
 
 

@@ -7,12 +7,12 @@ something that the target gave, and the other targets take over the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
 from cfglint.lang.values import INF, NOTHING, Interval, needs_of, parts
+from cfglint.record import Value, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +29,7 @@ PARTS = ("engine", "weights", "gradients", "optimizer", "activations", "logits",
 VERDICTS = ("fits", "tight", "oom", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Value):
     """GiB between two bounds; ``high`` is infinite where nothing bounds it."""
 
     low: float
@@ -42,52 +41,48 @@ class Span:
         return self.high - self.low
 
 
-@dataclass(frozen=True, slots=True)
-class Trainer:
-    """The trainer's own peak: what PyTorch hands out, what it reserves for that, and when."""
+class Trainer(Value):
+    """The trainer's own peak: what PyTorch hands out, when, and what it reserves for that."""
 
-    allocated: Span
-    reserved: Span
+    allocated_gib: Span
     moment: str | None
+    reserved_gib: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Value):
     """A proven fix, and what the config needs on the row's target once it is applied."""
 
     fix: Fix
-    need: Span
+    need_gib: Span
     verdict: str
 
 
-@dataclass(frozen=True, slots=True)
-class FitRow:
+class FitRow(Value):
     """One target, GiB on its fullest GPU. ``varied`` are names and values that were asked for.
 
     ``needs`` are the facts that would settle the need; they are empty where it is settled or an estimate.
+    The JSON of a fit has the fields under these names, in this order.
     """
 
     target: str
-    gpu: str
-    capacity: float | None
-    need: Span
-    parts: tuple[tuple[str, Span], ...]
+    capacity_gib: float | None
+    need_gib: Span
+    parts: dict[str, Span]
     trainer: Trainer | None
     verdict: str
     needs: tuple[str, ...] = ()
+    fix: Remedy | None = None
     varied: tuple[tuple[str, str], ...] = ()
-    remedy: Remedy | None = None
 
     @property
     def headroom(self) -> Span | None:
         """What is left on the GPU; below zero it is lacking."""
-        if self.capacity is None:
+        if self.capacity_gib is None:
             return None
-        return Span(self.capacity - self.need.high, self.capacity - self.need.low)
+        return Span(self.capacity_gib - self.need_gib.high, self.capacity_gib - self.need_gib.low)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Value):
     """What makes a need a range: an estimated name, its value, the GiB that knowing it would take off."""
 
     name: str
@@ -96,8 +91,7 @@ class Estimate:
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Value):
     """Facts that are missing: what they are, and what would give them."""
 
     names: tuple[str, ...]
@@ -105,8 +99,7 @@ class Wanted:
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Value):
     """One document on all targets. ``every`` says that the targets are the whole catalogue."""
 
     path: str
@@ -115,10 +108,10 @@ class Fit:
     rows: tuple[FitRow, ...]
     estimates: tuple[Estimate, ...] = ()
     wanted: tuple[Wanted, ...] = ()
-    every: bool = False
+    every: bool = field(default=False, kw_only=True)
 
     @property
-    def told(self) -> tuple[FitRow, ...]:
+    def telling(self) -> tuple[FitRow, ...]:
         """The rows whose parts are worth a look: of a whole catalogue those on either side of the limit."""
         if not self.every:
             return self.rows
@@ -189,14 +182,13 @@ def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] =
     verdict = verdict_of(need, capacity, needs)
     return FitRow(
         target.name,
-        target.gpu,
         capacity.low if capacity.high < INF else None,
         need,
-        tuple((part, span_of(values[f"need.{part}"])) for part in PARTS),
+        {part: span_of(values[f"need.{part}"]) for part in PARTS},
         _trainer(values),
         verdict,
         tuple(sorted(needs if verdict == "unknown" else needs_of(total) or NOTHING)),
-        varied,
+        varied=varied,
     )
 
 
@@ -205,4 +197,4 @@ def _trainer(values: Values) -> Trainer | None:
         return None
     allocated, reserved = span_of(values["trainer.allocated"]), span_of(values["trainer.reserved"])
     moment = values["trainer.moment"]
-    return Trainer(allocated, reserved, moment if isinstance(moment, str) else None)
+    return Trainer(allocated, moment if isinstance(moment, str) else None, reserved)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from cfglint.findings import Report
+    from cfglint.report.blocks import Block, Style
 
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 
@@ -37,7 +40,7 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
 
         return as_junit(report)
     if form == "markdown":
-        from cfglint.report.markdown import as_markdown
+        from cfglint.report.comment import as_markdown
 
         return as_markdown(report)
     if form == "concise":
@@ -55,3 +58,21 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
     from cfglint.errors import UsageError, did_you_mean
 
     raise UsageError(f"no report format {form!r}{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})")
+
+
+def written(
+    form: str, style: Style, page: Callable[[Style], Iterable[Block]], data: Callable[[], object]
+) -> str:
+    """Return a feature's page in ``form``: its blocks as text or Markdown, or its data as JSON."""
+    if form == "json":
+        from cfglint.report.encode import as_json
+
+        return as_json(data())
+    if form == "markdown":
+        from cfglint.report.blocks import Style as Shown
+        from cfglint.report.markdown import as_markdown
+
+        return as_markdown(page(Shown(markdown=True)))
+    from cfglint.report.terminal import as_text
+
+    return as_text(page(style), style)

@@ -1,76 +1,79 @@
-"""Markdown, for a comment on a pull request: a section per file, the fix of each finding as a diff."""
+"""Blocks as Markdown, for a comment on a pull request."""
 
 from __future__ import annotations
 
-from cfglint.report.memory import memory_told
-from cfglint.report.order import Lines, grouped, shown
-from cfglint.report.snippet import changes
-from cfglint.report.summary import counts, undecided
+from cfglint.report.blocks import Blank, Cell, Details, Diff, Markup, Paragraph, Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from cfglint.findings import Fix, Report
-    from cfglint.report.order import Group
+    from cfglint.report.blocks import AnyCell, Block
 
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~"})
-_SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}
+_ITEM = "- {}"
+_BREAKS = ("  ", "<br>")
 
 
 def escaped(text: str) -> str:
     """Return a text that Markdown shows as it is, mentions of people and issues included."""
-    return text.translate(_SPECIAL).replace("@", "@\u200b")
+    return text if isinstance(text, Markup) else text.translate(_SPECIAL).replace("@", "@\u200b")
 
 
-def as_markdown(report: Report) -> str:
-    """Return the findings by file, then the closing lines."""
-    lines = Lines(report)
-    groups = grouped(report.findings)
-    rows: list[str] = []
-    path = None
-    for group in groups:
-        if group.first.place.path != path:
-            path = group.first.place.path
-            rows += [f"### {escaped(shown(path))}", ""]
-        rows += [*_finding(lines, group), ""]
-    rows += [f"{escaped(line)}  " for line in undecided(report, verbose=False)]
-    return "\n".join([*rows, f"**{escaped(counts(report, groups))}**"]) + "\n"
+def as_markdown(blocks: Iterable[Block]) -> str:
+    """Return a page, ending in a line break."""
+    return "\n".join(_lines(blocks)).rstrip() + "\n"
 
 
-def _finding(lines: Lines, group: Group) -> Iterator[str]:
-    finding = group.first
-    line, column = lines.position(finding.place.path, finding.place.start)
-    may = " (may)" if finding.possible else ""
-    where = f"line {line}:{column}{f', {group.label[1:-1]}' if group.label else ''}"
-    sign, name = _SIGNS[finding.level], escaped(shown(finding.name))
-    yield f"{sign} **{finding.code}** {name}{may}, {escaped(where)}  "
-    yield escaped(shown(finding.message))
-    for arithmetic, targets in group.variants(lambda f: f.arithmetic, lambda text: text):
-        for one in arithmetic.splitlines():
-            told = shown(one).removeprefix("=").strip()
-            yield f"> {escaped(told)}{escaped(f' [{targets}]') if targets else ''}"
-    for fix, targets in group.fixes():
-        if fix is not None:
-            yield ""
-            yield from _fix(lines, finding.place.path, fix, targets)
+def _lines(blocks: Iterable[Block]) -> Iterator[str]:
+    before: Block | None = None
+    for i, block in enumerate(b for b in blocks if isinstance(b, (Blank, Paragraph, Table, Details, Diff))):
+        if not isinstance(block, Blank):
+            if i and not _one_paragraph(before, block):
+                yield ""
+            yield from _block(block)
+        before = block
 
 
-def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[str]:
-    kind = "display-only" if fix.applicability == "display" else fix.applicability
-    sure = "" if fix.certainty == "sure" else ", may not suffice"
-    effect = f" — {escaped(shown(fix.effect))}" if fix.effect else ""
-    where = escaped(f" [{targets}]") if targets else ""
-    yield f"Fix{where} ({kind}{sure}): {escaped(shown(fix.title))}{effect}"
-    if fix.memory:
-        yield f"Memory: {escaped(memory_told(fix.memory))}"
-    if not fix.edits:
+def _one_paragraph(before: Block | None, block: Block) -> bool:
+    """Whether a block goes on where the one before it ended."""
+    if not isinstance(before, Paragraph) or not isinstance(block, Paragraph):
+        return False
+    breaks = before.md.endswith(_BREAKS) or block.md.startswith(_BREAKS)
+    return breaks or before.md == block.md == _ITEM
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Paragraph):
+        yield block.md.replace("{}", escaped(block.text), 1)
+    elif isinstance(block, Table):
+        yield from _table(block)
+    elif isinstance(block, Details):
+        yield from (
+            f"<details><summary>{block.summary}</summary>",
+            "",
+            *_lines(block.blocks),
+            "",
+            "</details>",
+        )
+    elif isinstance(block, Diff):
+        # A longer fence than any in the text keeps it inside.
+        longest = max((line.count("`") for line in block.lines), default=0)
+        fence = "`" * max(3, longest + 1)
+        yield from (f"{fence}diff", *block.lines, fence)
+
+
+def _table(table: Table) -> Iterator[str]:
+    if not table.columns or not table.columns[0].cells:
         return
-    rows = []
-    for change in changes(lines.index(path), fix.edits):
-        rows += [f"-{shown(text)}" for text in change.old]
-        rows += [f"+{shown(text)}" for text in change.new]
-    # A longer fence than any in the text keeps it inside.
-    longest = max((len(row) - len(row.replace("`", "")) for row in rows), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from ("", f"{fence}diff", *rows, fence)
+    yield f"| {' | '.join(_cell(column.head) for column in table.columns)} |"
+    yield f"|{'|'.join('---' if column.left else '---:' for column in table.columns)}|"
+    for i, cells in enumerate(zip(*(column.cells for column in table.columns))):  # noqa: B905 (equally long)
+        row = [f"**{_cell(cell)}**" if i in table.bold and cell else _cell(cell) for cell in cells]
+        yield f"| {' | '.join(row)} |"
+
+
+def _cell(cell: AnyCell) -> str:
+    if isinstance(cell, Cell):
+        return cell.md if cell.md is not None else escaped("".join(text for text, _ in cell.pieces))
+    return escaped(cell if isinstance(cell, str) else str(cell))

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from cfglint.report.memory import memory_told
 from cfglint.report.order import Lines, fix_key, grouped, shown
-from cfglint.report.snippet import changes, difference, window, wrap
+from cfglint.report.snippet import changes, difference, window
 from cfglint.report.summary import counts, undecided
+from cfglint.report.terminal import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

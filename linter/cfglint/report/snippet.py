@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 from rich.cells import cell_len
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 _TAB = "    "
 _CUT = "…"
 _REACH = 4  # characters looked at per cell of room: a file of one endless line must not be measured whole
-# A number keeps its unit: "15 GiB" is one word.
-_BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")
 
 
 def window(line: str, start: int, end: int, room: int) -> tuple[str, int, int]:
@@ -64,20 +61,6 @@ def _forth(pieces: Sequence[str], end: int, room: int) -> int:
         room -= cell_len(pieces[end])
         end += 1
     return end
-
-
-def wrap(text: str, width: int, first: str, rest: str) -> list[str]:
-    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole."""
-    lines: list[str] = []
-    line, empty = first, True
-    for word in _BREAK.split(text):
-        if width and not empty and cell_len(line) + 1 + cell_len(word) > width:
-            lines.append(line)
-            line, empty = rest, True
-        line += word if empty else " " + word
-        empty = False
-    lines.append(line)
-    return [line.rstrip() for line in lines]
 
 
 class Change:

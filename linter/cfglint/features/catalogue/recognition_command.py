@@ -11,7 +11,7 @@ from cfglint.errors import UsageError
 from cfglint.features.catalogue.recognition import recognition
 from cfglint.features.catalogue.recognition_page import as_json, as_text
 from cfglint.features.check.command import _terminal, complain
-from cfglint.features.fit.render import Style
+from cfglint.report.blocks import Style
 
 if TYPE_CHECKING:
     from cfglint.command.flags import Args

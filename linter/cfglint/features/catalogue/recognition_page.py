@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 from cfglint.report.order import shown
-from cfglint.report.snippet import wrap
+from cfglint.report.terminal import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
     from cfglint.features.catalogue.recognition import Claim, Key, Near, Recognition
-    from cfglint.features.fit.render import Style
+    from cfglint.report.blocks import Style
 
     Pieces = list[tuple[str, str]]
 
@@ -31,7 +31,7 @@ def as_text(found: Sequence[Recognition], none: int, style: Style, *, verbose: b
     rows += [[(line, "")] for line in wrap(_summary(found, none), style.width, "", "  ")]
     if not style.color:
         return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in rows)
-    from cfglint.report.paint import painted  # rich is only for terminals
+    from cfglint.report.terminal import painted  # rich is only for terminals
 
     return painted(rows)
 

@@ -12,7 +12,7 @@ from cfglint.features.check.command import say
 from cfglint.features.compare.render import FORMATS, render_comparison
 from cfglint.features.fit.command import FLAGS as FIT_FLAGS
 from cfglint.features.fit.command import _run, _style, _subject, _targets
-from cfglint.features.fit.render import Style
+from cfglint.report.blocks import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

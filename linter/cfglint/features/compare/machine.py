@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from cfglint.features.compare.words import pairs, smallest
-from cfglint.features.fit.machine import _PLACES, _bounds
+from cfglint.features.fit.words import PLACES as _PLACES
+from cfglint.features.fit.words import bounds as _bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def as_json(comparison: Comparison) -> str:
         "targets": [
             {
                 "target": one.target,
-                "capacity_gib": None if one.capacity is None else round(one.capacity, _PLACES),
+                "capacity_gib": None if one.capacity_gib is None else round(one.capacity_gib, _PLACES),
                 "a": _row(one),
                 "b": _row(other),
             }
@@ -100,16 +101,16 @@ def _side(side: Side) -> dict[str, Any]:
 
 def _row(row: FitRow) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "need_gib": _bounds(row.need),
-        "parts": {part: _bounds(span) for part, span in row.parts},
+        "need_gib": _bounds(row.need_gib),
+        "parts": {part: _bounds(span) for part, span in row.parts.items()},
         "trainer": None,
         "verdict": row.verdict,
         "needs": list(row.needs),
     }
     if row.trainer is not None:
         told["trainer"] = {
-            "allocated_gib": _bounds(row.trainer.allocated),
+            "allocated_gib": _bounds(row.trainer.allocated_gib),
             "moment": row.trainer.moment,
-            "reserved_gib": _bounds(row.trainer.reserved),
+            "reserved_gib": _bounds(row.trainer.reserved_gib),
         }
     return told

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cfglint.features.compare import words
-from cfglint.features.fit.markdown import _SIGNS, _rows
-from cfglint.features.fit.words import spread
+from cfglint.features.fit.words import _SIGNS, _rows, spread
 from cfglint.report.markdown import escaped
 from cfglint.report.order import shown
 
@@ -82,11 +81,11 @@ def _memory(comparison: Comparison) -> list[str]:
 
 def _table(one: FitRow, other: FitRow) -> list[str]:
     body = [
-        [part, spread(span), spread(dict(other.parts)[part]), words.change(span, dict(other.parts)[part])]
-        for part, span in one.parts
-        if span.high > 0 or dict(other.parts)[part].high > 0
+        [part, spread(span), spread(other.parts[part]), words.change(span, other.parts[part])]
+        for part, span in one.parts.items()
+        if span.high > 0 or other.parts[part].high > 0
     ]
-    need = [spread(one.need), spread(other.need), words.change(one.need, other.need)]
+    need = [spread(one.need_gib), spread(other.need_gib), words.change(one.need_gib, other.need_gib)]
     body.append(["**need**", *(f"**{cell}**" for cell in need)])
     body.append(["verdict", _SIGNS[one.verdict], _SIGNS[other.verdict], ""])
     head = (escaped(shown(one.target)), "A", "B", "B - A")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from cfglint.features.compare import words
-from cfglint.features.fit.page import VERDICT_COLORS
-from cfglint.features.fit.words import DASH, aligned, gib, spread
+from cfglint.features.fit.words import DASH, VERDICT_COLORS, aligned, gib, spread
 from cfglint.report.order import shown
-from cfglint.report.snippet import wrap
+from cfglint.report.terminal import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.memory import FitRow
     from cfglint.features.compare.compute import Comparison, Difference
-    from cfglint.features.fit.render import Style
+    from cfglint.report.blocks import Style
 
     Pieces = list[tuple[str, str]]
     Row = tuple[str, str, str, str]
@@ -32,7 +31,7 @@ def as_text(comparison: Comparison, style: Style, *, verbose: bool) -> str:
     page.write()
     if not style.color:
         return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in page.rows)
-    from cfglint.report.paint import painted  # rich is only for terminals
+    from cfglint.report.terminal import painted  # rich is only for terminals
 
     return painted(page.rows)
 
@@ -202,9 +201,9 @@ class _Page:
         return words.telling(rows)
 
     def table(self, one: FitRow, other: FitRow) -> None:
-        parts = [(part, span, dict(other.parts)[part]) for part, span in one.parts]
+        parts = [(part, span, other.parts[part]) for part, span in one.parts.items()]
         parts = [line for line in parts if line[1].high > 0 or line[2].high > 0]
-        parts.append(("= need", one.need, other.need))
+        parts.append(("= need", one.need_gib, other.need_gib))
         columns = [
             ["", *(part for part, *_ in parts)],
             ["A", *aligned([a for _, a, _ in parts], dash=self.dash)],
@@ -222,14 +221,14 @@ class _Page:
         columns[3] += [""] * (len(columns[0]) - len(columns[3]))
         if one == other:
             columns = [columns[0], ["both", *columns[1][1:]]]
-        capacity = f"{gib(one.capacity)} GiB" if one.capacity is not None else "a capacity not known"
+        capacity = f"{gib(one.capacity_gib)} GiB" if one.capacity_gib is not None else "a capacity not known"
         self.head(f"{shown(one.target)}: of {capacity} on the fullest GPU")
         self.cells(columns, len(parts))
         told = [("A", one), ("B", other)] if one != other else [("both", one)]
         for name, row in told:
-            if row.trainer is not None and row.trainer.allocated.high < float("inf"):
-                allocated = spread(row.trainer.allocated, dash=self.dash)
-                reserved = spread(row.trainer.reserved, dash=self.dash)
+            if row.trainer is not None and row.trainer.allocated_gib.high < float("inf"):
+                allocated = spread(row.trainer.allocated_gib, dash=self.dash)
+                reserved = spread(row.trainer.reserved_gib, dash=self.dash)
                 self.tell(
                     f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}", "dim"
                 )

@@ -67,7 +67,7 @@ def fitting(comparison: Comparison, *, dash: str = DASH) -> list[str]:
         return [*map(_smallest, (("A", comparison.a), ("B", comparison.b))), *_only(comparison)]
     lines = []
     for one, other in pairs(comparison):
-        size = f" ({gib(one.capacity)} GiB)" if one.capacity is not None else ""
+        size = f" ({gib(one.capacity_gib)} GiB)" if one.capacity_gib is not None else ""
         if one == other:
             lines.append(f"{shown(one.target)}{size}: each {_verdict(one, dash)}")
             continue
@@ -87,13 +87,13 @@ def pairs(comparison: Comparison) -> list[tuple[FitRow, FitRow]]:
 
 def _verdict(row: FitRow, dash: str) -> str:
     word = {"fits": "fits", "tight": "is tight", "oom": "runs out of memory", "unknown": "is unknown"}
-    return f"{word[row.verdict]}, needs {spread(row.need, dash=dash)}"
+    return f"{word[row.verdict]}, needs {spread(row.need_gib, dash=dash)}"
 
 
 def smallest(half: Half) -> FitRow | None:
     """Return the smallest GPU that a config surely fits on."""
-    fitting = [row for row in half.rows if row.verdict == "fits" and row.capacity is not None]
-    return min(fitting, key=lambda row: row.capacity or 0, default=None)
+    fitting = [row for row in half.rows if row.verdict == "fits" and row.capacity_gib is not None]
+    return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
 
 
 def _smallest(one: tuple[str, Half]) -> str:
@@ -103,7 +103,7 @@ def _smallest(one: tuple[str, Half]) -> str:
     if row is None:
         return f"{name} {fits} on no GPU of the catalogue"
     number = sum(row.verdict == "fits" for row in half.rows)
-    size = f"{shown(row.target)} ({gib(row.capacity or 0)} GiB)"
+    size = f"{shown(row.target)} ({gib(row.capacity_gib or 0)} GiB)"
     return f"{name} {fits} on {number} of {len(half.rows)} GPUs; the smallest is {size}"
 
 
@@ -296,7 +296,7 @@ def findings(comparison: Comparison) -> list[str]:
 
 def lacking(half: Half, row: FitRow, name: str) -> str:
     """Say why a need has no bound, and who tells more; nothing where it has one."""
-    if not row.needs or row.need.high < float("inf"):
+    if not row.needs or row.need_gib.high < float("inf"):
         return ""
     return f"{name}: not known are {few(row.needs)}; cfglint fit {shown(half.path)} says what would tell"
 

@@ -83,7 +83,7 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
     return {
         "path": judgement.path, "target": judgement.target, "gpu": judgement.gpu, "chosen": judgement.chosen,
         "corrections": measured,
-        "need_gib": _bounds(judgement.row.need), "verdict": judgement.row.verdict,
+        "need_gib": _bounds(judgement.row.need_gib), "verdict": judgement.row.verdict,
         "findings": [{"code": f.code, "level": f.level, "message": f.message} for f in judgement.findings],
         "repairs": [_repair(lines, judgement.path, repair) for repair in judgement.repairs],
     }  # fmt: skip
@@ -102,7 +102,7 @@ def _repair(lines: Lines, path: str, repair: Repair) -> dict[str, Any]:
             {"role": name, "before_gib": _bounds(old), "after_gib": _bounds(new)}
             for name, old, new in repair.parts
         ],
-        "need_gib": {"before": _bounds(repair.before.need), "after": _bounds(repair.after.need)},
+        "need_gib": {"before": _bounds(repair.before.need_gib), "after": _bounds(repair.after.need_gib)},
         "verdict": {"before": repair.before.verdict, "after": repair.after.verdict},
         "diff": repair.diff,
     }  # fmt: skip

@@ -42,7 +42,7 @@ class _Page:
 
     def text(self, *, color: bool) -> str:
         if color:
-            from cfglint.report.paint import painted
+            from cfglint.report.terminal import painted
 
             return painted(self.rows)
         return "\n".join("".join(part for part, _ in row) for row in self.rows) + "\n"
@@ -145,5 +145,5 @@ def after(repair: Repair, dash: str) -> list[str]:
         else f"{name} {spread(new, dash=dash)}"
         for name, old, new in repair.parts
     )  # fmt: skip
-    capacity = f" of {repair.after.capacity:.2f} GiB" if repair.after.capacity is not None else ""
-    return [f"{parts}: {spread(repair.after.need, dash=dash)}{capacity}, {repair.after.verdict}"]
+    capacity = f" of {repair.after.capacity_gib:.2f} GiB" if repair.after.capacity_gib is not None else ""
+    return [f"{parts}: {spread(repair.after.need_gib, dash=dash)}{capacity}, {repair.after.verdict}"]

@@ -13,7 +13,7 @@ from cfglint.features.explain.nodes import fold
 from cfglint.lang.units import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, describe
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.report.order import shown
-from cfglint.report.snippet import wrap
+from cfglint.report.terminal import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from cfglint.features.fit.words import INF, LETTERS
+from cfglint.report.blocks import INF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.engine.memory import FitRow
-    from cfglint.features.fit.render import Style
+    from cfglint.report.blocks import Style
 
+LETTERS = {
+    "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",
+    "overhead": "V",
+}  # fmt: skip
 COLORS = {
     "engine": "blue", "weights": "green", "gradients": "cyan", "optimizer": "magenta",
     "activations": "yellow", "logits": "red", "overhead": "bright_black",
@@ -22,12 +26,12 @@ _SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what 
 def bar(row: FitRow, cells: int, style: Style) -> list[tuple[str, str]]:
     """Return pieces of text with their colours, ``cells`` wide in all."""
     full = limit(cells)
-    scale = row.capacity or (row.need.high if row.need.high < INF else row.need.low) or 1
-    low, high = (_cells(bound, scale, full) for bound in (row.need.low, row.need.high))
+    scale = row.capacity_gib or (row.need_gib.high if row.need_gib.high < INF else row.need_gib.low) or 1
+    low, high = (_cells(bound, scale, full) for bound in (row.need_gib.low, row.need_gib.high))
     drawn = [*_stack(row, low, certain=True, style=style)]
     drawn += _stack(row, max(min(high, cells + 1) - low, 0), certain=False, style=style)
     line = "│" if style.unicode else "|"
-    if row.capacity is not None:
+    if row.capacity_gib is not None:
         drawn += [(" ", "")] * (full - len(drawn))
         drawn.insert(full, (line, "bold"))
     if len(drawn) > cells:
@@ -51,9 +55,9 @@ def _cells(bound: float, scale: float, full: int) -> int:
 
 def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
     """Return the parts' lower bounds, or the widths of their ranges; what none of them has, has no name."""
-    sizes = [(part, span.low if certain else min(span.width, 1e6)) for part, span in row.parts]
-    unshared = row.need.low - sum(size for _, size in sizes) if certain else 0
-    if unshared > _UNSHARED * row.need.low:
+    sizes = [(part, span.low if certain else min(span.width, 1e6)) for part, span in row.parts.items()]
+    unshared = row.need_gib.low - sum(size for _, size in sizes) if certain else 0
+    if unshared > _UNSHARED * row.need_gib.low:
         sizes.append(("", unshared))
     return sizes
 
@@ -61,7 +65,7 @@ def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
 def split(row: FitRow, most: float) -> list[tuple[str, float, bool]]:
     """Return part, GiB and certainty from left to right, at most ``most`` of what is uncertain."""
     found = []
-    for certain, whole in ((True, row.need.low), (False, min(row.need.width, max(most, 0)))):
+    for certain, whole in ((True, row.need_gib.low), (False, min(row.need_gib.width, max(most, 0)))):
         sizes = _sizes(row, certain=certain)
         total = sum(size for _, size in sizes)
         found += [(part, size / total * whole, certain) for part, size in sizes if total > 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 from cfglint import files
 from cfglint.command import inputs, options
@@ -13,10 +12,11 @@ from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
 from cfglint.errors import UsageError
 from cfglint.features.check.command import _terminal, say
 from cfglint.features.fit.estimates import estimates
-from cfglint.features.fit.render import FORMATS, Style, render_fit
+from cfglint.features.fit.page import FORMATS, render_fit
 from cfglint.features.fit.sweep import Case, cases, read_axis
-from cfglint.features.fit.words import DASH
 from cfglint.hardware.target import Target, all_targets, parse_target
+from cfglint.record import replace
+from cfglint.report.blocks import DASH, Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRo
     from cfglint.features.fit.remedy import remedy
 
     return [
-        replace(row, remedy=remedy(_for(base, case, [target]), subject, row))
+        replace(row, fix=remedy(_for(base, case, [target]), subject, row))
         for row, target in zip(rows, base.targets, strict=True)
     ]
 
@@ -240,8 +240,8 @@ def _explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
 
         values = values_for(base.pack, subject, given_by(case.target(base.targets[0])), base.tables)
         fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
-    row = fit.told[0]
-    if row.varied or row.needs or not 0 < row.need.width < float("inf"):
+    row = fit.telling[0]
+    if row.varied or row.needs or not 0 < row.need_gib.width < float("inf"):
         return fit
     target = next(case.target(t) for t in base.targets if t.name == row.target)
     return replace(fit, estimates=estimates(base.pack, subject, target, base.tables, brief=fit.every))

@@ -1,194 +1,318 @@
-"""The fit for people: a table of targets, their memory as bars, what the peak is, what is not known."""
+"""The page of a fit: a table of targets, their memory by part, what the peak is, fixes, what is not known."""
 
 from __future__ import annotations
 
 from cfglint.features.fit.bars import bar, limit, swatch
-from cfglint.features.fit.matrix import matrix
-from cfglint.features.fit.words import (
-    DASH,
+from cfglint.record import Record
+from cfglint.report import written
+from cfglint.report.blocks import (
+    INF,
+    Blank,
+    Cell,
+    Column,
+    Details,
+    Line,
+    Paragraph,
+    Table,
+    about,
     aligned,
-    counts,
-    estimate,
+    cut,
     gib,
-    headline,
-    headroom,
-    label,
-    names,
-    peaks,
-    remedies,
-    remedy,
+    item,
+    range_of,
+    spread,
+    verdict,
 )
-from cfglint.report.order import shown
-from cfglint.report.snippet import wrap
+from cfglint.report.markdown import escaped
+from cfglint.report.order import Lines, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
-    from cfglint.engine.memory import Fit, FitRow
-    from cfglint.features.fit.render import Style
+    from cfglint.engine.memory import Fit, FitRow, Remedy, Trainer, Wanted
+    from cfglint.report.blocks import AnyCell, Block, Style
 
-    Pieces = list[tuple[str, str]]
-
-VERDICT_COLORS = {"fits": "green", "tight": "yellow", "oom": "bold red", "unknown": "magenta"}
-_GAP = "  "
+FORMATS = ("text", "json", "markdown", "svg")
+_VERSION = 1
 _PIPE = 100  # cells of a bar's line where there is no terminal
 _NARROWEST = 8  # cells of a name that is cut, and of a bar
 _WIDEST_BAR = 72
+_LONGEST = 24  # cells of a target's name above its numbers
+_NAMED = 6  # facts of one kind that are named one by one
+_MOST_COLUMNS = 6  # targets side by side; more of them stand below each other, and the values side by side
 
 
-def as_text(fit: Fit, style: Style) -> str:
-    """Return the page."""
-    page = _Page(fit, style)
-    page.write()
-    if not style.color:
-        return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in page.rows)
-    from cfglint.report.paint import painted  # rich is only for terminals
+def render_fit(fit: Fit, form: str, text: str, style: Style) -> str:
+    """Return ``fit`` in ``form``, ending in a line break; ``text`` is the config that it is about."""
+    if form == "svg":
+        from cfglint.features.fit.svg import as_svg
 
-    return painted(page.rows)
+        return as_svg(fit)
+    return written(form, style, lambda style: page(fit, style), lambda: as_data(fit, text))
 
 
-class _Page:
-    """Collects rows of texts with their colours."""
-
-    def __init__(self, fit: Fit, style: Style) -> None:
-        self.fit = fit
-        self.style = style
-        self.rows: list[Pieces] = []
-        self.dash = DASH if style.unicode else "-"
-
-    def add(self, *pieces: tuple[str, str]) -> None:
-        self.rows.append(list(pieces))
-
-    def tell(self, text: str, color: str = "", *, first: str = "", rest: str = "  ") -> None:
-        """Add a sentence, wrapped; ``first`` is what stands before it, in ``color``."""
-        lines = wrap(first + self.plain(text), self.style.width, "", rest)
-        self.add((lines[0][: len(first)], color), (lines[0][len(first) :], ""))
-        for line in lines[1:]:
-            self.add((line, ""))
-
-    def plain(self, text: str) -> str:
-        return text if self.style.unicode else text.replace(" — ", " - ").replace("…", "...")
-
-    def write(self) -> None:
-        fit = self.fit
-        self.tell(f"{headline(fit)}: GiB on the fullest GPU")
-        self.add()
-        if any(row.varied for row in fit.rows):
-            self.rows += matrix(fit.rows, self.style)
-        else:
-            self.table()
-            self.bars()
-        self.sentences()
-
-    # ── the table ──────────────────────────────────────────────────────────────────────────────────────
-    def table(self) -> None:
-        rows = self.fit.rows
-        columns = [
-            ["target", *(shown(row.target) for row in rows)],
-            ["capacity", *("?" if row.capacity is None else gib(row.capacity) for row in rows)],
-            ["need", *aligned([row.need for row in rows], dash=self.dash)],
-            ["headroom", *(headroom(row) for row in rows)],
-        ]
-        widest = max(len(row.verdict) for row in rows)
-        if self.too_wide(columns, widest):
-            del columns[-1]
-        if over := self.too_wide(columns, widest):
-            room = max(max(map(len, columns[0])) - over, _NARROWEST)
-            columns[0] = [cut(name, room, self.style) for name in columns[0]]
-        widths = [max(map(len, column)) for column in columns]
-        for i, cells in enumerate(zip(*columns, strict=True)):
-            name, *numbers = cells
-            line = [name.ljust(widths[0]), *(n.rjust(w) for n, w in zip(numbers, widths[1:], strict=True))]
-            verdict = "verdict" if i == 0 else rows[i - 1].verdict
-            color = VERDICT_COLORS.get(verdict, "dim")
-            self.add((_GAP.join(line) + _GAP, "dim" if i == 0 else ""), (verdict, color))
-        self.add()
-
-    def too_wide(self, columns: list[list[str]], more: int) -> int:
-        """Return how many cells a table is wider than the terminal."""
-        if not self.style.width:
-            return 0
-        taken = sum(max(map(len, column)) + len(_GAP) for column in columns) + max(more, len("verdict"))
-        return max(taken - self.style.width, 0)
-
-    # ── the parts ──────────────────────────────────────────────────────────────────────────────────────
-    def bars(self) -> None:
-        told = [row for row in self.fit.told if row.need.low > 0 or row.need.high < float("inf")]
-        if not told:
-            return
-        width = self.style.width or _PIPE
-        room = max(*(len(shown(row.target)) for row in told), len("activations") + 2)
-        room = min(room, max(width // 3, _NARROWEST))
-        cells = min(max(width - room - len(_GAP), _NARROWEST), _WIDEST_BAR)
-        for row in told:
-            name = cut(shown(row.target), room, self.style)
-            self.add((name.ljust(room) + _GAP, ""), *bar(row, cells, self.style))
-        if any(row.capacity is not None for row in told):
-            self.add((" " * (room + len(_GAP)) + "0" + "capacity".rjust(limit(cells)), "dim"))
-        self.add()
-        self.legend(told, room, width)
-
-    def legend(self, told: Sequence[FitRow], room: int, width: int) -> None:
-        """Add the parts' numbers, a column for each bar, as many side by side as there is room for."""
-        parts = [
-            (part, [dict(row.parts)[part] for row in told]) for part, _ in told[0].parts
-        ]  # a part that nobody has is left out
-        parts = [(part, spans) for part, spans in parts if any(span.high > 0 for span in spans)]
-        columns = [
-            [
-                cut(shown(row.target), 24, self.style),
-                *aligned([spans[i] for _, spans in parts], dash=self.dash),
-            ]
-            for i, row in enumerate(told)
-        ]
-        for column, row in zip(columns, told, strict=True):
-            column.append(aligned([row.need], dash=self.dash)[0])
-        while columns:
-            taken = room
-            some: list[list[str]] = []
-            while columns and (not some or taken + len(_GAP) + max(map(len, columns[0])) <= width):
-                some.append(columns.pop(0))
-                taken += len(_GAP) + max(map(len, some[-1]))
-            widths = [max(map(len, column)) for column in some]
-            heads: list[Pieces] = [[("part".ljust(room), "dim")]]
-            heads += [[swatch(part, self.style), (f" {part}".ljust(room - 1), "")] for part, _ in parts]
-            heads.append([("= need".ljust(room), "bold")])
-            for i, head in enumerate(heads):
-                cells = [column[i].rjust(w) for column, w in zip(some, widths, strict=True)]
-                style = "dim" if i == 0 else "bold" if i == len(heads) - 1 else ""
-                self.add(*head, (_GAP + _GAP.join(cells), style))
-            self.add()
-
-    # ── the sentences ──────────────────────────────────────────────────────────────────────────────────
-    def sentences(self) -> None:
-        fit = self.fit
-        for one, targets in remedies(fit.rows):
-            where = f" [{', '.join(targets)}]" if len(fit.rows) > 1 else ""
-            self.tell(remedy(one, dash=self.dash), "green", first=f"fix ({label(one)}){where}: ")
-        if not any(row.varied for row in fit.rows):
-            for line in peaks(fit.told, dash=self.dash):
-                self.tell(line)
-        if fit.estimates:
-            told = f" on {shown(fit.told[0].target)}" if len(fit.rows) > 1 else ""
-            self.tell(f"what makes the need{told} a range:")
-            for one_estimate in fit.estimates:
-                self.tell(estimate(one_estimate), first="  ", rest="    ")
-        if fit.wanted:
-            self.tell("what is not known:")
-            for missing in fit.wanted:
-                about = f": {shown(missing.about)}" if missing.about else ""
-                self.tell(f"{names(missing)}{about}", first="  ", rest="    ")
-                self.tell(missing.advice, first="    give ", rest="      ")
-        said = counts(fit)
-        if said:
-            self.tell(said, "bold", first="")
-            self.rows[-1] = [(text, "bold") for text, _ in self.rows[-1]]
+def page(fit: Fit, style: Style) -> Iterator[Block]:
+    """Yield the page; Markdown folds the parts and puts them behind the sentences."""
+    unit = "GiB on the fullest GPU"
+    title = about(fit.path, fit.framework, fit.model)
+    yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
+    yield Blank()
+    varied = any(row.varied for row in fit.rows)
+    yield _matrix(fit.rows) if varied else _table(fit.rows, style)
+    count = Paragraph(counts(fit), "bold", md="{}.")
+    if style.markdown:
+        yield from _fixes(fit)
+        if count.text:
+            yield count
+        if not varied:
+            yield Details(
+                "Memory by part",
+                [_parts(fit.telling, style, 0, 0), *map(item, peaks(fit.telling)), *_estimates(fit)],
+            )
+        yield from _wanted(fit, style)
+        return
+    if not varied:
+        yield Blank()
+        yield from _bars(fit, style)
+    yield from _fixes(fit)
+    if not varied:
+        yield from map(Paragraph, peaks(fit.telling))
+    if fit.estimates:
+        where = f" on {shown(fit.telling[0].target)}" if len(fit.rows) > 1 else ""
+        yield Paragraph(f"what makes the need{where} a range:")
+        yield from _estimates(fit)
+    yield from _wanted(fit, style)
+    if count.text:
+        yield count
 
 
-def cut(name: str, room: int, style: Style) -> str:
-    """Return a name in ``room`` cells."""
-    if len(name) <= room:
-        return name
-    mark = "…" if style.unicode else "~"
-    return name[: room - 1] + mark
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
+def _table(rows: Sequence[FitRow], style: Style) -> Table:
+    columns = [
+        Column("GPU" if style.markdown else "target", [shown(row.target) for row in rows], left=True),
+        Column("capacity", ["?" if row.capacity_gib is None else gib(row.capacity_gib) for row in rows]),
+        Column("need", [range_of(row.need_gib) for row in rows]),
+        Column("headroom", [headroom(row) for row in rows], drop=1),
+        Column("verdict", [verdict(row.verdict) for row in rows], left=True),
+    ]
+    return Table(columns, cut=True)
+
+
+class _Grid(Record):
+    """Rows by value and by target: the columns that name them, the other columns; whether targets name."""
+
+    heads: list[list[str]]
+    columns: list[tuple[str, list[FitRow]]]
+    turned: bool
+
+
+def _grid(rows: Sequence[FitRow]) -> _Grid:
+    names = [shown(name) for name, _ in rows[0].varied]
+    cells = {(tuple(shown(value) for _, value in row.varied), shown(row.target)): row for row in rows}
+    choices = list(dict.fromkeys(choice for choice, _ in cells))
+    targets = list(dict.fromkeys(target for _, target in cells))
+    if len(targets) > _MOST_COLUMNS:
+        columns = [(_joined(c), [cells[c, t] for t in targets]) for c in choices]
+        return _Grid([[_joined(names), *targets]], columns, turned=True)
+    heads = [[name, *(c[i] for c in choices)] for i, name in enumerate(names)]
+    return _Grid(heads, [(t, [cells[c, t] for c in choices]) for t in targets], turned=False)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " × ".join(words)  # noqa: RUF001 (one value of each)
+
+
+def _matrix(rows: Sequence[FitRow]) -> Table:
+    """Return what --vary asks for: verdict and need for every value and target, side by side."""
+    grid = _grid(rows)
+    heads = [Column(head[0], head[1:], left=grid.turned) for head in grid.heads]
+    return Table(
+        [*heads, *(Column(title, _verdicts(column)) for title, column in grid.columns)], fixed=len(heads)
+    )
+
+
+def _verdicts(rows: Sequence[FitRow]) -> list[Cell]:
+    """Return verdicts with the needs behind them, each flush in the column."""
+    needs = [str(need) for need in aligned([range_of(row.need_gib) for row in rows])]
+    word, need_width = max(len(row.verdict) for row in rows), max(map(len, needs))
+    cells = []
+    for row, need in zip(rows, needs, strict=True):
+        cell = verdict(row.verdict, f" {spread(row.need_gib)}")
+        (text, color), *_ = cell.pieces
+        cells.append(Cell([(text.ljust(word), color), (f" {need:>{need_width}}", "")], cell.md))
+    return cells
+
+
+# ── the parts ────────────────────────────────────────────────────────────────────────────────────────────
+def _bars(fit: Fit, style: Style) -> Iterator[Block]:
+    rows = [row for row in fit.telling if row.need_gib.low > 0 or row.need_gib.high < INF]
+    if not rows:
+        return
+    width = style.width or _PIPE
+    room = max(*(len(shown(row.target)) for row in rows), len("activations") + 2)
+    room = min(room, max(width // 3, _NARROWEST))
+    cells = min(max(width - room - 2, _NARROWEST), _WIDEST_BAR)
+    for row in rows:
+        name = cut(shown(row.target), room, style)
+        yield Line([(name.ljust(room) + "  ", ""), *bar(row, cells, style)])
+    if any(row.capacity_gib is not None for row in rows):
+        yield Line([(" " * (room + 2) + "0" + "capacity".rjust(limit(cells)), "dim")])
+    yield Blank()
+    yield _parts(rows, style, room, width)
+
+
+def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table:
+    """Return the parts' numbers, a column for each target; a part that nobody has is left out."""
+    spans = [row.parts for row in rows]
+    parts = [part for part in spans[0] if any(row[part].high > 0 for row in spans)]
+    names: list[AnyCell] = [part if style.markdown else _labelled(part, style) for part in parts]
+    columns = [Column("part", [*names, "need" if style.markdown else "= need"], left=True, least=room)]
+    for row, own in zip(rows, spans, strict=True):
+        cells = aligned([range_of(own[part]) for part in parts]) + aligned([range_of(row.need_gib)])
+        if style.markdown:
+            cells = [range_of(span) for span in (*(own[part] for part in parts), row.need_gib)]
+        name = shown(row.target)
+        columns.append(Column(name if style.markdown else cut(name, _LONGEST, style), cells))
+    return Table(columns, bold={len(parts)}, fixed=1, width=width)
+
+
+def _labelled(part: str, style: Style) -> Cell:
+    return Cell([swatch(part, style), (f" {part}", "")])
+
+
+# ── the sentences ────────────────────────────────────────────────────────────────────────────────────────
+def headroom(row: FitRow) -> str:
+    """Return what is left, ``-2.70 to +2.46``; ``?`` where that is not known."""
+    left = row.headroom
+    if left is None or left.high <= -INF or (left.low <= -INF and row.need_gib.low <= 0):
+        return "?"
+    high = f"{left.high:+.2f}"
+    if left.low <= -INF:
+        return f"{high} at most"
+    low = f"{left.low:+.2f}"
+    return high if low == high else f"{low} to {high}"
+
+
+def counts(fit: Fit) -> str:
+    """Return ``9 fit, 2 tight, 53 oom; the smallest that fits is a40 (44.42 GiB)``; nothing for one row."""
+    if len(fit.rows) < 2:
+        return ""
+    parts = []
+    for word in ("fits", "tight", "oom", "unknown"):
+        number = sum(row.verdict == word for row in fit.rows)
+        if number:
+            parts.append(f"{number} {'fit' if word == 'fits' and number > 1 else word}")
+    fitting = [row for row in fit.rows if row.verdict == "fits" and row.capacity_gib is not None]
+    smallest = min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
+    if smallest is None or any(row.varied for row in fit.rows):
+        return ", ".join(parts)
+    size = f"{shown(smallest.target)} ({gib(smallest.capacity_gib or 0)} GiB)"
+    return f"{', '.join(parts)}; the smallest that fits is {size}"
+
+
+def peaks(rows: Iterable[FitRow]) -> list[str]:
+    """Return the peak of the trainer, with its targets where they differ."""
+    targets: dict[str, list[str]] = {}
+    for row in rows:
+        if row.trainer is not None and row.trainer.allocated_gib.high < INF:
+            targets.setdefault(_peak(row.trainer), []).append(shown(row.target))
+    if len(targets) == 1:
+        return list(targets)
+    return [f"{', '.join(names)}: {line}" for line, names in targets.items()]
+
+
+def _peak(trainer: Trainer) -> str:
+    """Return when the trainer needs most, and what PyTorch then holds."""
+    when = f"peak at: {shown(trainer.moment)}; " if trainer.moment else "at its peak "
+    allocated, reserved = spread(trainer.allocated_gib), spread(trainer.reserved_gib)
+    return f"{when}PyTorch allocates {allocated} GiB, reserves {reserved}"
+
+
+def _estimates(fit: Fit) -> Iterator[Block]:
+    """Yield what widens the need: ``slack is 1..1.25 (…): 3.20 GiB of the range``."""
+    for estimate in fit.estimates:
+        reason = f" ({shown(estimate.about)})" if estimate.about else ""
+        value = f" is {shown(estimate.value)}" if estimate.value else ""
+        text = f"{shown(estimate.name)}{value}{reason}: {gib(estimate.width)} GiB of the range"
+        yield item(text, lead="  ", rest="    ")
+
+
+def missing(wanted: Wanted) -> str:
+    """Return the names of missing facts, some of many."""
+    few = ", ".join(map(shown, wanted.names[:_NAMED]))
+    return few + (f" and {len(wanted.names) - _NAMED} more" if len(wanted.names) > _NAMED else "")
+
+
+def _wanted(fit: Fit, style: Style) -> Iterator[Block]:
+    if fit.wanted:
+        yield Paragraph("Not known:" if style.markdown else "what is not known:")
+    for wanted in fit.wanted:
+        if style.markdown:
+            yield item(f"{missing(wanted)}: {shown(wanted.about)}; give {wanted.advice}")
+            continue
+        reason = f": {shown(wanted.about)}" if wanted.about else ""
+        yield Paragraph(f"{missing(wanted)}{reason}", lead="  ", rest="    ")
+        yield Paragraph(wanted.advice, lead="    give ", rest="      ")
+
+
+def _fixes(fit: Fit) -> Iterator[Block]:
+    """Yield the fixes, one that several targets share once, with the targets."""
+    shared: dict[object, tuple[Remedy, list[str]]] = {}
+    for row in fit.rows:
+        if row.fix is not None:
+            fix = row.fix.fix
+            key = fix.title, fix.effect, fix.applicability, row.fix.verdict, row.fix.need_gib
+            shared.setdefault(key, (row.fix, []))[1].append(shown(row.target))
+    for remedy, names in shared.values():
+        fix = remedy.fix
+        kind = fix.applicability + (", may not suffice" if fix.certainty == "may" else "")
+        targets = ", ".join(names)
+        effect = f" — {shown(fix.effect)}" if fix.effect else ""
+        several = len(fit.rows) > 1
+        yield Paragraph(
+            f"{shown(fix.title)}{effect}; it then needs {spread(remedy.need_gib)} GiB: {remedy.verdict}",
+            lead=f"fix ({kind}){f' [{targets}]' if several else ''}: ",
+            lead_style="green",
+            md=f"**Fix**{f' on {escaped(targets)}' if several else ''} ({kind}): {{}}",
+        )
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────
+def as_data(fit: Fit, text: str) -> dict[str, Any]:
+    """Return the fit as ``schemas/fit.schema.json`` describes it."""
+    from cfglint.findings import Report
+
+    report = Report()
+    report.texts[fit.path] = text
+    lines = Lines(report)
+    numbers: dict[object, int] = {}
+    rows = [_row_data(lines, fit.path, row, numbers) for row in fit.rows]
+    return {"version": _VERSION, "path": fit.path, "rows": rows}
+
+
+def _row_data(lines: Lines, path: str, row: FitRow, numbers: dict[object, int]) -> dict[str, Any]:
+    from cfglint.report.encode import encode
+    from cfglint.report.machine import _fix
+
+    data: dict[str, Any] = encode(row, omit=("fix", "varied"))
+    data["fix"] = None
+    if row.fix is not None:
+        # A fix that several targets share has one number, as in the report of check.
+        row.fix.fix.number = numbers.setdefault(row.fix.fix.edits, len(numbers) + 1)
+        data["fix"] = {**_fix(lines, path, row.fix.fix), "then": encode(row.fix, omit=("fix",))}
+    if row.varied:
+        data["varied"] = {name: _value(text) for name, text in row.varied}
+    return data
+
+
+def _value(text: str) -> object:
+    """Return a value of --vary as JSON knows it."""
+    import json
+
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (int, float, bool)) else text

@@ -35,7 +35,7 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     for fix in _fixes(solver):
         after = _after(solver, fix)
         if after is not None and VERDICTS.index(after.verdict) < VERDICTS.index(row.verdict):
-            ways.append(Remedy(fix, after.need, after.verdict))
+            ways.append(Remedy(fix, after.need_gib, after.verdict))
             if after.verdict == "fits":
                 break
     return min(ways, key=lambda way: VERDICTS.index(way.verdict)) if ways else None

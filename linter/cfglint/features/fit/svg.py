@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cfglint.engine.memory import PARTS
 from cfglint.features.fit.bars import split
-from cfglint.features.fit.words import INF, counts, gib, headline, headroom, peaks, spread
+from cfglint.features.fit.page import counts, headroom, peaks
+from cfglint.report.blocks import INF, about, gib, spread
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
@@ -67,8 +68,8 @@ class _Chart:
         self.labels = [_label(row) for row in fit.rows]
         self.left = _MARGIN + max(72, max(map(len, self.labels)) * _LETTER) + 10
         self.right = _WIDTH - _MARGIN - _RIGHT
-        tops = [row.need.high if row.need.high < INF else row.need.low for row in fit.rows]
-        capacities = [row.capacity or 0 for row in fit.rows]
+        tops = [row.need_gib.high if row.need_gib.high < INF else row.need_gib.low for row in fit.rows]
+        capacities = [row.capacity_gib or 0 for row in fit.rows]
         top = max(tops)
         self.most = max(top, min(max(capacities), _BEYOND * top if top > 0 else INF)) * 1.03 or 1
         self.head = 90 + 18 * len(self.notes())
@@ -77,23 +78,23 @@ class _Chart:
 
     def notes(self) -> list[str]:
         varied = any(row.varied for row in self.fit.rows)
-        return [note for note in (counts(self.fit), *(() if varied else peaks(self.fit.told)[:1])) if note]
+        return [note for note in (counts(self.fit), *(() if varied else peaks(self.fit.telling)[:1])) if note]
 
     def x(self, value: float) -> float:
         return round(self.left + min(value / self.most, 1) * (self.right - self.left), 2)
 
     def lines(self) -> Iterator[str]:
-        title = _cut(f"GPU memory of {headline(self.fit)}", _TITLE)
+        title = _cut(f"GPU memory of {about(self.fit.path, self.fit.framework, self.fit.model)}", _TITLE)
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {self.height}" width="{_WIDTH}" '
             f'height="{self.height}" role="img" aria-labelledby="title about">'
         )
         yield f'<title id="title">{_text(title)}</title>'
-        about = "; ".join(
-            f"{name} {row.verdict}, {spread(row.need)} GiB"
+        rows = "; ".join(
+            f"{name} {row.verdict}, {spread(row.need_gib)} GiB"
             for name, row in zip(self.labels, self.fit.rows, strict=True)
         )
-        yield f'<desc id="about">{_text(about)}</desc>'
+        yield f'<desc id="about">{_text(rows)}</desc>'
         dark = f"@media (prefers-color-scheme: dark) {{\n{_colors(1)}\n}}"
         yield f"<style>\n{_STYLE}{_colors(0)}\n{dark}\n</style>"
         yield f'<rect class="ground" width="{_WIDTH}" height="{self.height}" rx="8"/>'
@@ -109,9 +110,9 @@ class _Chart:
 
     def legend(self) -> Iterator[str]:
         y = self.head - 38
-        used = [p for p in PARTS if any(dict(row.parts)[p].high > 0 for row in self.fit.rows)]
+        used = [p for p in PARTS if any(row.parts[p].high > 0 for row in self.fit.rows)]
         entries = [(f"part-{part}", part) for part in used]
-        if any(row.need.width > 0 for row in self.fit.rows):
+        if any(row.need_gib.width > 0 for row in self.fit.rows):
             entries.append(("part-overhead maybe", "up to, by estimate"))
         x = float(_MARGIN)
         for kind, word in entries:
@@ -133,7 +134,7 @@ class _Chart:
         yield f"<g><title>{_text(_told(row, label))}</title>"
         yield f'<text class="number ink" x="{self.left - 10:.1f}" y="{middle}">{_text(label)}</text>'
         start = 0.0
-        for part, size, certain in split(row, self.most - row.need.low):
+        for part, size, certain in split(row, self.most - row.need_gib.low):
             x, end = self.x(start), self.x(start + size)
             start += size
             if end > x:
@@ -143,17 +144,18 @@ class _Chart:
                     f'height="{_BAR}"/>'
                 )
         yield from self.capacity(row, y)
-        capacity = "?" if row.capacity is None else gib(row.capacity)
+        capacity = "?" if row.capacity_gib is None else gib(row.capacity_gib)
         numbers, verdict = _WIDTH - _MARGIN - 66, _WIDTH - _MARGIN - 54
-        yield f'<text class="number ink" x="{numbers}" y="{middle}">{spread(row.need)} of {capacity}</text>'
+        need = spread(row.need_gib)
+        yield f'<text class="number ink" x="{numbers}" y="{middle}">{need} of {capacity}</text>'
         yield f'<text class="verdict {row.verdict}" x="{verdict}" y="{middle}">{row.verdict}</text>'
         yield "</g>"
 
     def capacity(self, row: FitRow, y: int) -> Iterator[str]:
-        if row.capacity is None:
+        if row.capacity_gib is None:
             return
-        if row.capacity <= self.most:
-            line = f'd="M{self.x(row.capacity)} {y + 2}V{y + _ROW - 2}"'
+        if row.capacity_gib <= self.most:
+            line = f'd="M{self.x(row.capacity_gib)} {y + 2}V{y + _ROW - 2}"'
             yield f'<path class="halo" {line}/><path class="capacity" {line}/>'
         else:
             yield f'<path class="capacity" d="M{self.right - 6} {y + 9}l5 4l-5 4z"/>'
@@ -169,7 +171,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _told(row: FitRow, label: str) -> str:
-    parts = ", ".join(f"{part} {spread(span)}" for part, span in row.parts if span.high > 0)
+    parts = ", ".join(f"{part} {spread(span)}" for part, span in row.parts.items() if span.high > 0)
     return f"{label}: {row.verdict}, headroom {headroom(row)} GiB; {parts}"
 
 

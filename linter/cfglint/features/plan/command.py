@@ -12,7 +12,6 @@ from cfglint.errors import UsageError
 from cfglint.features.check.command import say
 from cfglint.features.fit import command as fit
 from cfglint.features.fit.command import _run, _style, _subject
-from cfglint.features.fit.render import Style
 from cfglint.features.plan.compute import (
     OFF,
     ON,
@@ -29,6 +28,7 @@ from cfglint.features.plan.ranking import Plan, planned
 from cfglint.features.plan.render import FORMATS, render_plan
 from cfglint.hardware.target import all_targets
 from cfglint.lang.values import Interval, parts
+from cfglint.report.blocks import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

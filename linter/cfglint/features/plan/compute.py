@@ -107,9 +107,9 @@ class PlanRow:
         return self.fit.verdict
 
     @property
-    def need(self) -> Span:
+    def need_gib(self) -> Span:
         """GiB on the fullest GPU."""
-        return self.fit.need
+        return self.fit.need_gib
 
     @property
     def work(self) -> Span | None:

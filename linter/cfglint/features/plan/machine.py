@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cfglint.features.fit.machine import _bounds
+from cfglint.features.fit.words import bounds as _bounds
 from cfglint.features.plan.words import notes, recommended
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def _row(row: PlanRow) -> dict[str, Any]:
         "micro_batch_tokens": choice.tokens,
         "zero_stage": choice.stage,
         "checkpointing": choice.checkpointing,
-        "need_gib": _bounds(row.need),
+        "need_gib": _bounds(row.need_gib),
         "verdict": row.verdict,
         "step_s": None if row.step is None else _bounds(row.step),
         "epoch_s": None if row.epoch is None else _bounds(row.epoch),

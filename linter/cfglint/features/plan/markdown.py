@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.features.fit.markdown import _SIGNS, _rows
-from cfglint.features.fit.words import spread
+from cfglint.features.fit.words import _SIGNS, _rows, spread
 from cfglint.features.plan.page import _axes
 from cfglint.features.plan.words import (
     between,
@@ -56,7 +55,7 @@ def _table(one: Planned, *, every: bool) -> Iterator[str]:
     best = one.advice.best
     columns = [["", *("**→**" if best is not None and row.number == best.number else "" for row in rows)]]
     columns += _axes(rows)
-    columns.append(["need, GiB", *(spread(row.need) for row in rows)])
+    columns.append(["need, GiB", *(spread(row.need_gib) for row in rows)])
     columns.append(["verdict", *(_SIGNS[row.verdict] + (" (now)" if row.now else "") for row in rows)])
     for name, spans in (("step", [row.step for row in rows]), ("epoch", [row.epoch for row in rows])):
         if any(spans):

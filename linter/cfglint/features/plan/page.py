@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cfglint.features.fit.page import VERDICT_COLORS
-from cfglint.features.fit.words import DASH, aligned, names
+from cfglint.features.fit.page import missing as names
+from cfglint.features.fit.words import DASH, VERDICT_COLORS, aligned
 from cfglint.features.plan.words import (
     fewest,
     flush,
@@ -20,15 +20,15 @@ from cfglint.features.plan.words import (
     work_scale,
 )
 from cfglint.report.order import shown
-from cfglint.report.snippet import wrap
+from cfglint.report.terminal import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfglint.features.fit.render import Style
     from cfglint.features.plan.compute import PlanRow
     from cfglint.features.plan.ranking import Plan, Planned
+    from cfglint.report.blocks import Style
 
     Pieces = list[tuple[str, str]]
 
@@ -44,7 +44,7 @@ def as_text(plans: Sequence[Plan], style: Style, *, every: bool) -> str:
         page.write(plan)
     if not style.color:
         return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in page.rows)
-    from cfglint.report.paint import painted  # rich is only for terminals
+    from cfglint.report.terminal import painted  # rich is only for terminals
 
     return painted(page.rows)
 
@@ -111,7 +111,7 @@ class _Page:
         if best is not None and best in rows:
             at = rows.index(best) + 1
             first[0][at] = f"{mark} {best.number}"
-        first.append(["need, GiB", *aligned([row.need for row in rows], dash=self.dash)])
+        first.append(["need, GiB", *aligned([row.need_gib for row in rows], dash=self.dash)])
         times = _times(rows, self.dash)
         widest = max(len("verdict"), *(len(row.verdict) for row in rows))
         last = ["", *("now" if row.now else "" for row in rows)] if any(row.now for row in rows) else None

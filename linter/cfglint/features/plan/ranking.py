@@ -116,7 +116,7 @@ def advise(planner: Planner, batch: Batch, catalogue: Sequence[Target]) -> Advic
         return Advice(best, fewest, tuple(_rivals(planner, batch, best)))
     closest = min(
         batch.rows,
-        key=lambda row: (row.verdict != "tight", row.need.high, row.need.low, cost(row)),
+        key=lambda row: (row.verdict != "tight", row.need_gib.high, row.need_gib.low, cost(row)),
         default=None,
     )
     if closest is None:
@@ -158,7 +158,7 @@ def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> list[Rival]:
             rows = [row for row in batch.rows if row.choice.gpus == gpus]
             sure = [row for row in rows if row.verdict == "fits"]
             found.append(
-                Rival(kind, min(sure, key=cost) if sure else min(rows, key=lambda row: row.need.high))
+                Rival(kind, min(sure, key=cost) if sure else min(rows, key=lambda row: row.need_gib.high))
             )
     stage = choice.stage if choice.stage is not None else planner.shape.stage
     if stage:
@@ -190,7 +190,7 @@ def _smallest(planner: Planner, row: PlanRow, catalogue: Sequence[Target]) -> tu
     rest = {name: value for name, value in planner.given.items() if name not in own}
     facts = {**rest, **planner.hardware(row.choice.gpus), **dict(row.facts)}
     for target in catalogue:
-        if not target.vram_gib or target.vram_gib <= (row.fit.capacity or 0):
+        if not target.vram_gib or target.vram_gib <= (row.fit.capacity_gib or 0):
             continue
         if target.facts["gpu.vendor"][0] != vendor and isinstance(vendor, str):
             continue

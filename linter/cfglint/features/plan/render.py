@@ -6,8 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfglint.features.fit.render import Style
     from cfglint.features.plan.ranking import Plan
+    from cfglint.report.blocks import Style
 
 FORMATS = ("text", "json", "markdown")
 

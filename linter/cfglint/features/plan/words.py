@@ -120,7 +120,7 @@ def matter(planned: Planned) -> list[PlanRow]:
             if fitting:
                 kept |= {row.number for row in group[fitting[-1] : fitting[-1] + 2]}
         if not any(row.verdict == "fits" for row in rows):
-            kept.add(min(rows, key=lambda row: (row.need.high, row.need.low, row.number)).number)
+            kept.add(min(rows, key=lambda row: (row.need_gib.high, row.need_gib.low, row.number)).number)
     return [row for row in planned.batch.rows if row.number in kept]
 
 
@@ -145,8 +145,8 @@ def combination(choice: Choice) -> str:
 
 def taken(row: PlanRow, *, dash: str = DASH) -> str:
     """Return ``20.79-30.46 of 23.51 GiB: tight``."""
-    of = f" of {gib(row.fit.capacity)}" if row.fit.capacity is not None else ""
-    return f"{spread(row.need, dash=dash)}{of} GiB: {row.verdict}"
+    of = f" of {gib(row.fit.capacity_gib)}" if row.fit.capacity_gib is not None else ""
+    return f"{spread(row.need_gib, dash=dash)}{of} GiB: {row.verdict}"
 
 
 def work_scale(rows: Sequence[PlanRow]) -> tuple[str, str, int]:

@@ -91,7 +91,7 @@ class _Writer:
 
     def proven(self) -> bool:
         """Whether the text comes to the row: its facts, and the memory that follows from them."""
-        return self.holds() and row_of(self.values(), self.run.targets[0]).need == self.row.need
+        return self.holds() and row_of(self.values(), self.run.targets[0]).need_gib == self.row.need_gib
 
     def settle(self, name: str, value: object) -> bool:
         """Make a fact worth a value; returns whether something changed."""

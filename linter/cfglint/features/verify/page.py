@@ -68,7 +68,7 @@ def as_text(found: Verified, *, color: bool, width: int, plain: bool) -> str:
             rows.append([("", "")])
         rows += _gpu(gpu, found, dash, max(width, _LEAST) if width else 0)
     if color:
-        from cfglint.report.paint import painted
+        from cfglint.report.terminal import painted
 
         return painted(rows)
     return "\n".join("".join(text for text, _ in row).rstrip() for row in rows) + "\n"

@@ -1,0 +1,184 @@
+"""What a page of a report is made of, whatever its form: paragraphs, tables, diffs; and what a form can show.
+
+A feature has one function that returns the blocks of its page. ``report.terminal`` and ``report.markdown``
+turn them into text; where a form says something else, that function asks ``style.markdown``.
+"""
+
+from __future__ import annotations
+
+from cfglint.record import Record, Value, field
+from cfglint.report.order import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from cfglint.engine.memory import Span
+
+    Piece = tuple[str, str]  # a text and its style
+
+INF = float("inf")
+DASH = "–"  # noqa: RUF001 (between two bounds; a minus sign is something else)
+VERDICT_COLORS = {"fits": "green", "tight": "yellow", "oom": "bold red", "unknown": "magenta"}
+_SIGNS = {"fits": "✅ fits", "tight": "⚠️ tight", "oom": "❌ oom", "unknown": "❔ unknown"}
+
+
+class Style(Value):
+    """What a form can show: colours, cells in a line (0: a pipe or a file), characters beyond ASCII."""
+
+    color: bool = field(default=False, kw_only=True)
+    width: int = field(default=0, kw_only=True)
+    unicode: bool = field(default=True, kw_only=True)
+    markdown: bool = field(default=False, kw_only=True)
+
+
+class Markup(str):
+    """A text that is Markdown already."""
+
+    __slots__ = ()
+
+
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────
+class Paragraph(Record):
+    """A sentence.
+
+    A terminal shows it behind ``lead``, wrapped, with ``rest`` before its further lines. Markdown puts it
+    into ``md``; lines that end in a line break, and the items of one list, are not set apart.
+    """
+
+    text: str
+    style: str = ""
+    lead: str = ""
+    lead_style: str = ""
+    rest: str = "  "
+    md: str = "{}"
+
+
+def heading(text: str) -> Paragraph:
+    """Return a title."""
+    return Paragraph(text, "bold", md="**{}**")
+
+
+def item(text: str, style: str = "", *, lead: str = "", rest: str = "  ") -> Paragraph:
+    """Return an item of a list; a terminal shows a paragraph."""
+    return Paragraph(text, style, lead, "", rest, "- {}")
+
+
+def note(text: str, style: str = "dim") -> Paragraph:
+    """Return a line of its own among others."""
+    return Paragraph(text, style, md="{}  ")
+
+
+class Line(Record):
+    """A line that a terminal shows as it is; Markdown has none."""
+
+    pieces: Sequence[Piece]
+
+
+class Blank(Record):
+    """An empty line of a terminal; in Markdown it ends a list, and blocks stand apart without it."""
+
+
+class Details(Record):
+    """What Markdown folds behind a summary."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+class Diff(Record):
+    """The lines of a patch."""
+
+    lines: Sequence[str]
+
+
+class Table(Record):
+    """Columns of equal length.
+
+    ``bold`` are rows that stand out. Where a terminal of ``width`` cells (0: the style's) is too narrow,
+    columns go that say so by ``drop``, then the first one is cut where ``cut`` says so. With ``fixed``
+    columns the others stand below each other in groups, each behind the fixed ones and before a blank line.
+    """
+
+    columns: Sequence[Column]
+    bold: Collection[int] = field(default=(), kw_only=True)
+    cut: bool = field(default=False, kw_only=True)
+    fixed: int = field(default=0, kw_only=True)
+    width: int = field(default=0, kw_only=True)
+
+
+class Column(Record):
+    """A head and its cells; ``least`` is the width that it has at least, ``drop`` when it is left out."""
+
+    head: AnyCell
+    cells: Sequence[AnyCell]
+    left: bool = field(default=False, kw_only=True)
+    least: int = field(default=0, kw_only=True)
+    drop: int = field(default=0, kw_only=True)
+
+
+class Cell(Record):
+    """A cell with styles of its own; ``md`` is its Markdown where that says something else."""
+
+    pieces: Sequence[Piece]
+    md: Markup | None = None
+
+
+class Range(Value):
+    """Two bounds as they print; ``low`` is empty where one number says it."""
+
+    low: str
+    high: str
+
+    def __str__(self) -> str:
+        """Return both in one text."""
+        return self.high if self.low in ("", self.high) else f"{self.low}{DASH}{self.high}"
+
+
+if TYPE_CHECKING:
+    AnyCell = str | Range | Cell
+    Block = Paragraph | Line | Blank | Table | Details | Diff
+
+
+def aligned(cells: Sequence[AnyCell]) -> list[AnyCell]:
+    """Return cells with ranges as texts: upper bounds below upper bounds once they stand flush right."""
+    high = max((len(cell.high) for cell in cells if isinstance(cell, Range)), default=0)
+    return [
+        cell if not isinstance(cell, Range)
+        else f"{cell.low} {DASH} {cell.high:>{high}}" if cell.low
+        else f"{cell.high:>{high}}"
+        for cell in cells
+    ]  # fmt: skip
+
+
+def verdict(word: str, more: str = "") -> Cell:
+    """Return the cell of a memory verdict; ``more`` is what Markdown says behind it."""
+    return Cell([(word, VERDICT_COLORS[word])], Markup(_SIGNS[word] + more))
+
+
+# ── words and numbers ────────────────────────────────────────────────────────────────────────────────────
+def gib(value: float) -> str:
+    """Return a number of GiB with two decimals; ``?`` where nothing bounds it."""
+    return f"{value:.2f}" if abs(value) < INF else "?"
+
+
+def range_of(span: Span) -> Range:
+    """Return GiB as a cell."""
+    low, high = gib(span.low), gib(span.high)
+    return Range("" if low == high or (span.high == INF and span.low <= 0) else low, high)
+
+
+def spread(span: Span) -> str:
+    """Return ``12.69``, ``12.70-15.90``, or ``?`` where nothing is known."""
+    return str(range_of(span))
+
+
+def about(path: str, framework: str | None, model: str | None) -> str:
+    """Return ``a.yaml (areal, Qwen/Qwen2.5-7B)``."""
+    names = ", ".join(part for part in (framework, model) if part)
+    return f"{shown(path)} ({shown(names)})" if names else shown(path)
+
+
+def cut(text: str, room: int, style: Style) -> str:
+    """Return a text in ``room`` cells."""
+    return text if len(text) <= room else text[: room - 1] + ("…" if style.unicode else "~")

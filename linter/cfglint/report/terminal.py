@@ -1,0 +1,164 @@
+"""Blocks as a terminal, a pipe or a text file shows them."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from rich.cells import cell_len
+
+from cfglint.report.blocks import Blank, Cell, Details, Diff, Line, Paragraph, Table, aligned, cut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cfglint.report.blocks import AnyCell, Block, Column, Piece, Style
+
+_GAP = "  "
+_NARROWEST = 8  # cells of a name that is cut
+_PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x"})  # noqa: RUF001 (times)
+_SIGN_COLORS = {"+": "green", "-": "red", "@": "cyan"}
+# A number keeps its unit: "15 GiB" is one word.
+_BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")
+
+
+def as_text(blocks: Iterable[Block], style: Style) -> str:
+    """Return a page, ending in a line break."""
+    rows = list(_rows(blocks, style))
+    if style.color:
+        return painted(rows)
+    return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in rows)
+
+
+def painted(rows: Iterable[Sequence[Piece]]) -> str:
+    """Return rows of texts and their styles with the terminal's codes for them."""
+    from io import StringIO
+
+    from rich.console import Console  # only for terminals
+    from rich.text import Text
+
+    out = StringIO()
+    # The caller has decided about colour; rich must not look at TERM, NO_COLOR or COLUMNS again.
+    console = Console(
+        file=out, force_terminal=True, color_system="standard", legacy_windows=False, force_jupyter=False,
+        highlight=False, markup=False, emoji=False, _environ={},
+    )  # fmt: skip
+    # Text objects, never strings: rich reads markup such as [red] in strings.
+    lines = [Text("").join(Text(text, style) for text, style in row) for row in rows]
+    console.print(Text("\n").join(lines), soft_wrap=True)
+    return out.getvalue()
+
+
+def wrap(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole."""
+    lines: list[str] = []
+    line, empty = first, True
+    for word in _BREAK.split(text):
+        if width and not empty and cell_len(line) + 1 + cell_len(word) > width:
+            lines.append(line)
+            line, empty = rest, True
+        line += word if empty else " " + word
+        empty = False
+    lines.append(line)
+    return [line.rstrip() for line in lines]
+
+
+def _rows(blocks: Iterable[Block], style: Style) -> Iterator[Sequence[Piece]]:
+    for block in blocks:
+        if isinstance(block, Blank):
+            yield ()
+        elif isinstance(block, Line):
+            yield block.pieces
+        elif isinstance(block, Paragraph):
+            yield from _paragraph(block, style)
+        elif isinstance(block, Table):
+            yield from _table(block, style)
+        elif isinstance(block, Diff):
+            yield from ([(line, _SIGN_COLORS.get(line[:1], ""))] for line in block.lines)
+        elif isinstance(block, Details):
+            yield from _rows(block.blocks, style)
+
+
+def _plain(text: str, style: Style) -> str:
+    return text if style.unicode else text.translate(_PLAIN)
+
+
+def _paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
+    lead = _plain(block.lead, style)
+    for line in wrap(lead + _plain(block.text, style), style.width, "", block.rest):
+        yield (line[: len(lead)], block.lead_style), (line[len(lead) :], block.style)
+        lead = block.rest
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
+class _Drawn:
+    """A column as it is drawn: the pieces of its head and of each cell."""
+
+    def __init__(self, column: Column, style: Style) -> None:
+        cells = [column.head, *aligned(column.cells)]
+        self.left, self.drop = column.left, column.drop
+        self.cells = [[(_plain(text, style), own) for text, own in _pieces(cell)] for cell in cells]
+        self.width = max(column.least, *(sum(len(text) for text, _ in cell) for cell in self.cells))
+
+    def cell(self, i: int, *, last: bool) -> list[Piece]:
+        """Return a cell as wide as its column; at the end of a line nothing stands behind it."""
+        pieces = self.cells[i]
+        blank = (" " * (self.width - sum(len(text) for text, _ in pieces)), "")
+        if not self.left:
+            return [blank, *pieces]
+        return pieces if last else [*pieces, blank]
+
+
+def _pieces(cell: AnyCell) -> Sequence[Piece]:
+    return cell.pieces if isinstance(cell, Cell) else [(str(cell), "")]
+
+
+def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
+    if not table.columns or not table.columns[0].cells:
+        return
+    width = table.width or style.width
+    columns = [_Drawn(column, style) for column in table.columns]
+    if not table.fixed:
+        _fit(columns, width, style, cut_first=table.cut)
+    for group in _groups(columns, table.fixed, width) if table.fixed else [columns]:
+        for i in range(len(table.columns[0].cells) + 1):
+            row = "dim" if i == 0 else "bold" if i - 1 in table.bold else ""
+            pieces: list[Piece] = []
+            for column in group:
+                pieces += [(_GAP, "")] if pieces else []
+                pieces += column.cell(i, last=column is group[-1])
+            yield _joined([(text, own or row) for text, own in pieces])
+        if table.fixed:
+            yield ()
+
+
+def _groups(columns: list[_Drawn], fixed: int, width: int) -> Iterator[list[_Drawn]]:
+    """Yield the fixed columns with as many of the others as there is room for."""
+    waiting = columns[fixed:]
+    while waiting:
+        group = columns[:fixed]
+        while waiting and (len(group) == fixed or not width or _width([*group, waiting[0]]) <= width):
+            group.append(waiting.pop(0))
+        yield group
+
+
+def _fit(columns: list[_Drawn], width: int, style: Style, *, cut_first: bool) -> None:
+    """Leave out columns, then cut the names of the first one, until a line has room for them."""
+    while width and _width(columns) > width and any(column.drop for column in columns):
+        columns.remove(min((c for c in columns if c.drop), key=lambda column: column.drop))
+    if cut_first and width and (over := _width(columns) - width) > 0:
+        first = columns[0]
+        room = max(first.width - over, _NARROWEST)
+        first.cells = [[(cut(text, room, style), own) for text, own in cell] for cell in first.cells]
+        first.width = max(len(text) for cell in first.cells for text, _ in cell)
+
+
+def _width(columns: Sequence[_Drawn]) -> int:
+    return sum(column.width + len(_GAP) for column in columns) - len(_GAP)
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Put neighbours of one style together."""
+    runs = groupby(pieces, key=lambda piece: piece[1])
+    return [("".join(text for text, _ in run), style) for style, run in runs]
