@@ -15,12 +15,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "linter"))
 
 from cfglint.document.document import read_text  # noqa: E402
-from cfglint.engine.judge import subject_of, values_for  # noqa: E402
+from cfglint.engine.judge import values_for  # noqa: E402
+from cfglint.engine.run import Run  # noqa: E402
 from cfglint.facts import missing  # noqa: E402
 from cfglint.hardware.target import parse_target  # noqa: E402
 from cfglint.lang.pack import load  # noqa: E402
 from cfglint.lang.values import INF, Interval, needs_of  # noqa: E402
-from cfglint.models.registry import TABLES  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -110,7 +110,7 @@ def facts_of(facts: Mapping[str, Any], target: str | None = None, untold: Iterab
     given: dict[str, object] = {name: missing(name, rules.facts[name]) for name in untold}
     if target is not None:
         given.update({name: fact[0] for name, fact in parse_target(target).facts.items()})
-    return values_for(rules, subject_of(rules, document, "facts"), given, TABLES)
+    return values_for(Run(rules).subject_of(document, "facts"), given)
 
 
 def values_of(row: Mapping[str, Any]) -> Values:

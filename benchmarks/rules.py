@@ -52,7 +52,7 @@ def main() -> None:
         for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
             recognised[subject.framework or "none"] += 1
             for one in run.judged(subject):
-                values = values_for(run.pack, subject, one.values.given, run.tables)
+                values = values_for(subject, one.values.given)
                 for rule in run.rules(subject, values):
                     truth = rule.test(values)
                     key = (rule.code, (subject.framework or "none") if args.by_framework else "")

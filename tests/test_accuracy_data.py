@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from cfglint.document.document import read_text
-from cfglint.engine.judge import subject_of, values_for
+from cfglint.engine.judge import values_for
+from cfglint.engine.run import Run
 from cfglint.errors import HardwareError
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
@@ -37,7 +38,8 @@ def pack():
 def replayed(pack, row):
     """A row as a facts file, as benchmarks/accuracy.py reads it."""
     text = json.dumps({"cfglint": "facts", **row["facts"]})
-    return values_for(pack, subject_of(pack, read_text(text, "row.json").documents[0], "facts"), {})
+    run = Run(pack, tables={})
+    return values_for(run.subject_of(read_text(text, "row.json").documents[0], "facts"), {})
 
 
 def test_ids_are_unique_over_both_files(rows):

@@ -7,7 +7,6 @@ import pytest
 from cfglint.api import check_text, fix_text
 from cfglint.document.document import read_text
 from cfglint.document.library import Library
-from cfglint.engine.judge import recognise
 from cfglint.engine.run import Run
 from cfglint.errors import RulesError, UsageError
 from cfglint.hardware.target import parse_target
@@ -55,7 +54,7 @@ def _values(pack, text: str):
 
 def test_recognition_is_by_content_and_the_most_signs_win(pack) -> None:
     def name(text: str) -> str | None:
-        return recognise(pack, read_text(text, "c.yaml").documents[0])
+        return Run(pack).recognise(read_text(text, "c.yaml").documents[0])
 
     assert name("alpha: {a: 1}") == "alpha"
     assert name("alpha: 1\nbeta: {more: 1}") == "beta"

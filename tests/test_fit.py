@@ -17,7 +17,6 @@ from cfglint.features.fit.sweep import cases, read_axis
 from cfglint.hardware.target import all_targets, parse_target
 from cfglint.lang.pack import load, read_rules
 from cfglint.lang.values import Interval
-from cfglint.models.registry import TABLES
 
 GIB = 2**30
 HERE = Path(__file__).parent
@@ -38,7 +37,7 @@ def subject(pack, text=None, overrides=()):
 
 def rows(pack, *names, **more):
     targets = [parse_target(name) for name in names]
-    return list(fit_rows(pack, subject(pack, **more), targets, TABLES))
+    return list(fit_rows(Run(pack, targets), subject(pack, **more)))
 
 
 @pytest.mark.parametrize(
@@ -98,9 +97,9 @@ def test_what_targets_share_changes_nothing(pack):
     """All at once, in either order, gives what each gives alone: also where one knows less than another."""
     targets = all_targets()
     one = subject(pack)
-    together = list(fit_rows(pack, one, targets, TABLES))
-    backwards = list(fit_rows(pack, one, targets[::-1], TABLES))[::-1]
-    alone = [row for target in targets for row in fit_rows(pack, one, [target], TABLES)]
+    together = list(fit_rows(Run(pack, targets), one))
+    backwards = list(fit_rows(Run(pack, targets[::-1]), one))[::-1]
+    alone = [row for target in targets for row in fit_rows(Run(pack, [target]), one)]
     assert together == alone == backwards
     assert len({row.need_gib for row in together}) > 30  # the engine's share differs
 
@@ -108,23 +107,23 @@ def test_what_targets_share_changes_nothing(pack):
 def test_the_shipped_model_shares_alike():
     pack = load()
     one, targets = subject(pack), all_targets()[::9]
-    together = list(fit_rows(pack, one, targets, TABLES))
-    assert together == [row for target in targets for row in fit_rows(pack, one, [target], TABLES)]
+    together = list(fit_rows(Run(pack, targets), one))
+    assert together == [row for target in targets for row in fit_rows(Run(pack, [target]), one)]
 
 
 def test_nothing_trains(pack):
     (case,) = cases(pack, subject(pack), [read_axis("trains=false")])
-    (row,) = fit_rows(pack, subject(pack), [case.target(parse_target("a40"))], TABLES)
+    (row,) = fit_rows(Run(pack, [case.target(parse_target("a40"))]), subject(pack))
     assert row.trainer is None
 
 
 def test_estimates_are_told_by_what_they_are_worth(pack):
-    found = estimates(pack, subject(pack), parse_target("a40"), TABLES)
+    found = estimates(subject(pack), parse_target("a40"))
     assert [one.name for one in found] == ["toy.held", "toy.slack", "toy.context"]
     assert found[0].value == "1024..4096"
     assert "a quarter of the cap" in found[0].about
     assert found[0].width > found[1].width > found[2].width == pytest.approx(0.5)
-    brief = estimates(pack, subject(pack), parse_target("a40"), TABLES, brief=True)
+    brief = estimates(subject(pack), parse_target("a40"), brief=True)
     assert [(one.name, one.width) for one in brief] == [(one.name, one.width) for one in found]
 
 
@@ -172,13 +171,13 @@ def test_a_remedy_is_proven_on_the_verdict(pack):
     target = parse_target("rtx-4090")
     run = Run(pack, [target])
     one = subject(pack)
-    (row,) = fit_rows(pack, one, [target], TABLES)
+    (row,) = fit_rows(Run(pack, [target]), one)
     assert row.verdict == "oom"
     found = remedy(run, one, row)
     assert found.fix.edits
     assert found.verdict == "fits"
     assert found.need_gib.high <= row.capacity_gib
-    (clean,) = fit_rows(pack, one, [parse_target("h200")], TABLES)
+    (clean,) = fit_rows(Run(pack, [parse_target("h200")]), one)
     assert remedy(Run(pack, [parse_target("h200")]), one, clean) is None
 
 
@@ -197,7 +196,7 @@ def test_what_was_observed_counts_for_a_remedy():
     pack = load({**read_rules([RULES]), "idle.rules": IDLE})
     target, key = parse_target("rtx-4090"), "actor.mb_spec.max_tokens_per_mb"
     one = subject(pack)
-    (row,) = fit_rows(pack, one, [target], TABLES)
+    (row,) = fit_rows(Run(pack, [target]), one)
     (case,) = cases(pack, one, [])
     for overrides, lowered in ((), True), (["observed.gpu_util=8%"], False):
         base = Run(pack, [target], overrides=overrides)

@@ -14,7 +14,7 @@ from cfglint.hardware.target import parse_target
 from told import point
 
 if TYPE_CHECKING:
-    from cfglint.engine.judge import Subject
+    from cfglint.engine.subject import Subject
     from cfglint.lang.pack import Pack
 
 SHARED = os.environ.get("CFGLINT_SHARED")

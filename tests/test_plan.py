@@ -26,7 +26,6 @@ from cfglint.features.plan.compute import (
 )
 from cfglint.features.plan.ranking import advise, planned
 from cfglint.hardware.target import Target, all_targets, parse_target
-from cfglint.models.registry import TABLES
 
 ZERO3 = """\
 cfglint: facts
@@ -45,7 +44,7 @@ CATALOGUE = sorted((t for t in all_targets() if t.vram_gib), key=lambda t: (t.vr
 def planner(pack, text=ZERO3, target="rtx-4090", **facts):
     run = Run(pack, [parse_target(target)])
     (subject,) = run.subjects(read_text(text, "c.yaml"), judge_broken=False)
-    return Planner(pack, subject, run.targets[0], TABLES, facts)
+    return Planner(subject, run.targets[0], facts)
 
 
 def shape(**own):
@@ -152,14 +151,14 @@ def test_what_rows_share_changes_nothing(pack):
         target = parse_target("rtx-4090")
         facts = {**target.facts, **{n: (v, "") for n, v in row.facts}, "gpu.count": (row.choice.gpus, "")}
         given_all = Target(target.name, target.gpu, facts)
-        (plain,) = fit_rows(pack, shared.subject, [given_all], TABLES)
+        (plain,) = fit_rows(Run(pack, [given_all]), shared.subject)
         assert (plain.need_gib, plain.parts, plain.verdict) == (row.fit.need_gib, row.fit.parts, row.verdict)
 
 
 def test_the_rules_come_to_the_batch_of_every_row(pack):
     one = planner(pack)
     for row in one.batch(ASK, 96, ASK.gpus).rows:
-        values = values_for(pack, one.subject, {**one.given, **dict(row.facts)}, TABLES)
+        values = values_for(one.subject, {**one.given, **dict(row.facts)})
         assert values["effective_batch_size"] == 96
         assert values["ranks.data"] == row.choice.dp
 
@@ -258,7 +257,7 @@ def test_advice_without_rows(pack):
 def test_time_of_a_step_and_an_epoch(pack):
     one = planner(pack, target="h100-sxm", samples=1000)
     row = one.row(Choice(32, 4, 4, 2, 4))
-    values = values_for(pack, one.subject, {**one.given, **dict(row.facts)}, TABLES)
+    values = values_for(one.subject, {**one.given, **dict(row.facts)})
     per_token = 6 * 596049920 + 12 * 28 * 16 * 128 * 1024
     assert values["step.flops"] == 32 * 1024 * per_token
     compute = values["step.flops"] / (989e12 * 4)

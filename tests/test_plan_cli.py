@@ -14,7 +14,6 @@ from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
-from cfglint.models.registry import TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "qwen3_4b_zero3.yaml"
@@ -41,8 +40,8 @@ def facts_of(path, *names, gpu="rtx-4090"):
     pack = load()
     run = Run(pack, [parse_target(gpu)])
     (subject,) = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
-    values = values_for(pack, subject, {n: f[0] for n, f in run.targets[0].facts.items()}, TABLES)
-    (row,) = fit_rows(pack, subject, run.targets, TABLES)
+    values = values_for(subject, {n: f[0] for n, f in run.targets[0].facts.items()})
+    (row,) = fit_rows(run, subject)
     return [values[name] for name in names], row
 
 

@@ -7,7 +7,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cfglint.document.document import read_text
-from cfglint.engine.judge import recognise
 from cfglint.engine.run import Run
 from cfglint.features.catalogue.recognition import recognition
 from cfglint.features.catalogue.recognition_page import as_json, as_text
@@ -184,7 +183,7 @@ def whole():
 def test_it_says_what_check_takes_files_for(whole):
     run, found = whole
     for document, one in found:
-        assert one.framework == recognise(run.pack, document), one.path
+        assert one.framework == Run(run.pack).recognise(document), one.path
         assert (one.sure is None) == (one.framework is None), one.path
         assert bool(one.keys) == (one.framework is not None) or one.framework == "sb3", one.path
 

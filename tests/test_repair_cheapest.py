@@ -105,7 +105,7 @@ class _Truth:
 
     def values(self, new: dict[str, object]):
         given = {f"toy.{name}": value for name, value in new.items()}
-        return values_for(self.run.pack, self.subject, given, self.run.tables)
+        return values_for(self.subject, given)
 
     def broken(self, new: dict[str, object]) -> set[str]:
         values = self.values(new)

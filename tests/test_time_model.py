@@ -7,7 +7,6 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import parts
-from cfglint.models.registry import TABLES
 
 # IST-DASLab/llmq benchmarks/4090x1.md and 4090x4.md @7f895bd, LLaMA-Factory's tokens per second; sequences of
 # 1,024 tokens, 512 of them to a step (504 for 14B). What is recomputed is not told; the larger ones offload,
@@ -31,7 +30,7 @@ def step(pack, target, **facts):
     run = Run(pack, [parse_target(target)])
     (subject,) = run.subjects(read_text(text, "c.yaml"), judge_broken=False)
     given = {name: fact[0] for name, fact in run.targets[0].facts.items()}
-    values = values_for(pack, subject, given, TABLES)
+    values = values_for(subject, given)
     low, high, needs = parts(values["step.time"])
     assert not needs
     return low, high, values["effective_batch_size"] * facts["seq_len"]

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.document import File
     from cfglint.document.library import Reader
-    from cfglint.engine.judge import Verdict
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged, Verdict
     from cfglint.findings import Finding, Report
 
 PREFIXES = ("CFG", "MEM", "PAR", "BAT", "PRC", "ENG", "PRF", "RUN", "DOC", "CLI", "USR")

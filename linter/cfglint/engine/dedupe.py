@@ -17,12 +17,8 @@ from cfglint.schema.words import meant
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.engine.find import Finder
-    from cfglint.engine.judge import Mistake, Subject, Verdict
-    from cfglint.engine.run import Judged
-    from cfglint.findings import Finding
-
-    Found = tuple[Judged, Verdict, Finding]
+    from cfglint.engine.find import Finder, Found
+    from cfglint.engine.subject import Mistake, Subject
 
 _LISTS = {f"document.{kind}": kind for kind in (*BY_SCHEMA, "misfits")}
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from cfglint.engine.judge import Subject, values_for
+from cfglint.engine.judge import values_for
 from cfglint.facts import Values
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cfglint.facts import Tables
-    from cfglint.lang.pack import Pack, Spec
+    from cfglint.engine.subject import Subject
+    from cfglint.lang.pack import Spec
 
 T = TypeVar("T")
 
@@ -89,14 +90,16 @@ class WatchedValues(Values):
         return {name: value for name, value in self.items() if name not in moved}
 
 
-def watched(pack: Pack, subject: Subject, given: Mapping[str, object], tables: Tables) -> WatchedValues:
+def watched(subject: Subject, given: Mapping[str, object]) -> WatchedValues:
     """Return facts that note what they rest on."""
-    plain = values_for(pack, subject, given, tables)
-    values = WatchedValues(pack, subject.view, subject.framework, plain.version, given, tables)
+    plain = values_for(subject, given)
+    values = WatchedValues(
+        subject.pack, subject.view, subject.framework, plain.version, given, subject.tables
+    )
     values.document = plain.document
     return values
 
 
 def settled(subject: Subject, values: Values) -> Subject:
     """Return a subject whose framework's version is told, so that no further facts look for it."""
-    return Subject(subject.document, subject.view, subject.framework, values.version)
+    return replace(subject, version=values.version)

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping as Lookup
 
     from cfglint.document.trace import Trace
-    from cfglint.engine.judge import Subject, Verdict
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
+
+    Found = tuple[Judged, Verdict, Finding]
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause

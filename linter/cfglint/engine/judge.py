@@ -1,242 +1,85 @@
-"""Which framework a document is for, and which rules it breaks on a target.
+"""The facts of a subject, what is wrong with its text, and the rules that it breaks.
 
-Runs for every file, so it stays lean: no trees, no sources, no places (see find.py).
+Runs for every file, so it stays lean: no trees, no sources, no places of numbers (see find.py).
 """
 
 from __future__ import annotations
 
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
-from cfglint.document.tree import Mapping as Tree
-from cfglint.document.tree import Scalar
-from cfglint.document.view import View, dotted
-from cfglint.facts import Values
+from cfglint.document.scalars import SHELL, Missing
+from cfglint.document.view import Record, dotted
+from cfglint.engine.subject import Mistake, Verdict
+from cfglint.errors import did_you_mean
+from cfglint.facts import NO_KEYS, Values, stated
 from cfglint.lang.runtime import as_number
-from cfglint.lang.values import NOTHING, needs_of
+from cfglint.lang.values import INF, needs_of
 from cfglint.schema.judge import problems
 from cfglint.schema.table import table, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from cfglint.document.document import Document
-    from cfglint.document.layers import Layers, Trouble
-    from cfglint.document.library import Library
-    from cfglint.document.scalars import Dialect
-    from cfglint.facts import Steps, Tables
+    from cfglint.document.view import View
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Steps
     from cfglint.lang.pack import CompiledRule, Pack
     from cfglint.schema.judge import Problem
+    from cfglint.schema.table import Table
 
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values")
-_COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
-DIALECTS: dict[str, Dialect] = {
-    "pyyaml": PYYAML,
-    "omegaconf": OMEGACONF,
-    "json": JSON,
-    "hjson": JSON,
-    "toml": TOML,
+_MAYBE = ("section", "subclass", "own", "versions")
+_FATE = {
+    "refused": "",
+    "section": "",
+    "ignored": ": it has no effect",
+    "subclass": ": the run stops, unless a class of your own defines it",
+    "own": ": it has no effect, unless code of your own reads it",
+    "versions": ": the server stops at it, unless it is of another version",
 }
 
 
-class Subject:
-    """A document as one framework sees it; ``framework`` is None where none recognises it."""
-
-    __slots__ = ("checked", "document", "framework", "version", "view")
-
-    def __init__(
-        self, document: Document, view: View, framework: str | None, version: tuple[float, ...] | None
-    ) -> None:
-        self.checked: dict[str, list[Mistake]] | None = None  # against the framework's schema (keyed.py)
-        self.document = document
-        self.view = view
-        self.framework = framework
-        self.version = version
-
-
-class Verdict:
-    """A rule that does not hold: ``truth`` is False, or Open (possible without ``needs``, else undecided)."""
-
-    __slots__ = ("needs", "rule", "truth")
-
-    def __init__(self, rule: CompiledRule, truth: object) -> None:
-        self.rule = rule
-        self.truth = truth
-        self.needs: frozenset[str] = needs_of(truth)
-
-
-def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
-    """Return how the framework's loader reads scalars."""
-    form = document.format
-    if form != "yaml":
-        return JSON if form == "json" else TOML if form == "toml" else SHELL
-    return DIALECTS[pack.frameworks[framework]["dialect"]] if framework is not None else PYYAML
-
-
-def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
-    """Whether a document has a key that names a file to its framework."""
-    root = document.root
-    if not isinstance(root, Tree):
-        return False
-    return (block["composes"] and "defaults" in root.entries) or any(
-        steps[0] in root.entries for steps in block["files"]
-    )
-
-
-def view_of(
-    pack: Pack,
-    framework: str | None,
-    document: Document,
-    overrides: Sequence[str] = (),
-    environ: Mapping[str, str] | None = None,
-    library: Library | None = None,
-) -> View:
-    """Return a document's values as a framework's loader sees them, with those of its other files."""
-    dialect = dialect_of(pack, framework, document)
-    block = pack.frameworks[framework] if framework is not None else None
-    layers: Layers | None = None
-    if document.over or (block is not None and _names_files(document, block)):
-        from cfglint.document.compose import Way, compose  # most files are one file
-
-        way = Way() if block is None else Way(block["composes"], block["files"], block["knows"])
-        layers, overrides = compose(document, library, way, overrides)
-    if block is None:
-        return View(document, dialect, overrides, environ, layers, PYYAML)
-    return View(document, dialect, overrides, environ, layers, DIALECTS[block["dialect"]], block["resolvers"])
-
-
-def recognise(
-    pack: Pack,
-    document: Document,
-    overrides: Sequence[str] = (),
-    library: Library | None = None,
-    *,
-    whole: bool | None = None,
-) -> str | None:
-    """Return the framework that a document is written for, by its content alone, else None.
-
-    Of several that claim it, the one with the most signs wins; then the first by name. Where none does, and
-    the document names bases, what they make together is asked (``whole``).
-    """
-    best: tuple[int, str] | None = None
-    composed = bool(document.over) if whole is None else whole
-    for name, signs, _ in claims(pack, document, overrides, library, composed=composed):
-        if signs and (best is None or signs > best[0] or (signs == best[0] and name < best[1])):
-            best = (signs, name)
-    if best is not None:
-        return best[1]
-    if names_bases(document) and library is not None and not composed:
-        return recognise(pack, document, overrides, library, whole=True)
-    return None
-
-
-def names_bases(document: Document) -> bool:
-    """Whether a document has a list of others that it is laid over."""
-    return isinstance(document.root, Tree) and "defaults" in document.root.entries
-
-
-def claims(
-    pack: Pack, document: Document, overrides: Sequence[str], library: Library | None, *, composed: bool
-) -> Iterator[tuple[str, int, Values | None]]:
-    """Yield the frameworks that may claim a document, how many of their signs it has, and what they see.
-
-    Those whose sections are jobs see parts of it, and so have no values here.
-    """
-    views: dict[object, Values] = {}
-    form = document.format
-    root = document.root
-    plain = isinstance(root, Tree) and not root.merges and not overrides and not composed
-    keys = frozenset(root.entries) if isinstance(root, Tree) else NOTHING
-    for name, framework in pack.frameworks.items():
-        if form == "yaml" and framework["dialect"] == "toml":
-            continue  # its loader reads TOML, and perhaps JSON
-        if framework["sections"]:
-            tests = [test for _, test in framework["detect"]]
-            yield name, _in_sections(pack, tests, document, dialect_of(pack, name, document)), None
-        else:
-            asked = [
-                test
-                for needed, test in framework["detect"]
-                if needed is None or not plain or not keys.isdisjoint(needed)
-            ]
-            if not asked:
-                continue
-            dialect = dialect_of(pack, name, document)
-            key: object = tuple(framework[part] for part in _COMPOSED) if composed else dialect
-            values = views.get(key)
-            if values is None:
-                if composed:
-                    view = view_of(pack, name, document, overrides, None, library)
-                else:
-                    view = View(document, dialect, overrides)
-                values = views[key] = Values(pack, view)
-            yield name, sum(test(values) is True for test in asked), values
-
-
-def _in_sections(
-    pack: Pack, tests: Iterable[Callable[[Values], object]], document: Document, dialect: Dialect
-) -> int:
-    """Return the most signs that a section of a document has."""
-    root = document.root
-    if root is None or document.error is not None or not hasattr(root, "entries"):
-        return 0
-    for entry in root.entries.values():  # most files have a scalar there, and soon
-        if entry.value.__class__ is Scalar:
-            return 0
-        break
-    parts = (Values(pack, View(part, dialect)) for part in document.sections())
-    return max((sum(test(values) is True for test in tests) for values in parts), default=0)
-
-
-def subject_of(
-    pack: Pack,
-    document: Document,
-    framework: str | None,
-    version: tuple[float, ...] | None = None,
-    overrides: Sequence[str] = (),
-    environ: Mapping[str, str] | None = None,
-    library: Library | None = None,
-) -> Subject:
-    """Return the document as ``framework`` sees it; ``library`` has the files that it names."""
-    view = view_of(pack, framework, document, overrides, environ, library)
-    return Subject(document, view, framework, version)
-
-
-def values_for(
-    pack: Pack, subject: Subject, given: Mapping[str, object], tables: Tables | None = None
-) -> Values:
+def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
     """Return the facts of a subject; ``given`` are the target's."""
-    values = Values(pack, subject.view, subject.framework, subject.version, given, tables)
-    values.document = _defects(pack, subject)
+    values = Values(subject.pack, subject.view, subject.framework, subject.version, given, subject.tables)
+    values.document = lambda kind: _mistakes(subject, kind)
     return values
 
 
-def _defects(pack: Pack, subject: Subject) -> Callable[[str], list[object]]:
-    def defects(kind: str) -> list[object]:
-        error = subject.document.error
-        if kind == "syntax_errors":
-            return [] if error is None else [Mistake(str(error), error.offset or 0, error.offset or 0)]
-        if kind == "other_files":
-            layers = subject.view.layers
-            return [] if layers is None else [_trouble(one) for one in layers.troubles]
-        if kind == "misfits":
-            return list(_misfits(pack, subject))
-        if kind == "unknown_names":
-            return list(_unknown_names(pack, subject))
-        if kind in BY_SCHEMA:
-            return list(_by_schema(subject, kind))
-        return list(getattr(subject.view.defects(), kind, ()))
-
-    return defects
+def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
+    """Return the rules that do not simply hold."""
+    verdicts = []
+    for rule in rules:
+        truth = rule.test(values)
+        if truth is not True and truth is not None:
+            verdicts.append(Verdict(rule, truth))
+    return verdicts
 
 
-def _trouble(one: Trouble) -> Mistake:
-    """Return what is wrong with a file that another names, at the place of the config where that begins."""
-    node = one.node if one.by is None else one.by.first.node
-    return Mistake(one.note, node.start, node.end, key=one.key, text=one.kind)
+# ── what is wrong with a document, by the lists that the CFG rules read ─────────────────────────────────────
+def _mistakes(subject: Subject, kind: str) -> list[Any]:
+    if kind in BY_SCHEMA:
+        return list(_by_schema(subject, kind))
+    if kind in _KINDS:
+        return list(_KINDS[kind](subject))
+    return list(getattr(subject.view.defects(), kind, ()))
 
 
-def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
+def _syntax_errors(subject: Subject) -> Iterator[Mistake]:
+    error = subject.document.error
+    if error is not None:
+        yield Mistake(str(error), error.offset or 0, error.offset or 0)
+
+
+def _other_files(subject: Subject) -> Iterator[Mistake]:
+    """Yield what is wrong with files that another names, at the place of the config where that begins."""
+    layers = subject.view.layers
+    for trouble in layers.troubles if layers is not None else ():
+        node = trouble.node if trouble.by is None else trouble.by.first.node
+        yield Mistake(trouble.note, node.start, node.end, key=trouble.key, text=trouble.kind)
+
+
+def _misfits(subject: Subject) -> Iterator[Mistake]:
     """Yield what is of another kind than the framework's schema says.
 
     Where that has no type for a key, the texts that stand where the binding wants a number; where the facts'
@@ -244,33 +87,15 @@ def _misfits(pack: Pack, subject: Subject) -> Iterator[Mistake]:
     """
     if subject.framework is None:
         return
-    framework = pack.frameworks[subject.framework]
-    if framework["keys"] is not None and subject.document.format != "shell":
-        from cfglint.engine.keys import misfits
-
-        yield from misfits(pack, subject)
+    if _names_are_keys(subject):
+        yield from _unfit_facts(subject)
     if table(subject.framework) is not None:
         yield from _by_schema(subject, "misfits")
-    for path in _number_paths(pack, subject.framework):
+    for path in _number_paths(subject.pack, subject.framework):
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
             trace = subject.view.trace(path)
             yield Mistake("a number", *trace.own_span, key=dotted(path), text=f'the text "{value}"')
-
-
-def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
-    """Return the mistakes of one kind that the framework's schema finds; none where it has no schema."""
-    if subject.checked is None:
-        found = None if subject.framework is None else table(subject.framework)
-        subject.checked = {}
-        if found is not None:
-            own = subject.view.dialect is not SHELL
-            wrong = problems(found, subject.view) if own else ()
-            if wrong or not own:
-                from cfglint.engine import schema_findings as keyed
-
-                keyed.note(wrong if own else keyed.of_script(found, subject), found, subject)
-    return subject.checked.get(kind, [])
 
 
 def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
@@ -293,51 +118,181 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
     return paths
 
 
-def _unknown_names(pack: Pack, subject: Subject) -> Iterator[Mistake]:
-    """Yield the keys that are no fact's name, where the facts' names are keys."""
+# ── by the framework's schema ──────────────────────────────────────────────────────────────────────────────
+def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
+    """Return the mistakes of one kind that the framework's schema finds; none where it has no schema."""
+    if subject.checked is None:
+        schema = None if subject.framework is None else table(subject.framework)
+        subject.checked = {}
+        found = _problems(schema, subject) if schema is not None else ()
+        if schema is not None and found:
+            subject.checked = _noted(found, schema, subject)
+    return subject.checked.get(kind, [])
+
+
+def _problems(schema: Table, subject: Subject) -> list[Problem]:
+    """Return what is wrong with a document; of a launch script's flags, another program's may be its own."""
+    if subject.view.dialect is not SHELL:
+        return problems(schema, subject.view)
+    if not _starts_own_program(schema, subject):
+        return []
+    found = problems(schema, subject.view, skip=("launch",))
+    return [problem for problem in found if problem.what != "key" or not _begins_another(problem)]
+
+
+def _starts_own_program(schema: Table, subject: Subject) -> bool:
+    from fnmatch import fnmatchcase
+
+    started = [subject.view.get(("launch", key)) for key in ("program", "module")]
+    return any(
+        isinstance(program, str) and fnmatchcase(program, pattern)
+        for program in started
+        for pattern in schema[2]
+    )
+
+
+def _begins_another(problem: Problem) -> bool:
+    """Whether argparse takes a flag for the one that it begins."""
+    name = str(problem.path[-1])
+    return any(key.startswith(name) for key in problem.node[3] or ())
+
+
+def _noted(found: Sequence[Problem], schema: Table, subject: Subject) -> dict[str, list[Mistake]]:
+    """Return what is wrong with a document's keys and values, each kind in the file's order."""
+    from cfglint.schema import words
+
+    view = subject.view
+    meant = {id(problem): words.meant(problem, view) for problem in found if problem.what == "key"}
+
+    def counts(problem: Problem) -> bool:
+        """Whether a problem is told: what is probably the job's own is left out."""
+        if problem.what != "key":
+            return True
+        mark = problem.node[6]  # a slip of the pen looks like a key that is there
+        slip = mark not in _MAYBE or meant[id(problem)] is not None
+        return slip and (mark != "ignored" or view.get(problem.path) is not None)
+
+    told = [problem for problem in found if counts(problem)]
+    if any(problem.what == "key" for problem in told) and _extended(schema, subject):
+        told = [problem for problem in told if problem.what != "key"]
+    by_kind: dict[str, list[Mistake]] = {}
+    for problem, span in words.unique(told, view):
+        key = words.shown(problem.path)
+        mark = problem.node[6]
+        if problem.what == "key":
+            kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
+            likely = meant[id(problem)]
+            near = f"; did you mean {likely!r}?" if likely else words.near(problem)
+            note = _FATE[mark] + (near or words.elsewhere(problem, schema))
+            mistake = Mistake(note, *span, key, mark, problem=problem)
+        else:
+            kind = "misfits"
+            if problem.what == "value":
+                kind = "doubtful_values" if mark == "named" else "refused_values"
+            note = words.wanted(problem.node) + words.near(problem)
+            mistake = Mistake(note, *span, key, words.told(problem.value), "refused", problem)
+        by_kind.setdefault(kind, []).append(mistake)
+    return by_kind
+
+
+def _extended(schema: Table, subject: Subject) -> bool:
+    """Whether the file says that other classes than the framework's own take keys from it."""
+    from fnmatch import fnmatchcase
+
+    for key, pattern in schema[3]:
+        path = tuple(key.split("."))
+        if pattern == "*" and subject.view.has(path):
+            return True
+        value = subject.view.get(path)
+        wanted, pattern_text = pattern[0] != "!", pattern.lstrip("!")
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, (str, int)) and fnmatchcase(str(item), pattern_text) == wanted:
+                return True
+    return False
+
+
+# ── files whose keys are the facts' own names ──────────────────────────────────────────────────────────────
+def _names_are_keys(subject: Subject) -> bool:
+    """Whether the keys are facts; flags are the program's own words."""
     if subject.framework is None or subject.document.format == "shell":
-        return  # flags are the program's own words
-    if pack.frameworks[subject.framework]["keys"] is not None:
-        from cfglint.engine.keys import unknown_names
-
-        yield from unknown_names(pack, subject)
+        return False
+    return subject.pack.frameworks[subject.framework]["keys"] is not None
 
 
-class Mistake:
-    """A mistake in the file, in the shape of the document's own defects."""
-
-    __slots__ = ("end", "key", "kind", "note", "problem", "related", "start", "text")
-
-    def __init__(
-        self, note: str, start: int, end: int, key: str = "", text: str = "", kind: str = ""
-    ) -> None:
-        self.kind = kind
-        self.problem: Problem | None = None  # what the schema's judge found
-        self.key = key
-        self.text = text
-        self.note = note
-        self.start = start
-        self.end = end
-        self.related = None
+def _unfit_facts(subject: Subject) -> Iterator[Mistake]:
+    """Yield what is no value of its fact's type; no rule would look at it."""
+    pack, view = subject.pack, subject.view
+    bound = pack.frameworks[subject.framework or ""]["bind"]
+    for path in _keys(pack, view, ()):
+        name = ".".join(path)
+        if not _is_fact(pack, name) or name in bound:
+            continue
+        value = view.get(path)
+        if type(value) is not Missing and needs_of(stated(pack, name, value)):
+            span = view.trace(path).span
+            yield Mistake(_wanted(pack, name, value), *span, key=dotted(path), text=_shown(value))
 
 
-def rules_for(
-    pack: Pack, framework: str | None, version: tuple[float, ...], selected: Callable[[str], bool]
-) -> list[CompiledRule]:
-    """Return the rules that speak of a framework in a version and are selected."""
-    return [rule for rule in pack.rules if rule.covers(framework, version) and selected(rule.code)]
+def _unknown_names(subject: Subject) -> Iterator[Mistake]:
+    """Yield the keys that are no fact's name, nor read by the framework's block."""
+    if not _names_are_keys(subject):
+        return
+    pack = subject.pack
+    read = pack.frameworks[subject.framework or ""]["keys"]
+    for path in _keys(pack, subject.view, ()):
+        name = ".".join(path)
+        if _is_fact(pack, name) or any(path[: len(steps)] == steps[: len(path)] for steps in read):
+            continue
+        near = did_you_mean(name, [fact for fact in pack.facts if _is_fact(pack, fact)])
+        note = near or "; rules/vocabulary.rules lists them"
+        yield Mistake(note, *subject.view.trace(path).key_span, key=name)
 
 
-def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
-    """Return the rules that do not simply hold."""
-    found = []
-    for rule in rules:
-        truth = rule.test(values)
-        if truth is not True and truth is not None:
-            found.append(Verdict(rule, truth))
-    return found
+def _is_fact(pack: Pack, name: str) -> bool:
+    return name in pack.facts and name.partition(".")[0] not in NO_KEYS
 
 
-def needs_shown(verdict: Verdict) -> tuple[str, ...]:
-    """Return what an undecided rule wants, sorted."""
-    return tuple(sorted(verdict.needs or NOTHING))
+def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of a file; those of a mapping for it where it stands for the first part of names."""
+    for key in view.keys(path):
+        inner = (*path, key)
+        name = ".".join(inner)
+        leads_on = any(fact.startswith(f"{name}.") for fact in pack.facts)
+        if leads_on and isinstance(view.get(inner), Record):
+            yield from _keys(pack, view, inner)
+        else:
+            yield inner
+
+
+def _shown(value: object) -> str:
+    from cfglint.schema import words
+
+    if isinstance(value, str):
+        return f'the text "{value}"'
+    return "a mapping" if isinstance(value, Record) else words.told(value)
+
+
+def _wanted(pack: Pack, name: str, value: object) -> str:
+    """Say what a fact's value has to be, and which member was probably meant."""
+    from cfglint.lang.units import PLAIN, describe, digits
+
+    kind, factor, low, high, spellings = pack.facts[name]
+    if spellings is not None:
+        near = did_you_mean(value, spellings) if isinstance(value, str) else ""
+        return f"one of {', '.join(dict.fromkeys(spellings.values()))}{near}"
+    if kind != "number":
+        return "true or false" if kind == "bool" else f"a {kind}"
+    dimension, whole = pack.measures[name]
+    sort = "a whole number" if whole else describe(dimension).replace("plain ", "")
+    if low == -INF or (low == 0 and dimension != PLAIN):
+        return sort
+    upper = f" to {digits(high / factor)}" if high < INF else ""
+    return f"{sort} from {digits(low / factor)}{upper}"
+
+
+_KINDS = {
+    "syntax_errors": _syntax_errors,
+    "other_files": _other_files,
+    "misfits": _misfits,
+    "unknown_names": _unknown_names,
+}

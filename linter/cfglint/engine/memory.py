@@ -17,11 +17,11 @@ from cfglint.record import Value, field
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cfglint.engine.judge import Subject
-    from cfglint.facts import Tables, Values
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Values
     from cfglint.findings import Fix
     from cfglint.hardware.target import Target
-    from cfglint.lang.pack import Pack
 
 GIB = 2**30
 TOTAL = "need.total"
@@ -142,22 +142,17 @@ def given_by(target: Target) -> dict[str, object]:
     return {name: fact[0] for name, fact in target.facts.items()}
 
 
-def fit_rows(
-    pack: Pack,
-    subject: Subject,
-    targets: Sequence[Target],
-    tables: Tables,
-    varied: tuple[tuple[str, str], ...] = (),
-) -> Iterator[FitRow]:
-    """Yield what a document needs on each target."""
-    if not targets:
+def fit_rows(run: Run, subject: Subject, varied: tuple[tuple[str, str], ...] = ()) -> Iterator[FitRow]:
+    """Yield what a document needs on each target of a run."""
+    given = [{name: fact[0] for name, fact in {**t.facts, **run.given}.items()} for t in run.targets]
+    if not given:
         return
-    first = watched(pack, subject, given_by(targets[0]), tables)
-    yield row_of(first, targets[0], varied)
-    alike = first.without(first.resting_on(_differing([given_by(target) for target in targets])))
+    first = watched(subject, given[0])
+    yield row_of(first, run.targets[0], varied)
+    alike = first.without(first.resting_on(_differing(given)))
     told = settled(subject, first)
-    for target in targets[1:]:
-        values = values_for(pack, told, given_by(target), tables)
+    for target, facts in zip(run.targets[1:], given[1:], strict=True):
+        values = values_for(told, facts)
         values.update(alike)
         yield row_of(values, target, varied)
 

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import os
 
-from cfglint.engine.judge import (
-    Subject,
-    Verdict,
-    judge,
-    needs_shown,
-    recognise,
-    rules_for,
-    subject_of,
-    values_for,
-)
+from cfglint.engine.judge import judge, values_for
+from cfglint.engine.subject import Judged, Reading
 from cfglint.findings import Report, TargetInfo, Undecided
-from cfglint.models.registry import TABLES, near
-from cfglint.record import Record, field, replace
+from cfglint.models.registry import near
+from cfglint.record import field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,70 +16,42 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.document.document import Document, File
-    from cfglint.document.library import Library
-    from cfglint.engine.find import Finder
-    from cfglint.engine.origin import Origins
-    from cfglint.facts import Tables, Values
+    from cfglint.engine.find import Finder, Found
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Values
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import CompiledRule, Pack
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     _RuleSet: TypeAlias = tuple[str | None, tuple[float, ...]]  # a framework and a version of it
-    Mender: TypeAlias = Callable[
-        ["Run", Sequence["Judged"], Sequence[tuple["Judged", Verdict, Finding]]], None
-    ]
+    Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
+
+_OBSERVED = "observed."
 
 
 def _every(_code: str) -> bool:
     return True
 
 
-class Judged:
-    """A subject on one target: its facts, and the rules that do not simply hold."""
-
-    __slots__ = ("origins", "sources", "subject", "target", "values", "verdicts")
-
-    def __init__(
-        self, subject: Subject, target: Target | None, values: Values, sources: Mapping[str, str]
-    ) -> None:
-        self.subject = subject
-        self.target = target
-        self.values = values
-        self.sources = sources
-        self.verdicts: list[Verdict] = []
-        self.origins: Origins | None = None  # of its facts, once there is something to tell (Finder.origins)
-
-    @property
-    def name(self) -> str | None:
-        """The target's printed name."""
-        return self.target.name if self.target is not None else None
-
-
-class Run(Record):
+class Run(Reading):
     """What stays the same over all files of a run; `but` gives one that differs in some of it.
 
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
-    GPUs itself (a batch script) is judged for those and not for ``targets``. ``library`` has the files that
-    configs name; without one, what they say is unknown. ``framework`` is what all files are for, ``by_path``
-    gives what some are for, with a version or None; the others are recognised. ``tables`` are those of the
-    file at hand: a path in it is seen from its folder.
+    GPUs itself (a batch script) is judged for those and not for ``targets``. ``framework`` is what all files
+    are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
+    ``tables`` are those of the file at hand: a path in it is seen from its folder.
     """
 
-    pack: Pack
     targets: Sequence[Target] = ()
     framework: str | None = field(default=None, kw_only=True)
     version: tuple[float, ...] | None = field(default=None, kw_only=True)
     by_path: ByPath | None = field(default=None, kw_only=True)
-    overrides: Sequence[str] = field(default=(), kw_only=True)
     selected: Callable[[str], bool] = field(default=_every, kw_only=True)
     guarded: Callable[[str], bool] | None = field(default=None, kw_only=True)
-    environ: Mapping[str, str] | None = field(default=None, kw_only=True)
-    tables: Tables = field(default=TABLES, kw_only=True)
     given: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)
     named: bool = field(default=True, kw_only=True)
-    library: Library | None = field(default=None, kw_only=True)
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
     _folder: str | None = field(default=None, init=False)
@@ -96,12 +60,11 @@ class Run(Record):
     _finder: Finder | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Take the observations out of the overrides, and name the targets in the report."""
-        if any("observed." in text for text in self.overrides):
-            from cfglint.engine.observations import parted
-
-            self.overrides, observed = parted(self.pack, self.overrides)
-            self.given = {**self.given, **observed}
+        """Take what was observed out of the overrides, and name the targets in the report."""
+        if any(_OBSERVED in text for text in self.overrides):
+            observed = [text for text in self.overrides if text.lstrip("+").startswith(_OBSERVED)]
+            self.overrides = [text for text in self.overrides if text not in observed]
+            self.given = {**self.given, **dict(_observation(self.pack, text) for text in observed)}
         self._announce(self.targets)
 
     def but(self, **changes: object) -> Run:
@@ -133,10 +96,10 @@ class Run(Record):
         what stands before the mistake is recognised.
         """
         self.look_near(file.path)
-        found = []
-        named = self.named_for(file.path)[0]
+        subjects = []
+        named, _ = self.named_for(file.path)
         for document in file.documents:
-            framework = named or recognise(self.pack, document, self.overrides, self.library)
+            framework = named or self.recognise(document)
             if framework is None and not (document.error is not None and judge_broken):
                 continue
             parts = [document]
@@ -144,13 +107,13 @@ class Run(Record):
                 block = self.pack.frameworks[framework]
                 document.taken_by(block["dialect"])
                 parts = (document.sections() if block["sections"] else None) or parts
-            found += [self.subject(part, framework) for part in parts]
-        return found
+            subjects += [self.subject(part, framework) for part in parts]
+        return subjects
 
     def named_for(self, path: str) -> tuple[str | None, tuple[float, ...] | None]:
         """Return the framework and version that a file is said to be for; None for what nobody says."""
-        said = None if self.by_path is None else self.by_path(path)
-        return said or (self.framework, self.version)
+        own = None if self.by_path is None else self.by_path(path)
+        return own or (self.framework, self.version)
 
     def look_near(self, path: str) -> None:
         """See paths of models from a file's folder."""
@@ -160,23 +123,23 @@ class Run(Record):
             self.tables = near(self.tables, folder)
 
     def subject(self, document: Document, framework: str | None) -> Subject:
-        """Return a document as a framework sees it, in this run's settings."""
+        """Return a document as a framework sees it, in the version that is named for it."""
         named, version = self.named_for(document.file.path)
-        version = version if framework == named else None
-        return subject_of(self.pack, document, framework, version, self.overrides, self.environ, self.library)
+        return self.subject_of(document, framework, version if framework == named else None)
 
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
     def judged(self, subject: Subject) -> list[Judged]:
         """Judge a subject on every target; without targets, once."""
-        result = []
-        for target in self.targets_of(subject.document) or (None,):
-            facts = self.given if target is None else {**target.facts, **self.given}
-            given = {name: value for name, (value, _) in facts.items()}
-            values = values_for(self.pack, subject, given, self.tables)
-            one = Judged(subject, target, values, {name: source for name, (_, source) in facts.items()})
-            one.verdicts = judge(self.rules(subject, values), values)
-            result.append(one)
-        return result
+        judgements = [self.on(target, subject) for target in self.targets_of(subject.document) or (None,)]
+        for one in judgements:
+            one.verdicts = judge(self.rules(subject, one.values), one.values)
+        return judgements
+
+    def on(self, target: Target | None, subject: Subject) -> Judged:
+        """Return a subject's facts on a target, not yet judged."""
+        facts = self.given if target is None else {**target.facts, **self.given}
+        values = values_for(subject, {name: value for name, (value, _) in facts.items()})
+        return Judged(subject, target, values, {name: source for name, (_, source) in facts.items()})
 
     def rules(self, subject: Subject, values: Values) -> list[CompiledRule]:
         """Return the rules that speak of a subject; of a file that does not parse, the syntax rules alone."""
@@ -184,54 +147,52 @@ class Run(Record):
             return [rule for rule in self.pack.rules if rule.code == "CFG001" and self.selected(rule.code)]
         key = (subject.framework, values.version)
         if key not in self._rules:
-            told = rules_for(self.pack, *key, self.selected)
-            if (
-                subject.framework is None and subject.document.format == "shell"
-            ):  # its launcher alone is known
-                told = [rule for rule in told if rule.code.startswith("DOC")]
-            self._rules[key] = told
+            rules = [rule for rule in self.pack.rules if rule.covers(*key) and self.selected(rule.code)]
+            if subject.framework is None and subject.document.format == "shell":
+                rules = [rule for rule in rules if rule.code.startswith("DOC")]  # its launcher alone is known
+            self._rules[key] = rules
         return self._rules[key]
 
     def aside(self, subject: Subject, values: Values) -> list[CompiledRule]:
         """Return the rules that are not reported, and that a repair may not break all the same."""
-        guarded = self.guarded
-        if guarded is None or subject.document.error is not None:
+        if self.guarded is None or subject.document.error is not None:
             return []
         key = (subject.framework, values.version)
         if key not in self._aside:
-            selected = self.selected
-            self._aside[key] = rules_for(self.pack, *key, lambda code: guarded(code) and not selected(code))
+            self._aside[key] = [
+                rule
+                for rule in self.pack.rules
+                if rule.covers(*key) and self.guarded(rule.code) and not self.selected(rule.code)
+            ]
         return self._aside[key]
 
     def without_target(self, rule: CompiledRule, one: Judged) -> bool:
         """Whether a rule's verdict rests on nothing that the target gave."""
-        alone = values_for(self.pack, one.subject, one.values.given, self.tables)
+        alone = values_for(one.subject, one.values.given)
         rule.test(alone)
         return not any(name in alone for name in one.values.given if name not in self.given)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
-    def findings(self, judgements: Sequence[Judged]) -> list[tuple[Judged, Verdict, Finding]]:
+    def findings(self, judgements: Sequence[Judged]) -> list[Found]:
         """Return the findings of a subject; one mistake has one, whichever rules see it."""
         found = list(self._findings(judgements))
-        if len(found) > 1 and found[0][0].subject.checked:
+        if len(found) > 1 and judgements[0].subject.checked:
             from cfglint.engine.dedupe import once
 
             return once(found, self.finder, len(judgements))
         return found
 
-    def _findings(self, judgements: Sequence[Judged]) -> Iterator[tuple[Judged, Verdict, Finding]]:
+    def _findings(self, judgements: Sequence[Judged]) -> Iterator[Found]:
         """Yield what the rules find; what no target plays a part in comes once."""
-        told: set[str] = set()
+        everywhere: set[str] = set()
         for one in judgements:
             for verdict in one.verdicts:
-                if verdict.truth is not False and verdict.needs:
-                    continue
                 code = verdict.rule.code
-                if code in told:
+                if (verdict.truth is not False and verdict.needs) or code in everywhere:
                     continue
                 alone = one.target is None or self.without_target(verdict.rule, one)
                 if alone:
-                    told.add(code)
+                    everywhere.add(code)
                 for finding in self.finder.findings(verdict, one, None if alone else one.name):
                     yield one, verdict, finding
 
@@ -255,16 +216,16 @@ class Run(Record):
             return False
         self.report.files += 1
         self.report.texts[file.path] = file.text
-        told = len(self.report.undecided)
-        seen: set[tuple[object, ...]] = set()
+        first = len(self.report.undecided)
+        reported: set[tuple[object, ...]] = set()
         for subject in subjects:
             judgements = self.judged(subject)
-            self._undecided(judgements, file.path, told)
+            self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
-                said = [(f.code, f.target, f.place.start, f.place.end, f.message) for *_, f in found]
-                found = [one for one, what in zip(found, said, strict=True) if what not in seen]
-                seen.update(said)
+                keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for *_, f in found]
+                found = [one for one, key in zip(found, keys, strict=True) if key not in reported]
+                reported.update(keys)
             if found:
                 if mend is not None:
                     mend(self, judgements, found)
@@ -275,49 +236,71 @@ class Run(Record):
 
     def _unknown_programs(self, file: File, known: Sequence[Subject]) -> list[Subject]:
         """Return the commands of no framework that contradict what their job asks for."""
-        found = []
+        subjects = []
         for document in file.documents:
-            if document.job is None or any(one.document.whole is document for one in known):
+            if document.job is None or any(subject.document.whole is document for subject in known):
                 continue
             subject = self.subject(document, None)
             if any(v.truth is False for one in self.judged(subject) for v in one.verdicts):
-                found.append(subject)
-        return found
+                subjects.append(subject)
+        return subjects
 
-    def _undecided(self, judgements: Sequence[Judged], path: str, told: int) -> None:
+    def _undecided(self, judgements: Sequence[Judged], path: str, first: int) -> None:
         """Add what was left undecided; what every target leaves alike is said once, for none of them.
 
-        So is what other sections of the file left undecided alike: those from number ``told`` on.
+        So is what other sections of the file left undecided alike: those from number ``first`` on.
         """
         sections = bool(judgements) and judgements[0].subject.document.key is not None
-        known = {(u.target, u.code, u.needs) for u in self.report.undecided[told:]} if sections else ()
+        before = {(u.target, u.code, u.needs) for u in self.report.undecided[first:]} if sections else ()
         each = [
-            {v.rule.code: needs_shown(v) for v in one.verdicts if v.truth is not False and v.needs}
+            {v.rule.code: tuple(sorted(v.needs)) for v in one.verdicts if v.truth is not False and v.needs}
             for one in judgements
         ]
         for i, (one, open_rules) in enumerate(zip(judgements, each, strict=True)):
             for code, needs in open_rules.items():
-                common = all(other.get(code) == needs for other in each)
-                if common and i:
-                    continue
-                where = None if common else one.name
-                if (where, code, needs) not in known:
-                    self.report.undecided.append(Undecided(path, where, code, needs))
+                common = all(rules.get(code) == needs for rules in each)
+                target = None if common else one.name
+                if not (common and i) and (target, code, needs) not in before:
+                    self.report.undecided.append(Undecided(path, target, code, needs))
 
 
-def unsuppressed(found: Sequence[Finding], file: File, document: Document) -> list[Finding]:
+def unsuppressed(findings: Sequence[Finding], file: File, document: Document) -> list[Finding]:
     """Return the findings without those that a comment of the file switches off."""
     if "cfglint:" not in file.text:
-        return list(found)
+        return list(findings)
     from cfglint.document.edits import suppressions
 
     off = suppressions(document.whole)
     return [
         finding
-        for finding in found
+        for finding in findings
         if not any(
             line in (0, file.lines.position(finding.place.start)[0])
             and any(finding.code.startswith(c) for c in codes)
             for line, codes in off
         )
     ]
+
+
+def _observation(pack: Pack, text: str) -> tuple[str, tuple[object, str]]:
+    """Return what ``--set observed.NAME=VALUE`` says was seen of a run: a fact of every file, no key."""
+    from cfglint.document.overrides import read_override
+    from cfglint.document.scalars import PYYAML, resolve
+    from cfglint.document.tree import Scalar
+    from cfglint.document.view import ABSENT
+    from cfglint.errors import UsageError, did_you_mean
+    from cfglint.facts import stated
+    from cfglint.lang.values import needs_of
+
+    override = read_override(text)
+    name = ".".join(override.keys)
+    if name not in pack.facts:
+        names = [fact for fact in pack.facts if fact.startswith(_OBSERVED)]
+        raise UsageError(f"--set {text}: nothing observed is named {name!r}{did_you_mean(name, names)}")
+    node = override.value
+    value = stated(pack, name, resolve(node, PYYAML)) if isinstance(node, Scalar) else ABSENT
+    if value is ABSENT or needs_of(value):
+        share = pack.facts[name][3] == 1
+        wanted = "a share, such as 8% or 0.08" if share else "a number, such as 4500"
+        raise UsageError(f"--set {text}: {name} is {wanted}")
+    return name, (value, f"--set {text}")

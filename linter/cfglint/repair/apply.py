@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cfglint.document.document import File
-    from cfglint.engine.judge import Subject, Verdict
-    from cfglint.engine.run import Judged, Run
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.findings import Finding, Fix
     from cfglint.repair.solve import Repair
     from cfglint.text import Edit

@@ -19,8 +19,7 @@ from cfglint.repair.write import titled
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cfglint.engine.judge import Verdict
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged, Verdict
     from cfglint.findings import Finding
     from cfglint.repair.goals import Goal
     from cfglint.repair.trials import Trials

@@ -11,7 +11,7 @@ from cfglint.lang.build import walk
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
     from cfglint.repair.options import Option

@@ -17,7 +17,7 @@ from cfglint.repair.goals import Found
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged
     from cfglint.repair.goals import Goal
     from cfglint.repair.options import Option
     from cfglint.repair.solve import Allowed, Repair, Solver

@@ -20,7 +20,7 @@ from cfglint.repair.inverse import Written
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged
     from cfglint.lang import tree as t
     from cfglint.repair.lines import Line
     from cfglint.repair.trials import Trials

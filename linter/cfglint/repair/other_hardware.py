@@ -14,7 +14,7 @@ from cfglint.repair.solve import to_mend
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged
     from cfglint.hardware.catalogue import Gpu
     from cfglint.repair.goals import Goal
     from cfglint.repair.trials import Trials

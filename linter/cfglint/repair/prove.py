@@ -15,7 +15,7 @@ from cfglint.text import apply_edits
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged
     from cfglint.repair.trials import Trials
     from cfglint.text import Edit
 

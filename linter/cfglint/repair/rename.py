@@ -15,8 +15,7 @@ from cfglint.text import Edit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.engine.judge import Mistake, Verdict
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged, Mistake, Verdict
     from cfglint.findings import Finding
     from cfglint.repair.trials import Trials
 

@@ -27,7 +27,7 @@ from cfglint.repair.trials import key_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged
     from cfglint.facts import Values
     from cfglint.repair.options import Option, Track
     from cfglint.repair.trials import Trials

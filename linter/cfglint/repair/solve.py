@@ -16,8 +16,7 @@ from cfglint.repair.write import Writer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.engine.judge import Verdict
-    from cfglint.engine.run import Judged
+    from cfglint.engine.subject import Judged, Verdict
     from cfglint.repair.options import Option, Track
     from cfglint.repair.trials import Trials
     from cfglint.repair.write import Patch

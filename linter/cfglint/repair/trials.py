@@ -16,8 +16,8 @@ from cfglint.lang.values import Interval, Open, Unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cfglint.engine.judge import Subject, Verdict
-    from cfglint.engine.run import Judged, Run
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
     from cfglint.text import Edit
@@ -56,7 +56,7 @@ class _Base:
     __slots__ = ("before", "given", "moved", "rules", "subject", "trials", "watched")
 
     def __init__(self, run: Run, one: Judged) -> None:
-        self.watched = watched(run.pack, one.subject, one.values.given, run.tables)
+        self.watched = watched(one.subject, one.values.given)
         self.given = one.values.given
         aside = run.aside(one.subject, self.watched)
         self.rules = [*run.rules(one.subject, self.watched), *aside]
@@ -119,7 +119,7 @@ class Trials:
         values = base.trials.get(key)
         if values is None:
             self.count += 1
-            values = values_for(self.run.pack, base.subject, {**base.given, **facts}, self.run.tables)
+            values = values_for(base.subject, {**base.given, **facts})
             values.update(self._moved(base, facts).kept)
             base.trials[key] = values
         return values

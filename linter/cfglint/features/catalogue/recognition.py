@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from cfglint.document.view import View, dotted
 from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.evaluation_scope import Bound, evaluator_for
-from cfglint.engine.judge import claims, dialect_of, names_bases, recognise, subject_of, values_for
+from cfglint.engine.judge import values_for
+from cfglint.engine.subject import dialect_of, names_bases
 from cfglint.facts import Values
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
@@ -98,7 +99,7 @@ class Recognition:
 
 def recognition(run: Run, document: Document, named: str | None, by: str, glob: str | None) -> Recognition:
     """Return what a document is taken for, and why; ``named`` is what somebody says that it is."""
-    found = recognise(run.pack, document, run.overrides, run.library)
+    found = run.recognise(document)
     composed = bool(document.over)
     known = list(_claims(run, document, composed=composed))
     if found is not None and not known and names_bases(document):
@@ -128,7 +129,7 @@ def recognition(run: Run, document: Document, named: str | None, by: str, glob: 
 
 # ── who claims it ──────────────────────────────────────────────────────────────────────────────────────────
 def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
-    for name, signs, values in claims(run.pack, document, run.overrides, run.library, composed=composed):
+    for name, signs, values in run.claims(document, composed=composed):
         if not signs:
             continue
         found = values
@@ -170,8 +171,7 @@ def _known(value: object) -> bool:
 
 
 def _facts(run: Run, document: Document, name: str) -> Values:
-    subject = subject_of(run.pack, document, name, None, run.overrides, run.environ, run.library)
-    return values_for(run.pack, subject, {}, run.tables)
+    return values_for(run.subject_of(document, name), {})
 
 
 def _sure(taken: str | None, own: Claim, rivals: tuple[Claim, ...]) -> tuple[str, str]:

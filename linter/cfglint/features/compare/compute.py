@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.view import dotted
 from cfglint.engine.describe import Evaluator, show_value
-from cfglint.engine.judge import values_for
 from cfglint.engine.knobs import Effect, alters_results, effects
 from cfglint.engine.origin import Origins
 from cfglint.features.compare.raw_keys import Key, spelled
@@ -22,9 +21,9 @@ from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cfglint.engine.judge import Subject
     from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.hardware.target import Target
     from cfglint.lang.symbols import Symbols
@@ -141,14 +140,11 @@ class Reading:
     """One config's facts with their origins."""
 
     def __init__(self, run: Run, subject: Subject, target: Target | None, evaluator: Evaluator) -> None:
-        facts = {**(target.facts if target is not None else {}), **run.given}
-        given = {name: fact[0] for name, fact in facts.items()}
+        judged = run.on(target, subject)
         self.subject = subject
         self.symbols = evaluator.symbols
-        self.values = values_for(run.pack, subject, given, run.tables)
-        self.origins = Origins(
-            self.symbols, self.values, {n: f[1] for n, f in facts.items()}, subject.framework
-        )
+        self.values = judged.values
+        self.origins = Origins(self.symbols, self.values, judged.sources, subject.framework)
 
     def side(self, name: str, kind: Type) -> Side:
         """Return a fact as this config gives it."""

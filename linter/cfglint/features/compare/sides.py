@@ -12,8 +12,8 @@ from cfglint.features.compare.raw_keys import covered, keys, leaves, read_by
 from cfglint.lang.pack import shipped_rules
 
 if TYPE_CHECKING:
-    from cfglint.engine.judge import Subject
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
 
 _LEVELS = ("error", "warning", "info")
 
@@ -51,7 +51,7 @@ def _half(run: Run, reading: Reading, *, every: bool) -> Half:
         subject.document.file.path,
         subject.framework,
         model if isinstance(model, str) else None,
-        tuple(fit_rows(run.pack, subject, run.targets, run.tables)),
+        tuple(fit_rows(run, subject)),
         _findings(run, subject, every=every),
         len(paths),
         len(unread),

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.judge import Subject
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
     from cfglint.facts import Values
     from cfglint.features.diagnose.attribution import Failure, Holder, Share
     from cfglint.features.diagnose.compute import Diagnosis, Judgement, Repair, Told
@@ -179,11 +179,7 @@ def _config(args: Args, failure: Failure, products: tuple[str, ...]) -> tuple[Ru
 
 
 def _values(run: Run, subject: Subject, target: Target) -> Values:
-    from cfglint.engine.judge import values_for
-    from cfglint.engine.memory import given_by
-
-    given = {**given_by(target), **{name: fact[0] for name, fact in run.given.items()}}
-    return values_for(run.pack, subject, given, run.tables)
+    return run.on(target, subject).values
 
 
 def _judgement(
@@ -197,7 +193,7 @@ def _judgement(
     facts = corrections(values, held)
     run = base.but(targets=[measured_target(target, facts)], named=True)
     found = _findings(run, subject)
-    row = next(fit_rows(run.pack, subject, run.targets, run.tables))
+    row = next(fit_rows(run, subject))
     file = subject.document.file
     return Judgement(
         file.path, file.text, target.name, target.gpu, chosen, predictions(values), facts, tuple(found),
@@ -254,7 +250,7 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: object) -> Repair
     if again is None:
         return None
     mended = run.subject(again, subject.framework)
-    rows = [next(fit_rows(run.pack, one, run.targets, run.tables)) for one in (subject, mended)]
+    rows = [next(fit_rows(run, one)) for one in (subject, mended)]
     (target,) = run.targets
     values = [_values(run, one, target) for one in (subject, mended)]
     parts = tuple(

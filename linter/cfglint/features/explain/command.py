@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.command.flags import Args
-    from cfglint.engine.judge import Subject
-    from cfglint.engine.run import Judged, Run
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Judged, Subject
     from cfglint.features.explain.nodes import Derivation
     from cfglint.lang.symbols import Symbols
 

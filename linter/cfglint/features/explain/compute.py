@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cfglint.document.view import dotted
 from cfglint.engine.describe import message
 from cfglint.engine.evaluation_scope import Bound, RoleOf, evaluator_for, extremes, formula_text, substitute
-from cfglint.engine.judge import subject_of, values_for
+from cfglint.engine.judge import values_for
 from cfglint.engine.origin import Origins
 from cfglint.engine.sensitivity import Meter, verdict_of
 from cfglint.features.explain.nodes import Child, Derivation, Node, reached, unique
@@ -27,8 +27,9 @@ from cfglint.lang.values import needs_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cfglint.engine.run import Judged, Run
+    from cfglint.engine.run import Run
     from cfglint.engine.sensitivity import Move
+    from cfglint.engine.subject import Judged
     from cfglint.facts import Steps, Values
 
 _MOST_ITEMS = 8  # items of a list that are shown
@@ -385,16 +386,8 @@ class Deriver:
     def _with_key(self, steps: Steps, value: object) -> Values:
         run, subject = self.run, self.one.subject
         override = f"{dotted(steps)}={str(value).lower() if isinstance(value, bool) else value}"
-        other = subject_of(
-            run.pack,
-            subject.document,
-            subject.framework,
-            subject.version,
-            (*run.overrides, override),
-            run.environ,
-            run.library,
-        )
-        return values_for(run.pack, other, self.values.given, run.tables)
+        other = run.subject_of(subject.document, subject.framework, subject.version, [override])
+        return values_for(other, self.values.given)
 
     def _name(self, name: str) -> Node:
         if name in self.known:
@@ -444,7 +437,7 @@ class Deriver:
 
         def put(other: object) -> Values:
             given: Mapping[str, object] = {**self.values.given, name: other}
-            return values_for(self.run.pack, self.one.subject, given, self.run.tables)
+            return values_for(self.one.subject, given)
 
         return self.meter.moves(name, value, kind, knob, put)
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.document.document import File
-    from cfglint.engine.judge import Subject
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
 FAIL_ON = ("tight", "oom", "never")
@@ -211,7 +211,7 @@ def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRo
     run = _for(base, case, base.targets)
     if case.overrides:
         subject = run.subject(subject.document, subject.framework)
-    rows = list(fit_rows(run.pack, subject, run.targets, run.tables, case.varied))
+    rows = list(fit_rows(run, subject, case.varied))
     if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
         return rows
     from cfglint.features.fit.remedy import remedy
@@ -223,7 +223,7 @@ def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRo
 
 
 def _told(base: Run, subject: Subject, case: Case, rows: tuple[FitRow, ...], *, every: bool) -> Fit:
-    values = values_for(base.pack, subject, given_by(case.target(base.targets[0])), base.tables)
+    values = values_for(subject, given_by(case.target(base.targets[0])))
     model = values["model_path"]
     known = model if isinstance(model, str) else None
     return Fit(subject.document.file.path, subject.framework, known, rows, every=every)
@@ -238,13 +238,13 @@ def _explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
             wanted,  # the rules' trees: as slow to load as all else together
         )
 
-        values = values_for(base.pack, subject, given_by(case.target(base.targets[0])), base.tables)
+        values = values_for(subject, given_by(case.target(base.targets[0])))
         fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
     row = fit.telling[0]
     if row.varied or row.needs or not 0 < row.need_gib.width < float("inf"):
         return fit
     target = next(case.target(t) for t in base.targets if t.name == row.target)
-    return replace(fit, estimates=estimates(base.pack, subject, target, base.tables, brief=fit.every))
+    return replace(fit, estimates=estimates(subject, target, brief=fit.every))
 
 
 def _failing(fail_on: str | None) -> tuple[str, ...]:

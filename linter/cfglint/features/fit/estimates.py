@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cfglint.engine.dependencies import WatchedValues
-    from cfglint.engine.judge import Subject
-    from cfglint.facts import Tables
+    from cfglint.engine.subject import Subject
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import Pack
 
@@ -23,7 +22,7 @@ _LEAST = 0.005  # GiB; what rounds to nothing explains nothing
 
 
 def estimates(
-    pack: Pack, subject: Subject, target: Target, tables: Tables, *, brief: bool = False, most: int = 3
+    subject: Subject, target: Target, *, brief: bool = False, most: int = 3
 ) -> tuple[Estimate, ...]:
     """Return the estimates that widen the need on ``target``, the widest first.
 
@@ -34,7 +33,7 @@ def estimates(
     pinned: dict[str, object] = {}
     found: list[tuple[float, str, Interval]] = []
     for _ in range(_ROUNDS):
-        values = watched(pack, subject, {**given_by(target), **pinned}, tables)
+        values = watched(subject, {**given_by(target), **pinned})
         width = _width(values[TOTAL])
         if not 0 < width < INF:
             break
@@ -42,13 +41,13 @@ def estimates(
         if not sources:
             break
         for name, value in sources.items():
-            alone = watched(pack, subject, {**values.given, name: _middle(value)}, tables)
+            alone = watched(subject, {**values.given, name: _middle(value)})
             gain = (width - _width(alone[TOTAL])) / GIB
             if gain >= _LEAST:
                 found.append((-gain, name, value))
         pinned.update((name, _middle(value)) for name, value in sources.items())
     told = _in_brief if brief else _in_full
-    return tuple(map(told(pack), sorted(found, key=lambda one: one[:2])[:most]))
+    return tuple(map(told(subject.pack), sorted(found, key=lambda one: one[:2])[:most]))
 
 
 def _in_brief(pack: Pack) -> Callable[[tuple[float, str, Interval]], Estimate]:

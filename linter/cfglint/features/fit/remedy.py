@@ -15,9 +15,9 @@ from cfglint.repair.trials import Trials
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.engine.judge import Subject
     from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
 
 _PREFIX = "MEM"
 
@@ -77,4 +77,4 @@ def _after(solver: Solver, fix: Fix) -> FitRow | None:
     if after is None:
         return None
     run = solver.trials.run
-    return next(fit_rows(run.pack, after[0].subject, run.targets, run.tables), None)
+    return next(fit_rows(run, after[0].subject), None)

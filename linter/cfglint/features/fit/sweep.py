@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cfglint.document.view import View
-    from cfglint.engine.judge import Subject
+    from cfglint.engine.subject import Subject
     from cfglint.lang.pack import Pack
 
 _DEEPEST = 6  # levels of keys that a misspelled name is compared with

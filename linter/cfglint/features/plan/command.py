@@ -154,7 +154,7 @@ def main(arguments: list[str]) -> int:
     given = {name: value for name, value in given.items() if value is not None}
     plans = []
     for target in run.targets:
-        planner = Planner(run.pack, subject, target, run.tables, given)
+        planner = Planner(subject, target, given)
         plans.append(_planned(run, planner, asked, args))
     for notice in () if args.quiet else notices:
         say(notice)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cfglint.engine.dependencies import watched
-from cfglint.engine.judge import Subject, values_for
+from cfglint.engine.dependencies import settled, watched
+from cfglint.engine.judge import values_for
 from cfglint.engine.memory import Span, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.lang.values import INF, Interval, needs_of, parts
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.engine.memory import FitRow
-    from cfglint.facts import Tables, Values
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Values
     from cfglint.hardware.target import Target
-    from cfglint.lang.pack import Pack
 
 STAGES = (0, 1, 2, 3)
 ON, OFF = "full", "none"
@@ -274,21 +274,12 @@ def nearest(shape: Shape, ask: Ask, batch: int, counts: Sequence[int]) -> list[i
 class Planner:
     """Rows of one document on one target. ``given`` are facts beside the target's, such as ``samples``."""
 
-    def __init__(
-        self,
-        pack: Pack,
-        subject: Subject,
-        target: Target,
-        tables: Tables,
-        given: Mapping[str, object] | None = None,
-    ) -> None:
-        self.pack = pack
+    def __init__(self, subject: Subject, target: Target, given: Mapping[str, object] | None = None) -> None:
         self.target = target
-        self.tables = tables
         self.given = {**given_by(target), **(given or {})}
-        self.values = values_for(pack, subject, self.given, tables)
+        self.values = values_for(subject, self.given)
         self.shape = shape_of(self.values)
-        self.subject = Subject(subject.document, subject.view, subject.framework, self.values.version)
+        self.subject = settled(subject, self.values)
         self._alike: dict[frozenset[str], dict[str, object]] = {}
         self._rest: dict[tuple[object, ...], dict[str, object]] = {}
 
@@ -363,7 +354,7 @@ class Planner:
     def steps(self, batch: int) -> int | None:
         """Return the optimizer steps of an epoch, None without a number of samples."""
         facts = {"effective_batch_size": batch}
-        values = values_for(self.pack, self.subject, {**self.given, **facts}, self.tables)
+        values = values_for(self.subject, {**self.given, **facts})
         return whole(values["epoch.steps"])
 
     def _is_now(self, choice: Choice) -> bool:
@@ -377,7 +368,7 @@ class Planner:
     def _values(self, new: Mapping[str, object]) -> Values:
         """Return the facts of a combination, with what others have computed and what it does not touch."""
         given = {**self.given, **new}
-        values = values_for(self.pack, self.subject, given, self.tables)
+        values = values_for(self.subject, given)
         key = tuple(
             sorted((name, value) for name, value in given.items() if name != "grad_accum" and name in new)
         )
@@ -399,7 +390,7 @@ class Planner:
     def _computed(
         self, given: Mapping[str, object], moved: set[str], known: Mapping[str, object]
     ) -> dict[str, object]:
-        values = watched(self.pack, self.subject, given, self.tables)
+        values = watched(self.subject, given)
         values.update(known)
         row_of(values, self.target)
         for name in ("step.time", "epoch.time", "colocated"):

@@ -194,7 +194,7 @@ def _smallest(planner: Planner, row: PlanRow, catalogue: Sequence[Target]) -> tu
             continue
         if target.facts["gpu.vendor"][0] != vendor and isinstance(vendor, str):
             continue
-        values = values_for(planner.pack, planner.subject, {**given_by(target), **facts}, planner.tables)
+        values = values_for(planner.subject, {**given_by(target), **facts})
         if row_of(values, target).verdict == "fits":
             return target.name, target.vram_gib
     return None

@@ -15,8 +15,8 @@ from cfglint.features.plan.writer import take as taken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.command.flags import Args
-    from cfglint.engine.judge import Subject
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
     from cfglint.features.plan.compute import Planner, PlanRow
     from cfglint.features.plan.ranking import Plan
     from cfglint.features.plan.writer import Taken

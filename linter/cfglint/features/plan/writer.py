@@ -22,9 +22,9 @@ from cfglint.text import apply_edits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.judge import Subject
     from cfglint.engine.origin import Origin
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
     from cfglint.features.plan.compute import Planner, PlanRow
     from cfglint.repair.inverse import Written
@@ -83,7 +83,7 @@ class _Writer:
 
     def values(self) -> Values:
         """Return the facts of the text as it now is."""
-        return values_for(self.run.pack, self.subject, {**self.given, **self.launch}, self.run.tables)
+        return values_for(self.subject, {**self.given, **self.launch})
 
     def holds(self) -> bool:
         values = self.values()

@@ -70,8 +70,6 @@ def _plain() -> bool:
 
 def _predicted(args: Args) -> dict[str, Span]:
     """Return what the rules say of engine and trainer on this machine."""
-    from cfglint.engine.judge import values_for
-    from cfglint.engine.memory import given_by
     from cfglint.features.diagnose.measured import predictions
     from cfglint.hardware.nvml import detect
 
@@ -89,10 +87,7 @@ def _predicted(args: Args) -> dict[str, Span]:
         raise UsageError(
             f"{args.path}: no framework recognises this file; name one with --framework ({known})"
         )
-    given = {name: fact[0] for name, fact in run.given.items()}
-    if detection.targets:
-        given = {**given_by(detection.targets[0]), **given}
-    values = values_for(run.pack, subjects[0], given, run.tables)
+    values = run.on(next(iter(detection.targets), None), subjects[0]).values
     return {role: one.span for role, one in predictions(values).items()}
 
 

@@ -1,0 +1,216 @@
+"""A document as one framework sees it: which one it is written for, what its values are, how it was judged.
+
+Runs for every file, so it stays lean: no trees, no sources, no places (see find.py).
+"""
+
+from __future__ import annotations
+
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
+from cfglint.document.tree import Mapping as Tree
+from cfglint.document.tree import Scalar
+from cfglint.document.view import View
+from cfglint.facts import Values
+from cfglint.lang.values import NOTHING, needs_of
+from cfglint.models.registry import TABLES
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from cfglint.document.document import Document
+    from cfglint.document.layers import Layers
+    from cfglint.document.library import Library
+    from cfglint.document.scalars import Dialect
+    from cfglint.engine.origin import Origins
+    from cfglint.facts import Tables
+    from cfglint.hardware.target import Target
+    from cfglint.lang.pack import CompiledRule, Pack
+    from cfglint.schema.judge import Problem
+
+_COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
+_BY_FORM: dict[str, Dialect] = {"json": JSON, "toml": TOML, "shell": SHELL}
+_DIALECTS: dict[str, Dialect] = {
+    "pyyaml": PYYAML,
+    "omegaconf": OMEGACONF,
+    "json": JSON,
+    "hjson": JSON,
+    "toml": TOML,
+}
+
+
+class Mistake(Record):
+    """A mistake in the file, in the shape of the document's own defects."""
+
+    note: str
+    start: int
+    end: int
+    key: str = ""
+    text: str = ""
+    kind: str = ""
+    problem: Problem | None = None  # what the schema's judge found
+    related: None = None
+
+
+class Subject(Record):
+    """A document as one framework sees it; ``framework`` is None where none recognises it."""
+
+    pack: Pack
+    document: Document
+    view: View
+    framework: str | None
+    version: tuple[float, ...] | None
+    tables: Tables  # a path in the document is seen from its folder
+    checked: dict[str, list[Mistake]] | None = field(
+        default=None, init=False
+    )  # by the schema
+
+
+class Verdict(Record):
+    """A rule that does not hold: ``truth`` is False, or Open (possible without ``needs``, else undecided)."""
+
+    rule: CompiledRule
+    truth: object
+    needs: frozenset[str] = field(default=NOTHING, init=False)
+
+    def __post_init__(self) -> None:
+        """Note what the rule wants to be decided."""
+        self.needs = needs_of(self.truth)
+
+
+class Judged(Record):
+    """A subject on one target: its facts, and the rules that do not simply hold."""
+
+    subject: Subject
+    target: Target | None
+    values: Values
+    sources: Mapping[str, str]  # of the facts that were given
+    verdicts: list[Verdict] = field(factory=list)
+    origins: Origins | None = field(default=None, init=False)  # once there is something to tell (find.py)
+
+    @property
+    def name(self) -> str | None:
+        """The target's printed name."""
+        return self.target.name if self.target is not None else None
+
+
+class Reading(Record):
+    """How documents are read: for whom, with which overrides, and with which files beside them.
+
+    Without a ``library``, what other files say is unknown.
+    """
+
+    pack: Pack
+    overrides: Sequence[str] = field(default=(), kw_only=True)
+    environ: Mapping[str, str] | None = field(default=None, kw_only=True)
+    tables: Tables = field(default=TABLES, kw_only=True)
+    library: Library | None = field(default=None, kw_only=True)
+
+    def subject_of(
+        self,
+        document: Document,
+        framework: str | None,
+        version: tuple[float, ...] | None = None,
+        more: Sequence[str] = (),
+    ) -> Subject:
+        """Return the document as ``framework`` sees it, with ``more`` overrides behind its own."""
+        view = self._view(document, framework, more)
+        return Subject(self.pack, document, view, framework, version, self.tables)
+
+    def _view(self, document: Document, framework: str | None, more: Sequence[str] = ()) -> View:
+        """Return a document's values as a framework's loader sees them, with those of its other files."""
+        dialect = dialect_of(self.pack, framework, document)
+        block = self.pack.frameworks[framework] if framework is not None else None
+        layers: Layers | None = None
+        overrides: Sequence[str] = (*self.overrides, *more)
+        if document.over or (block is not None and _names_files(document, block)):
+            from cfglint.document.compose import Way, compose  # most files are one file
+
+            way = Way() if block is None else Way(block["composes"], block["files"], block["knows"])
+            layers, overrides = compose(document, self.library, way, overrides)
+        if block is None:
+            return View(document, dialect, overrides, self.environ, layers, PYYAML)
+        beneath = _DIALECTS[block["dialect"]]
+        return View(document, dialect, overrides, self.environ, layers, beneath, block["resolvers"])
+
+    def recognise(self, document: Document, *, whole: bool | None = None) -> str | None:
+        """Return the framework that a document is written for, by its content alone, else None.
+
+        Of several that claim it, the one with the most signs wins; then the first by name. Where none does,
+        and the document names bases, what they make together is asked (``whole``).
+        """
+        composed = bool(document.over) if whole is None else whole
+        signed = ((signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs)
+        best = min(signed, key=lambda claim: (-claim[0], claim[1]), default=None)
+        if best is not None:
+            return best[1]
+        if names_bases(document) and self.library is not None and not composed:
+            return self.recognise(document, whole=True)
+        return None
+
+    def claims(self, document: Document, *, composed: bool) -> Iterator[tuple[str, int, Values | None]]:
+        """Yield the frameworks that may claim a document, how many of their signs it has, and what they see.
+
+        Those whose sections are jobs see parts of it, and so have no values here.
+        """
+        seen: dict[object, Values] = {}
+        root = document.root
+        plain = isinstance(root, Tree) and not root.merges and not self.overrides and not composed
+        keys = frozenset(root.entries) if isinstance(root, Tree) else NOTHING
+        for name, framework in self.pack.frameworks.items():
+            if document.format == "yaml" and framework["dialect"] == "toml":
+                continue  # its loader reads TOML, and perhaps JSON
+            if framework["sections"]:
+                yield name, self._signs_in_sections(name, document), None
+                continue
+            asked = [
+                test
+                for needed, test in framework["detect"]
+                if needed is None or not plain or not keys.isdisjoint(needed)
+            ]
+            if not asked:
+                continue
+            dialect = dialect_of(self.pack, name, document)
+            key: object = tuple(framework[part] for part in _COMPOSED) if composed else dialect
+            values = seen.get(key)
+            if values is None:
+                view = self._view(document, name) if composed else View(document, dialect, self.overrides)
+                values = seen[key] = Values(self.pack, view)
+            yield name, sum(test(values) is True for test in asked), values
+
+    def _signs_in_sections(self, framework: str, document: Document) -> int:
+        """Return the most signs that a section of a document has."""
+        root = document.root
+        if document.error is not None or not isinstance(root, Tree):
+            return 0
+        for entry in root.entries.values():  # most files have a scalar there, and soon
+            if entry.value.__class__ is Scalar:
+                return 0
+            break
+        dialect = dialect_of(self.pack, framework, document)
+        tests = [test for _, test in self.pack.frameworks[framework]["detect"]]
+        parts = (Values(self.pack, View(part, dialect)) for part in document.sections())
+        return max((sum(test(values) is True for test in tests) for values in parts), default=0)
+
+
+def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:
+    """Return how the framework's loader reads scalars."""
+    if document.format != "yaml":
+        return _BY_FORM.get(document.format, SHELL)
+    return PYYAML if framework is None else _DIALECTS[pack.frameworks[framework]["dialect"]]
+
+
+def names_bases(document: Document) -> bool:
+    """Whether a document has a list of others that it is laid over."""
+    return isinstance(document.root, Tree) and "defaults" in document.root.entries
+
+
+def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
+    """Whether a document has a key that names a file to its framework."""
+    root = document.root
+    if not isinstance(root, Tree):
+        return False
+    return (block["composes"] and "defaults" in root.entries) or any(
+        steps[0] in root.entries for steps in block["files"]
+    )
