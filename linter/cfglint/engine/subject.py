@@ -62,9 +62,7 @@ class Subject(Record):
     framework: str | None
     version: tuple[float, ...] | None
     tables: Tables  # a path in the document is seen from its folder
-    checked: dict[str, list[Mistake]] | None = field(
-        default=None, init=False
-    )  # by the schema
+    checked: dict[str, list[Mistake]] | None = field(default=None, init=False)  # by the schema
 
 
 class Verdict(Record):
