@@ -62,11 +62,11 @@ def test_no_gpu_is_named(cfglint, folder):
 @pytest.mark.parametrize(
     ("origin", "install"),
     [
-        (None, "cfglint==0.1.0"),
-        ('{"url": "file:///x", "dir_info": {}}', "cfglint @ git+https://github.com/OWNER/cfglint"),
+        (None, "cfglint-gpu==0.1.0"),
+        ('{"url": "file:///x", "dir_info": {}}', "cfglint-gpu @ git+https://github.com/OWNER/cfglint"),
         (
             '{"url": "https://git.example/c", "vcs_info": {"vcs": "git", "commit_id": "abc"}}',
-            "cfglint @ git+https://git.example/c@abc",
+            "cfglint-gpu @ git+https://git.example/c@abc",
         ),
     ],
 )

@@ -245,7 +245,7 @@ def test_a_hub_that_is_out_of_reach_is_asked_once(quiet, the_hub, tmp_path):
 
 def test_online_wants_a_package(monkeypatch, quiet):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UsageError, match=r"pip install 'cfglint\[online\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'cfglint-gpu\[online\]'"):
         Models(online=True, environ=quiet)(NAMELESS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UsageError, match="huggingface_hub, and it is not installed"):
@@ -350,7 +350,7 @@ def test_online_says_what_it_wants(cfglint, job, folder):
         check=False,
     )
     assert done.returncode == 2
-    assert b"pip install 'cfglint[online]'" in done.stderr
+    assert b"pip install 'cfglint-gpu[online]'" in done.stderr
 
 
 def test_a_clean_check_imports_none_of_it(job):

@@ -71,7 +71,7 @@ def test_the_wheel_has_the_data(built):
         assert f"cfglint/{path.relative_to(ROOT).as_posix()}" in names
     for needed in ("cfglint/py.typed", "cfglint/lang/grammar.lark", "cfglint/hardware/catalogue.yaml"):
         assert needed in names
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"cfglint"}
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"cfglint", "cfglint_gpu"}
 
 
 def test_installed_from_the_wheel(built, tmp_path):

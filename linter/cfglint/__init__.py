@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cfglint import cache
+from cfglint.about import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.api import check_text, fix_text
 
-__version__ = cache.VERSION
+__version__ = VERSION
 __all__ = ["__version__", "check_text", "fix_text"]
 
 

@@ -16,13 +16,13 @@ import sys
 from zlib import crc32
 
 from cfglint import files
+from cfglint.about import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-VERSION = "0.1.0"
 _STAMP = f"{VERSION} {sys.version} 2"  # the last is that of an entry's own form
 _IN_CHECKOUT = files.in_checkout()
 

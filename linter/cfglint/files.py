@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 
+from cfglint.about import DISTRIBUTION
 from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
@@ -292,4 +293,4 @@ def shipped_from() -> str | None:
     """
     from importlib import metadata
 
-    return metadata.distribution("cfglint").read_text("direct_url.json")
+    return metadata.distribution(DISTRIBUTION).read_text("direct_url.json")

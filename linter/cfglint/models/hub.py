@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MISSING = (
-    "--online wants the package huggingface_hub, and it is not installed; pip install 'cfglint[online]', "
+    "--online wants the package huggingface_hub, and it is not installed; pip install 'cfglint-gpu[online]', "
     "or name the model's config.json with --model-config"
 )
 

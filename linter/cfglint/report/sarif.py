@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from cfglint.cache import VERSION
+from cfglint.about import HOMEPAGE, VERSION
 from cfglint.report.github import body, in_repository
 from cfglint.report.order import Lines, grouped
 
@@ -31,6 +31,7 @@ def as_sarif(report: Report) -> str:
             "driver": {
                 "name": "cfglint",
                 "version": VERSION,
+                **({"informationUri": HOMEPAGE} if HOMEPAGE else {}),
                 "rules": [_rule(finding) for finding in rules.values()],
             }
         },

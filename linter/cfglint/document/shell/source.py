@@ -20,14 +20,15 @@ _parsers: list[Any] = []
 
 
 def parser() -> Any:
-    """Return tree-sitter's parser for bash. Raises UsageError where the extra is not installed."""
+    """Return tree-sitter's parser for bash. Raises UsageError where an installation lacks it."""
     if not _parsers:
         try:
             import tree_sitter_bash
             from tree_sitter import Language, Parser
         except ImportError:
+            missing = "pip install --force-reinstall tree-sitter tree-sitter-bash"
             raise UsageError(
-                "launch scripts are read with tree-sitter, which is not here: pip install 'cfglint[launch]'"
+                f"launch scripts are read with tree-sitter, which is not here: {missing}"
             ) from None
         _parsers.append(Parser(Language(tree_sitter_bash.language())))
     return _parsers[0]

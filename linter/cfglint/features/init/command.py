@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint import __version__, files
+from cfglint import about, files
 from cfglint.api import check_file
 from cfglint.command import inputs, options, settings
 from cfglint.command.flags import LIST, Flag, Parser
@@ -56,16 +56,18 @@ jobs:
       - run: pip install "{install}"
       - run: cfglint check {paths} --no-detect --format github
 """
-_UNKNOWN = "cfglint @ git+https://github.com/OWNER/cfglint"  # installed from a folder, which CI does not have
+_UNKNOWN = about.source()  # installed from a folder, which CI does not have
 _MOST_FOLDERS = 8  # beyond, the workflow names the whole project
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
-    about = "Write settings, the pre-commit entry and the CI workflow here. Nothing is asked or overwritten."
+    purpose = (
+        "Write settings, the pre-commit entry and the CI workflow here. Nothing is asked or overwritten."
+    )
     gpu = Flag("gpu", "a GPU that the configs will run on", kind=LIST, metavar="NAME[:N[xNODES]]")
     detect = Flag("no-detect", "never ask this machine's own GPU")
-    args = Parser("init", about, (gpu, detect)).parse_args(arguments)
+    args = Parser("init", purpose, (gpu, detect)).parse_args(arguments)
     args.hardware = None
     configs = _configs()
     print(f"{len(configs)} training config{'s' * (len(configs) != 1)} found here")
@@ -76,7 +78,7 @@ def main(arguments: list[str]) -> int:
     _write(".pre-commit-config.yaml", f"repos:\n{hook}", "cfglint", missing, "pre-commit install")
     workflow = os.path.join(".github", "workflows", "cfglint.yml")
     _write(workflow, _WORKFLOW.format(install=install, paths=_folders(configs)), "", "left as it is")
-    if install == _UNKNOWN:
+    if install == _UNKNOWN and not about.HOMEPAGE:
         print("put the repository that you install cfglint from in the place of OWNER")
     return 0
 
@@ -149,7 +151,9 @@ def _requirement() -> str:
     except ModuleNotFoundError:
         return _UNKNOWN
     if text is None:
-        return f"cfglint=={__version__}"
+        return f"{about.DISTRIBUTION}=={about.VERSION}"
     origin = json.loads(text)
     vcs = origin.get("vcs_info")
-    return _UNKNOWN if vcs is None else f"cfglint @ {vcs['vcs']}+{origin['url']}@{vcs['commit_id']}"
+    return (
+        _UNKNOWN if vcs is None else f"{about.DISTRIBUTION} @ {vcs['vcs']}+{origin['url']}@{vcs['commit_id']}"
+    )
