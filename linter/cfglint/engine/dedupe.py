@@ -12,7 +12,7 @@ from cfglint.engine.judge import BY_SCHEMA
 from cfglint.findings import LEVELS
 from cfglint.lang import tree as t
 from cfglint.lang.build import paths_in
-from cfglint.schema.words import meant
+from cfglint.schema.judge import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ from cfglint.errors import did_you_mean
 from cfglint.facts import NO_KEYS, Values, stated
 from cfglint.lang.runtime import as_number
 from cfglint.lang.values import INF, needs_of
-from cfglint.schema.judge import problems
+from cfglint.schema import judge as schema_judge
 from cfglint.schema.table import table, typed
 
 TYPE_CHECKING = False
@@ -133,10 +133,10 @@ def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
 def _problems(schema: Table, subject: Subject) -> list[Problem]:
     """Return what is wrong with a document; of a launch script's flags, another program's may be its own."""
     if subject.view.dialect is not SHELL:
-        return problems(schema, subject.view)
+        return schema_judge.problems(schema, subject.view)
     if not _starts_own_program(schema, subject):
         return []
-    found = problems(schema, subject.view, skip=("launch",))
+    found = schema_judge.problems(schema, subject.view, skip=("launch",))
     return [problem for problem in found if problem.what != "key" or not _begins_another(problem)]
 
 
@@ -147,7 +147,7 @@ def _starts_own_program(schema: Table, subject: Subject) -> bool:
     return any(
         isinstance(program, str) and fnmatchcase(program, pattern)
         for program in started
-        for pattern in schema[2]
+        for pattern in schema.programs
     )
 
 
@@ -159,10 +159,8 @@ def _begins_another(problem: Problem) -> bool:
 
 def _noted(found: Sequence[Problem], schema: Table, subject: Subject) -> dict[str, list[Mistake]]:
     """Return what is wrong with a document's keys and values, each kind in the file's order."""
-    from cfglint.schema import words
-
     view = subject.view
-    meant = {id(problem): words.meant(problem, view) for problem in found if problem.what == "key"}
+    meant = {id(problem): schema_judge.meant(problem, view) for problem in found if problem.what == "key"}
 
     def counts(problem: Problem) -> bool:
         """Whether a problem is told: what is probably the job's own is left out."""
@@ -176,21 +174,21 @@ def _noted(found: Sequence[Problem], schema: Table, subject: Subject) -> dict[st
     if any(problem.what == "key" for problem in told) and _extended(schema, subject):
         told = [problem for problem in told if problem.what != "key"]
     by_kind: dict[str, list[Mistake]] = {}
-    for problem, span in words.unique(told, view):
-        key = words.shown(problem.path)
+    for problem, span in schema_judge.unique(told, view):
+        key = dotted(problem.path)
         mark = problem.node[6]
         if problem.what == "key":
             kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
             likely = meant[id(problem)]
-            near = f"; did you mean {likely!r}?" if likely else words.near(problem)
-            note = _FATE[mark] + (near or words.elsewhere(problem, schema))
+            near = f"; did you mean {likely!r}?" if likely else schema_judge.near(problem)
+            note = _FATE[mark] + (near or schema_judge.elsewhere(problem, schema))
             mistake = Mistake(note, *span, key, mark, problem=problem)
         else:
             kind = "misfits"
             if problem.what == "value":
                 kind = "doubtful_values" if mark == "named" else "refused_values"
-            note = words.wanted(problem.node) + words.near(problem)
-            mistake = Mistake(note, *span, key, words.told(problem.value), "refused", problem)
+            note = schema_judge.wanted(problem.node) + schema_judge.near(problem)
+            mistake = Mistake(note, *span, key, schema_judge.shown(problem.value), "refused", problem)
         by_kind.setdefault(kind, []).append(mistake)
     return by_kind
 
@@ -199,7 +197,7 @@ def _extended(schema: Table, subject: Subject) -> bool:
     """Whether the file says that other classes than the framework's own take keys from it."""
     from fnmatch import fnmatchcase
 
-    for key, pattern in schema[3]:
+    for key, pattern in schema.unless:
         path = tuple(key.split("."))
         if pattern == "*" and subject.view.has(path):
             return True
@@ -265,11 +263,9 @@ def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 def _shown(value: object) -> str:
-    from cfglint.schema import words
-
     if isinstance(value, str):
         return f'the text "{value}"'
-    return "a mapping" if isinstance(value, Record) else words.told(value)
+    return "a mapping" if isinstance(value, Record) else schema_judge.shown(value)
 
 
 def _wanted(pack: Pack, name: str, value: object) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.findings import LEVELS, Fix
 from cfglint.repair.prove import judged_after
-from cfglint.schema.words import meant
+from cfglint.schema.judge import meant
 from cfglint.text import Edit
 
 if TYPE_CHECKING:

@@ -14,66 +14,58 @@ if TYPE_CHECKING:
     from typing import Any
 
 NO = object()
-_TRUE = ("y", "yes", "on", "true", "t", "1")
-_FALSE = ("n", "no", "off", "false", "f", "0")
+_TRUTHS = dict.fromkeys(("y", "yes", "on", "true", "t", "1"), True)
+_TRUTHS |= dict.fromkeys(("n", "no", "off", "false", "f", "0"), False)
 
 
 def _number(text: str, kinds: int) -> object:
     """Return the number that a text spells to Python's own int and float."""
-    if kinds & INT:
-        try:
-            return int(text)
-        except ValueError:
-            pass
-    if kinds & NUMBER & ~INT:
-        try:
-            return float(text)
-        except ValueError:
-            pass
+    for kind, number in ((INT, int), (NUMBER & ~INT, float)):
+        if kinds & kind:
+            try:
+                return number(text)
+            except ValueError:
+                continue
     return NO
 
 
-def _one_of(value: object, members: tuple[object, ...] | None) -> object:
-    return value if members is not None and value in members else NO
+def _truth_or_number(text: str, kinds: int) -> object:
+    truth = _TRUTHS.get(text.lower(), NO) if kinds & BOOL else NO
+    return _number(text, kinds) if truth is NO else truth
 
 
 def omegaconf(value: Any, kinds: int, node: Any) -> object:
     """Convert as a structured config does: texts to numbers and truths, scalars to texts."""
     if value is None or not isinstance(value, (bool, int, float, str)):
         return NO
-    if kinds & TEXT:
-        return str(value)
-    if node[1] is not None and str(value) in node[1]:  # a member that YAML reads as a number
+    if kinds & TEXT or (node[1] is not None and str(value) in node[1]):  # YAML may read a member as a number
         return str(value)
     wanted = kinds & ~NULL
-    if wanted not in (BOOL, INT, NUMBER):
-        return value if wanted & (wanted - 1) and node[1] is None and not wanted & (LIST | MAP) else NO
     if wanted == BOOL:
-        if isinstance(value, str):
-            number = _number(value, INT)
-            if number is not NO:
-                return bool(number)
-            word = value.lower()
-            return NO if word in ("t", "f") or word not in (*_TRUE, *_FALSE) else word in _TRUE
-        return bool(value) if isinstance(value, int) else NO
+        return _structured_truth(value)
+    if wanted not in (INT, NUMBER):
+        several = wanted & (wanted - 1)
+        return value if several and node[1] is None and not wanted & (LIST | MAP) else NO
     if isinstance(value, bool) or (isinstance(value, float) and wanted == INT):
         return NO
     return _number(value, wanted) if isinstance(value, str) else value
 
 
+def _structured_truth(value: bool | float | str) -> object:
+    if not isinstance(value, str):
+        return bool(value) if isinstance(value, int) else NO
+    number = _number(value, INT)
+    if number is not NO:
+        return bool(number)
+    return NO if value.lower() in ("t", "f") else _TRUTHS.get(value.lower(), NO)
+
+
 def argparse(value: Any, kinds: int, node: Any) -> object:
     """Convert as transformers' HfArgumentParser does: texts alone are looked at, by the field's type."""
     if not isinstance(value, str):
-        return (
-            NO
-            if node[1] is not None and not kinds & ~NULL and isinstance(value, (bool, int, float))
-            else value
-        )
-    if kinds & (TEXT | LIST | MAP):
-        return value
-    if kinds & BOOL and value.lower() in (*_TRUE, *_FALSE):
-        return value.lower() in _TRUE
-    return _number(value, kinds)
+        listed = node[1] is not None and not kinds & ~NULL
+        return NO if listed and isinstance(value, (bool, int, float)) else value
+    return value if kinds & (TEXT | LIST | MAP) else _truth_or_number(value, kinds)
 
 
 def words(value: Any, kinds: int, node: Any) -> object:
@@ -83,9 +75,7 @@ def words(value: Any, kinds: int, node: Any) -> object:
     text = str(value)
     if kinds & (TEXT | LIST | MAP) or (node[1] is not None and text in node[1]):
         return text
-    if kinds & BOOL and text.lower() in (*_TRUE, *_FALSE):
-        return text.lower() in _TRUE
-    return _number(text, kinds)
+    return _truth_or_number(text, kinds)
 
 
 def pydantic(value: Any, kinds: int, node: Any) -> object:
@@ -94,12 +84,7 @@ def pydantic(value: Any, kinds: int, node: Any) -> object:
     if value is None:
         return None
     if isinstance(value, str):
-        if kinds & BOOL and value.lower() in (*_TRUE, *_FALSE):
-            return value.lower() in _TRUE
-        found = _number(value.strip(), kinds | (NUMBER if kinds & INT else 0))
-        if isinstance(found, float) and kinds & NUMBER == INT:
-            return int(found) if found.is_integer() else NO
-        return found
+        return _lax_text(value, kinds)
     if isinstance(value, (bool, int, float)):
         if kinds & BOOL and value in (0, 1):
             return bool(value)
@@ -108,9 +93,23 @@ def pydantic(value: Any, kinds: int, node: Any) -> object:
     return NO
 
 
+def _lax_text(text: str, kinds: int) -> object:
+    if kinds & BOOL and text.lower() in _TRUTHS:
+        return _TRUTHS[text.lower()]
+    number = _number(text.strip(), kinds | (NUMBER if kinds & INT else 0))
+    if isinstance(number, float) and kinds & NUMBER == INT:
+        return int(number) if number.is_integer() else NO
+    return number
+
+
 def deepspeed(value: Any, kinds: int, node: Any) -> object:
     """Convert as DeepSpeed's pydantic models do, to which "auto" is as good as absent."""
     return value if value == "auto" else pydantic(value, kinds, node)
+
+
+def pydantic_none(value: Any, kinds: int, node: Any) -> object:
+    """Convert as pydantic does where the text None is null, as in TOML, which has no other."""
+    return None if value == "None" else pydantic(value, kinds, node)
 
 
 def unchecked(value: Any, kinds: int, node: Any) -> object:
@@ -122,17 +121,7 @@ def unchecked(value: Any, kinds: int, node: Any) -> object:
     return value
 
 
-def pydantic_none(value: Any, kinds: int, node: Any) -> object:
-    """Convert as pydantic does where the text None is null, as in TOML, which has no other."""
-    return None if value == "None" else pydantic(value, kinds, node)
-
-
 CONVERT: dict[str, Callable[[Any, int, Any], object]] = {
-    "omegaconf": omegaconf,
-    "argparse": argparse,
-    "words": words,
-    "pydantic": pydantic,
-    "pydantic_none": pydantic_none,
-    "deepspeed": deepspeed,
-    "unchecked": unchecked,
+    convert.__name__: convert
+    for convert in (omegaconf, argparse, words, pydantic, pydantic_none, deepspeed, unchecked)
 }

@@ -209,7 +209,7 @@ def _others_with(taken: str | None, key: list[str]) -> list[str]:
 def _has(known: Table, key: list[str]) -> bool:
     node = 0
     for part in key:
-        keys = known[0][node][3] if node >= 0 else None
+        keys = known.nodes[node][3] if node >= 0 else None
         if keys is None or part not in keys:
             return False
         node = keys[part]
