@@ -156,7 +156,7 @@ def _apologise(error: Exception) -> None:
         _give_up_stdout()
         line = f"error: the output cannot be written: {(error.strerror or str(error)).lower()}"
     else:
-        from cfglint.features.check.jobs import bug
+        from cfglint.command.jobs import bug
 
         line = bug(error)
     print(f"cfglint: {line}", file=sys.stderr)

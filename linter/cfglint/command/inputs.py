@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cfglint.document.document import File
+    from cfglint.engine.judge import Subject
+    from cfglint.engine.run import Run
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
@@ -92,6 +94,34 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
 
 
 _told: list[str] = []
+
+
+SKIP = ", or pass --skip-unknown"
+
+
+def unknown(run: Run, path: str, otherwise: str = "") -> str:
+    """Say that no framework recognises a file, and how to name one."""
+    known = ", ".join(sorted(run.pack.frameworks))
+    return f"{path}: no framework recognises this file; name one with --framework ({known}){otherwise}"
+
+
+def named(path: str) -> File:
+    """Read the one file that a command is about. Raises UsageError."""
+    loaded = load(path, named=True)
+    assert loaded is not None
+    return loaded[0]
+
+
+def recognised(run: Run, file: File, path: str) -> list[Subject]:
+    """Return the documents of a file that parses, as their frameworks see them. Raises UsageError."""
+    for document in file.documents:
+        if document.error is not None:
+            line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))
+            raise UsageError(f"{file.path}:{line}:{column}: {document.error}; cfglint check says more")
+    subjects = run.subjects(file, judge_broken=False)
+    if not subjects:
+        raise UsageError(unknown(run, path))
+    return subjects
 
 
 def second(path: str) -> bytes | None:

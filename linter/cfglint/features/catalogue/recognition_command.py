@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from cfglint.command import inputs, options
+from cfglint.command import inputs, options, output
 from cfglint.command.globs import ByPath
 from cfglint.errors import UsageError
 from cfglint.features.catalogue.recognition import recognition
 from cfglint.features.catalogue.recognition_page import as_json, as_text
-from cfglint.features.check.command import _terminal, complain
-from cfglint.report.blocks import Style
 
 if TYPE_CHECKING:
     from cfglint.command.flags import Args
@@ -44,13 +42,11 @@ def tell(args: Args) -> int:
             found += told
         else:  # of a script, the commands that train
             found += [one for one in told if one.framework is not None or args.verbose]
-    complain(wrong)
+    output.complain(wrong)
     if args.format == "json":
         sys.stdout.write(as_json(found))
     elif found or none or not wrong:
-        color, width = _terminal(no_color=args.no_color)
-        style = Style(color=color, width=width)
-        sys.stdout.write(as_text(found, none, style, verbose=args.verbose))
+        output.emit(lambda style: as_text(found, none, style, verbose=args.verbose), args)
     return 2 if wrong else int(unknown)
 
 

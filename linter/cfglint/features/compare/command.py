@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
-from cfglint import files
-from cfglint.command import options
+from cfglint.command import options, output
 from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
 from cfglint.errors import UsageError
-from cfglint.features.check.command import say
 from cfglint.features.compare.render import FORMATS, render_comparison
 from cfglint.features.fit.command import FLAGS as FIT_FLAGS
-from cfglint.features.fit.command import _run, _style, _subject, _targets
-from cfglint.report.blocks import Style
+from cfglint.features.fit.command import SYMBOLS, _run, _subject, _targets
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.features.compare.compute import Comparison
 
 _WORDS = "A B"
 _FIT = {flag.name: flag for flag in FIT_FLAGS}
@@ -87,9 +80,9 @@ def main(arguments: list[str]) -> int:
     from cfglint.features.compare.sides import compared
 
     comparison = compared(runs[0], runs[1], *subjects, every=every)
-    for notice in () if args.quiet else notices:
-        say(notice)
-    _emit(comparison, args)
+    output.announce(notices, args)
+    form, verbose = args.format or "text", bool(args.verbose)
+    output.emit(lambda style: render_comparison(comparison, form, style, verbose=verbose), args, SYMBOLS)
     return int(bool(args.exit_code) and not comparison.same)
 
 
@@ -117,12 +110,3 @@ def _frameworks(args: Args) -> tuple[str | None, str | None]:
     if named is None or isinstance(named, str):  # the settings have one
         return named, named
     return named[0], named[-1]
-
-
-def _emit(comparison: Comparison, args: Args) -> None:
-    form, verbose = args.format or "text", bool(args.verbose)
-    if args.output_file is not None:
-        page = render_comparison(comparison, form, Style(color=False, width=0, unicode=True), verbose=verbose)
-        files.write(args.output_file, page.encode("utf-8", "backslashreplace"))
-        return
-    sys.stdout.write(render_comparison(comparison, form, _style(args), verbose=verbose))

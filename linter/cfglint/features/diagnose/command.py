@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from cfglint import files
-from cfglint.command import inputs, options
+from cfglint.command import inputs, options, output
 from cfglint.command.flags import TEXT, Args, Flag, Parser
 from cfglint.errors import UsageError
-from cfglint.features.check.command import _terminal
 from cfglint.features.diagnose.render import FORMATS, render
 
 TYPE_CHECKING = False
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from cfglint.features.diagnose.incident import Log
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
+    from cfglint.report.blocks import Style
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
 _CHUNK = 1 << 20
@@ -80,7 +79,12 @@ def main(arguments: list[str]) -> int:
             f"{'; '.join(KINDS.values())}"
         )
         return 1
-    _emit(_diagnosis(args, log), args)
+    diagnosis, form = _diagnosis(args, log), args.format or "text"
+
+    def page(style: Style) -> str:
+        return render(diagnosis, form, color=style.color, width=style.width, plain=not style.unicode)
+
+    output.emit(page, args, "\u2013\u2014")
     return 0
 
 
@@ -162,19 +166,7 @@ def _config(args: Args, failure: Failure, products: tuple[str, ...]) -> tuple[Ru
             f"{failure.first.at}: the message does not tell the GPU's memory; name the GPU with --gpu"
         )
     run = options.run(args, [target])
-    loaded = inputs.load(args.config, named=True)
-    assert loaded is not None
-    file = loaded[0]
-    for document in file.documents:
-        if document.error is not None:
-            line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))
-            raise UsageError(f"{file.path}:{line}:{column}: {document.error}; cfglint check says more")
-    subjects = run.subjects(file, judge_broken=False)
-    if not subjects:
-        known = ", ".join(sorted(run.pack.frameworks))
-        raise UsageError(
-            f"{args.config}: no framework recognises this file; name one with --framework ({known})"
-        )
+    subjects = inputs.recognised(run, inputs.named(args.config), args.config)
     return run, subjects[0], target, chosen
 
 
@@ -259,21 +251,3 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: object) -> Repair
         if values[0][present] is not False
     )
     return Repair(finding, fix, rows[0], rows[1], parts, unified(file.path, file.text, text))
-
-
-def _emit(found: Diagnosis, args: Args) -> None:
-    form = args.format or "text"
-    if args.output_file is not None:
-        files.write(args.output_file, render(found, form).encode("utf-8", "backslashreplace"))
-        return
-    color, width = _terminal(no_color=args.no_color)
-    sys.stdout.write(render(found, form, color=color, width=width, plain=_plain()))
-
-
-def _plain() -> bool:
-    """Whether stdout cannot show a dash."""
-    try:
-        "\u2013\u2014".encode(getattr(sys.stdout, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return True
-    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from cfglint import files
-from cfglint.command import options
+from cfglint.command import inputs, options, output
 from cfglint.command.flags import NUMBER, TEXT, Flag, Parser
 from cfglint.errors import UsageError, did_you_mean
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Subject
     from cfglint.features.explain.nodes import Derivation
     from cfglint.lang.symbols import Symbols
+    from cfglint.report.blocks import Style
 
 _WORDS = "CODE [PATH]"
 _SHARED = (
@@ -95,21 +96,17 @@ def _rule(args: Args) -> int:
 
 
 def _file(args: Args, code: str, path: str) -> int:
-    from cfglint.command import inputs
-    from cfglint.features.check import command as check
-    from cfglint.features.check.command import _terminal
-
     args.select = args.ignore = None
     _known(code, options.pack(args).symbols())  # before the machine's own GPU is asked
     run = options.run(args)
     args.quiet = False
-    check.announce(run.report, args)
+    output.announce(run.report.notices, args)
     if files.is_folder(path):
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")
     loaded = inputs.load(path, named=True)
     subjects = run.subjects(loaded[0], judge_broken=True) if loaded is not None else []
     if not subjects:
-        raise UsageError(check.unknown(run, path))
+        raise UsageError(inputs.unknown(run, path, inputs.SKIP))
     _parses(subjects, path, code.upper())
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
     judgements = [one for subject in subjects for one in run.judged(subject)]
@@ -120,8 +117,11 @@ def _file(args: Args, code: str, path: str) -> int:
     if args.format == "json":
         sys.stdout.write(as_json(found, depth=depth))
         return 0
-    color, width = _terminal(no_color=args.no_color)
-    sys.stdout.write(as_text(found, depth=depth, color=color, width=width, plain=_plain()))
+
+    def page(style: Style) -> str:
+        return as_text(found, depth=depth, color=style.color, width=style.width, plain=not style.unicode)
+
+    output.emit(page, args, "├─└│…")
     return 0
 
 
@@ -149,12 +149,3 @@ def _different(run: Run, judgements: Sequence[Judged], code: str) -> list[tuple[
         else:
             found[key] = deriver.derivation(), []
     return list(found.values())
-
-
-def _plain() -> bool:
-    """Whether stdout cannot take the lines of a tree."""
-    try:
-        "├─└│…".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return True
-    return False

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
-from cfglint import files
-from cfglint.command import inputs, options
+from cfglint.command import inputs, options, output
 from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
-from cfglint.errors import UsageError
-from cfglint.features.check.command import _terminal, say
 from cfglint.features.fit.estimates import estimates
 from cfglint.features.fit.page import FORMATS, render_fit
 from cfglint.features.fit.sweep import Case, cases, read_axis
 from cfglint.hardware.target import Target, all_targets, parse_target
 from cfglint.record import replace
-from cfglint.report.blocks import DASH, Style
+from cfglint.report.blocks import DASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +22,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
+SYMBOLS = f"█░│{DASH}"  # what pages show where they can
 FAIL_ON = ("tight", "oom", "never")
 FLAGS = (
     Flag(
@@ -85,7 +81,7 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = _args(arguments)
     every, found, notices = _targets(args)
-    file = _file(args)
+    file = inputs.named(args.path)
     every, found = _asked(args, file, every, found, notices)
     base = _run(args, found)
     subject = _subject(base, args, notices, file)
@@ -94,9 +90,9 @@ def main(arguments: list[str]) -> int:
     fit = _told(base, subject, chosen[0], tuple(rows), every=every)
     if args.format not in ("json", "svg"):
         fit = _explained(base, subject, chosen[0], fit)
-    for notice in () if args.quiet else notices:
-        say(notice)
-    _emit(fit, subject.document.file.text, args)
+    output.announce(notices, args)
+    text = subject.document.file.text
+    output.emit(lambda style: render_fit(fit, args.format or "text", text, style), args, SYMBOLS)
     return int(any(row.verdict in _failing(args.fail_on) for row in rows))
 
 
@@ -152,12 +148,6 @@ def _with_model(target: Target, path: str) -> Target:
     return Target(target.name, target.gpu, facts, count=target.count, nodes=target.nodes)
 
 
-def _file(args: Args) -> File:
-    loaded = inputs.load(args.path, named=True)
-    assert loaded is not None
-    return loaded[0]
-
-
 def _asked(
     args: Args, file: File, every: bool, found: list[Target], notices: list[str]
 ) -> tuple[bool, list[Target]]:
@@ -178,16 +168,8 @@ def _asked(
 
 def _subject(run: Run, args: Args, notices: list[str], file: File | None = None) -> Subject:
     """Return the first document of the file that a framework recognises. Raises UsageError."""
-    file = file or _file(args)
-    for document in file.documents:
-        if document.error is not None:
-            line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))
-            raise UsageError(f"{file.path}:{line}:{column}: {document.error}; cfglint check says more")
-    subjects = run.subjects(file, judge_broken=False)
-    if not subjects:
-        known = ", ".join(sorted(run.pack.frameworks))
-        advice = f"name one with --framework ({known})"
-        raise UsageError(f"{args.path}: no framework recognises this file; {advice}")
+    file = file or inputs.named(args.path)
+    subjects = inputs.recognised(run, file, args.path)
     if len(subjects) > 1:
         notices.append(f"{file.path}: {len(subjects)} documents are recognised; judged is the first")
     return subjects[0]
@@ -249,26 +231,3 @@ def _explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
 
 def _failing(fail_on: str | None) -> tuple[str, ...]:
     return {"tight": ("tight", "oom"), "oom": ("oom",)}.get(fail_on or "", ())
-
-
-def _emit(fit: Fit, text: str, args: Args) -> None:
-    form = args.format or "text"
-    if args.output_file is not None:
-        page = render_fit(fit, form, text, Style(color=False, width=0, unicode=True))
-        files.write(args.output_file, page.encode("utf-8", "backslashreplace"))
-        return
-    sys.stdout.write(render_fit(fit, form, text, _style(args)))
-
-
-def _style(args: Args) -> Style:
-    color, width = _terminal(no_color=args.no_color)
-    return Style(color=color, width=width, unicode=_blocks())
-
-
-def _blocks() -> bool:
-    """Whether stdout can show block characters."""
-    try:
-        f"█░│{DASH}".encode(getattr(sys.stdout, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from cfglint import files
 from cfglint.api import check_file
-from cfglint.command import inputs, options
+from cfglint.command import inputs, options, output
 from cfglint.command.flags import TEXT, Args, Flag, Parser
+from cfglint.command.jobs import Outcome, outcomes
 from cfglint.errors import UsageError
-from cfglint.features.check.command import announce, complain, emit, failed, say, unknown
-from cfglint.features.check.jobs import Outcome, outcomes
 from cfglint.findings import LEVELS
 
 TYPE_CHECKING = False
@@ -58,7 +56,7 @@ def main(arguments: list[str]) -> int:
         if len(args.paths) != 1 or (args.paths[0] != "-" and files.is_folder(args.paths[0])):
             raise UsageError("--output takes exactly one PATH, a file")
     run = options.run(args)
-    announce(run.report, args)
+    output.announce(run.report.notices, args)
     wrong: list[str] = []
     found = list(inputs.find(args.paths, wrong.append))
     diffs: list[str] = []
@@ -67,16 +65,16 @@ def main(arguments: list[str]) -> int:
         error = outcome.error or _written(outcome, args)
         if error is not None:
             wrong.append(error)
-    complain(wrong)
+    output.complain(wrong)
     if args.diff:
         _show("".join(diffs), args)
         return 2 if wrong else int(any(diffs))
-    status = 2 if wrong else failed(run.report, args)
+    status = 2 if wrong else output.failed(run.report, args)
     if "-" in args.paths and args.output is None and args.output_file is None:
-        # stdout has the fixed text, so the report goes where notices go.
-        sys.stdout.flush()
-        sys.stdout = sys.stderr
-    emit(run.report, args, bad=bool(wrong))
+        sys.stdout.flush()  # it has the fixed text, so the report goes where notices go
+        output.emit_report(run.report, args, bad=bool(wrong), to=sys.stderr)
+    else:
+        output.emit_report(run.report, args, bad=bool(wrong))
     return status
 
 
@@ -86,7 +84,7 @@ def _fix(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None
     file = loaded[0] if loaded is not None else None
     if file is None or not run.subjects(file, judge_broken=explicit):
         if explicit:
-            raise UsageError(unknown(run, path))
+            raise UsageError(inputs.unknown(run, path, inputs.SKIP))
         outcome.skipped = True
         if loaded is not None and (path == "-" or args.output is not None):
             outcome.content = loaded[1]  # a filter gives back what it does not know
@@ -101,7 +99,7 @@ def _fix(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None
     changed = result.text != file.text
     if args.diff:
         if changed:
-            outcome.diff = _diff(path, file, result.text)
+            outcome.diff = output.patch(path, file, result.text)
         return
     # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
     if changed or path == "-" or args.output is not None:
@@ -131,27 +129,14 @@ def _written(outcome: Outcome, args: Args) -> str | None:
     if outcome.content is not None:
         to = args.output or outcome.path
         if to == "-":
-            sys.stdout.flush()
-            sys.stdout.buffer.write(outcome.content)
+            output.put(outcome.content)
         else:
             try:
                 files.write(to, outcome.content)
             except UsageError as error:
                 return str(error)
-    if not args.quiet:
-        for line in outcome.applied:
-            say(line)
+    output.announce(outcome.applied, args)
     return None
-
-
-def _diff(path: str, file: File, text: str) -> str:
-    from cfglint.report.diff import unified
-
-    bom = "\ufeff" if file.bom else ""
-    name = "stdin.yaml" if path == "-" else os.path.relpath(path)
-    if name.startswith(os.pardir):
-        name = os.path.abspath(path)  # git takes no path that leads out of its tree; from / this one applies
-    return unified(name.replace(os.sep, "/"), bom + file.text, bom + text)
 
 
 def _show(diff: str, args: Args) -> None:
@@ -159,5 +144,4 @@ def _show(diff: str, args: Args) -> None:
     if args.output_file is not None:
         files.write(args.output_file, data)
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)  # as bytes: a patch is no longer one with other line ends or escapes
+        output.put(data)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
-from cfglint import files
-from cfglint.command import options
+from cfglint.command import options, output
 from cfglint.command.flags import NUMBER, TEXT, Args, Flag, Parser
 from cfglint.engine.memory import Span
 from cfglint.errors import UsageError
-from cfglint.features.check.command import say
 from cfglint.features.fit import command as fit
-from cfglint.features.fit.command import _run, _style, _subject
+from cfglint.features.fit.command import SYMBOLS, _run, _subject
 from cfglint.features.plan.compute import (
     OFF,
     ON,
@@ -28,7 +24,6 @@ from cfglint.features.plan.ranking import Plan, planned
 from cfglint.features.plan.render import FORMATS, render_plan
 from cfglint.hardware.target import all_targets
 from cfglint.lang.values import Interval, parts
-from cfglint.report.blocks import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,13 +151,13 @@ def main(arguments: list[str]) -> int:
     for target in run.targets:
         planner = Planner(subject, target, given)
         plans.append(_planned(run, planner, asked, args))
-    for notice in () if args.quiet else notices:
-        say(notice)
+    output.announce(notices, args)
     if writes:
         from cfglint.features.plan.write_command import take
 
         return take(run, subject, planner, plans[0], args)
-    _emit(plans, args)
+    form, every = args.format or "text", args.all or args.verbose
+    output.emit(lambda style: render_plan(plans, form, style, every=every), args, SYMBOLS)
     failing = args.fail_on == "oom" and any(one.advice.best is None for plan in plans for one in plan.batches)
     return int(failing)
 
@@ -315,12 +310,3 @@ def _timeless(values: Values) -> str:
     if _plain(values["gpu.tflops"]) is None:
         return f"the dense 16-bit rate of {values['gpu.name']} is not known"
     return "the rules do not come to one for this config (cfglint explain says what is missing)"
-
-
-def _emit(plans: Sequence[Plan], args: Args) -> None:
-    form, every = args.format or "text", args.all or args.verbose
-    if args.output_file is not None:
-        page = render_plan(plans, form, Style(color=False, width=0, unicode=True), every=every)
-        files.write(args.output_file, page.encode("utf-8", "backslashreplace"))
-        return
-    sys.stdout.write(render_plan(plans, form, _style(args), every=every))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from cfglint import files
+from cfglint.command import output
 from cfglint.errors import UsageError
-from cfglint.features.check.command import say
-from cfglint.features.fix.command import _diff
 from cfglint.features.plan.words import combination
 from cfglint.features.plan.words import taken as told
 from cfglint.features.plan.writer import take as taken
@@ -33,16 +30,13 @@ def take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: Args) -
         )
     lines = _lines(found, row)
     if args.diff or not args.write:
-        patch = _diff(args.path, subject.document.file, found.text)
-        sys.stdout.flush()
-        sys.stdout.buffer.write(patch.encode("utf-8", "surrogateescape"))
+        patch = output.patch(args.path, subject.document.file, found.text)
+        output.put(patch.encode("utf-8", "surrogateescape"))
     elif args.path == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(subject.document.file.encode(found.text))
+        output.put(subject.document.file.encode(found.text))
     elif found.done:
         files.write(args.path, subject.document.file.encode(found.text))
-    for line in () if args.quiet else lines:
-        say(line)
+    output.announce(lines, args)
     return 0
 
 

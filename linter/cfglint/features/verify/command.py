@@ -6,16 +6,16 @@ import os
 import sys
 
 from cfglint import files
-from cfglint.command import inputs, options
+from cfglint.command import inputs, options, output
 from cfglint.command.flags import Args, Flag, Parser
 from cfglint.errors import HardwareError, UsageError
-from cfglint.features.check.command import _terminal
 from cfglint.features.verify.page import Gpu, Process, Verified, as_json, as_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.memory import Span
     from cfglint.hardware.nvml import Holding, Holdings
+    from cfglint.report.blocks import Style
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
 FLAGS = (
@@ -55,17 +55,12 @@ def main(arguments: list[str]) -> int:
     if args.json:
         sys.stdout.write(as_json(found))
         return 0
-    color, width = _terminal(no_color=args.no_color)
-    sys.stdout.write(as_text(found, color=color, width=width, plain=_plain()))
+
+    def page(style: Style) -> str:
+        return as_text(found, color=style.color, width=style.width, plain=not style.unicode)
+
+    output.emit(page, args, "\u2013")
     return 0
-
-
-def _plain() -> bool:
-    try:
-        "\u2013".encode(getattr(sys.stdout, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return True
-    return False
 
 
 def _predicted(args: Args) -> dict[str, Span]:
@@ -79,14 +74,9 @@ def _predicted(args: Args) -> dict[str, Span]:
     args.gpu = args.hardware = args.select = args.ignore = None
     detection = detect()
     run = options.run(args, detection.targets)
-    loaded = inputs.load(args.path, named=True)
-    assert loaded is not None
-    subjects = run.subjects(loaded[0], judge_broken=False)
+    subjects = run.subjects(inputs.named(args.path), judge_broken=False)
     if not subjects:
-        known = ", ".join(sorted(run.pack.frameworks))
-        raise UsageError(
-            f"{args.path}: no framework recognises this file; name one with --framework ({known})"
-        )
+        raise UsageError(inputs.unknown(run, args.path))
     values = run.on(next(iter(detection.targets), None), subjects[0]).values
     return {role: one.span for role, one in predictions(values).items()}
 

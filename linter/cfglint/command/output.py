@@ -1,0 +1,116 @@
+"""Where a command's words go: notices to stderr, pages and patches to stdout or ``--output-file``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cfglint import files
+from cfglint.report import render
+from cfglint.report.blocks import Style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TextIO
+
+    from cfglint.command.flags import Args
+    from cfglint.document.document import File
+    from cfglint.findings import Report
+
+
+def say(line: str) -> None:
+    """Print a notice where it does not mix with the report."""
+    print(f"cfglint: {line}", file=sys.stderr)
+
+
+def announce(notices: Iterable[str], args: Args) -> None:
+    """Print what there is to say about the targets and the file."""
+    if not args.quiet:
+        for notice in notices:
+            say(notice)
+
+
+def complain(errors: Iterable[str]) -> None:
+    """Print errors, the same one once."""
+    for line in dict.fromkeys(errors):
+        say(f"error: {line}")
+
+
+# ── pages ──────────────────────────────────────────────────────────────────────────────────────────────────
+def emit(page: Callable[[Style], str], args: Args, symbols: str = "", *, to: TextIO | None = None) -> None:
+    """Print a page, or write it to ``--output-file``; ``symbols`` are what it would like to show."""
+    target = getattr(args, "output_file", None)
+    if target is not None:
+        files.write(target, page(Style()).encode("utf-8", "backslashreplace"))
+        return
+    stream = sys.stdout if to is None else to
+    stream.write(page(terminal(stream, symbols, color=not args.no_color)))
+
+
+def terminal(stream: TextIO, symbols: str, *, color: bool) -> Style:
+    """Return what a stream shows: colours and lines of a width on a terminal, and whether all ``symbols``."""
+    if not stream.isatty():
+        return Style(unicode=_takes(stream, symbols))
+    color = color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns or 80
+    except OSError:
+        width = 80
+    return Style(color=color, width=width, unicode=_takes(stream, symbols))
+
+
+def _takes(stream: TextIO, symbols: str) -> bool:
+    try:
+        symbols.encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def emit_report(report: Report, args: Args, *, bad: bool = False, to: TextIO | None = None) -> None:
+    """Print the report, or write it to ``--output-file``; ``bad`` says that errors were printed before."""
+    form = args.format or "text"
+    for_people = form in ("text", "concise")
+    if bad and not report.files and for_people:
+        return
+    if args.quiet:
+        report.findings = [f for f in report.findings if f.level == "error"]
+        report.undecided = []
+        if not report.findings and for_people:
+            return
+
+    def page(style: Style) -> str:
+        return render(report, form, color=style.color, width=style.width, verbose=args.verbose)
+
+    emit(page, args, to=to)
+
+
+def failed(report: Report, args: Args) -> int:
+    """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
+    fail_on = args.fail_on or "error"
+    if fail_on == "never":
+        return 0
+    worse = ("error", "warning", "info")[: ("error", "warning", "info").index(fail_on) + 1]
+    return int(any(finding.level in worse for finding in report.findings))
+
+
+# ── files and patches ──────────────────────────────────────────────────────────────────────────────────────
+def put(data: bytes) -> None:
+    """Print bytes as they are: a file is no longer the same with other line ends or escapes."""
+    sys.stdout.flush()
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(data)
+    else:  # a stream of text stands in for it
+        sys.stdout.write(data.decode("utf-8", "surrogateescape"))
+
+
+def patch(path: str, file: File, text: str) -> str:
+    """Return the patch that gives a file a new text, for git to apply from here."""
+    from cfglint.report.diff import unified
+
+    bom = "\ufeff" if file.bom else ""
+    name = "stdin.yaml" if path == "-" else os.path.relpath(path)
+    if name.startswith(os.pardir):
+        name = os.path.abspath(path)  # git takes no path that leads out of its tree; from / this one applies
+    return unified(name.replace(os.sep, "/"), bom + file.text, bom + text)
