@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.features.compare import command as compare
-from cfglint.report.blocks import Style
+from cfglint.report import Style
 
 CASES = Path(__file__).parent / "compare"
 FILES = sorted(CASES.glob("*.cmd"))

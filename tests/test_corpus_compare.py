@@ -16,7 +16,7 @@ from cfglint.features.compare.render import FORMATS, render_comparison
 from cfglint.features.compare.sides import compared
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
-from cfglint.report.blocks import Style
+from cfglint.report import Style
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

@@ -239,7 +239,7 @@ def test_the_catalogue_is_sorted_and_whole():
 
 def test_json_numbers_are_plain(pack):
     from cfglint.features.fit.page import render_fit
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
     made = Fit("c.yaml", "areal", None, tuple(rows(pack, "a40")))
     data = json.loads(render_fit(made, "json", "", Style()))

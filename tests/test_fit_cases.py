@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.features.fit import command as fit
-from cfglint.report.blocks import Style
+from cfglint.report import Style
 
 CASES = Path(__file__).parent / "fit"
 FILES = sorted(CASES.glob("*.yaml"))

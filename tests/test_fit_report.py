@@ -12,7 +12,7 @@ from cfglint.features.fit.page import headroom, render_fit
 from cfglint.features.fit.words import aligned, spread
 from cfglint.findings import Fix
 from cfglint.record import replace
-from cfglint.report.blocks import Style
+from cfglint.report import Style
 from cfglint.report.markdown import escaped
 from cfglint.text import Edit
 

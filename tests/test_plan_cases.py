@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.features.plan import command as plan
-from cfglint.report.blocks import Style
+from cfglint.report import Style
 
 CASES = Path(__file__).parent / "plan"
 FILES = sorted(CASES.glob("*.yaml"))

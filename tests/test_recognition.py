@@ -11,7 +11,7 @@ from cfglint.engine.run import Run
 from cfglint.features.catalogue.recognition import recognition
 from cfglint.features.catalogue.recognition_page import as_json, as_text
 from cfglint.lang.pack import load
-from cfglint.report.blocks import Style
+from cfglint.report import Style
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "recognition.schema.json").read_text("utf-8"))

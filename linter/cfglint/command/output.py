@@ -6,8 +6,7 @@ import os
 import sys
 
 from cfglint import files
-from cfglint.report import render
-from cfglint.report.blocks import Style
+from cfglint.report import Style, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from cfglint.record import Value, field
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cfglint.findings import Report
-    from cfglint.report.blocks import Block, Style
+    from cfglint.report.blocks import Block
 
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
+
+
+class Style(Value):
+    """What a form can show: colours, cells in a line (0: a pipe or a file), characters beyond ASCII."""
+
+    color: bool = field(default=False, kw_only=True)
+    width: int = field(default=0, kw_only=True)
+    unicode: bool = field(default=True, kw_only=True)
+    markdown: bool = field(default=False, kw_only=True)
 
 
 def render(report: Report, form: str, *, color: bool = False, width: int = 80, verbose: bool = False) -> str:
@@ -69,10 +80,9 @@ def written(
 
         return as_json(data())
     if form == "markdown":
-        from cfglint.report.blocks import Style as Shown
         from cfglint.report.markdown import as_markdown
 
-        return as_markdown(page(Shown(markdown=True)))
+        return as_markdown(page(Style(markdown=True)))
     from cfglint.report.terminal import as_text
 
     return as_text(page(style), style)

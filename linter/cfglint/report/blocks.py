@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from cfglint.engine.memory import Span
+    from cfglint.report import Style
 
     Piece = tuple[str, str]  # a text and its style
 
@@ -21,15 +22,6 @@ INF = float("inf")
 DASH = "–"  # noqa: RUF001 (between two bounds; a minus sign is something else)
 VERDICT_COLORS = {"fits": "green", "tight": "yellow", "oom": "bold red", "unknown": "magenta"}
 _SIGNS = {"fits": "✅ fits", "tight": "⚠️ tight", "oom": "❌ oom", "unknown": "❔ unknown"}
-
-
-class Style(Value):
-    """What a form can show: colours, cells in a line (0: a pipe or a file), characters beyond ASCII."""
-
-    color: bool = field(default=False, kw_only=True)
-    width: int = field(default=0, kw_only=True)
-    unicode: bool = field(default=True, kw_only=True)
-    markdown: bool = field(default=False, kw_only=True)
 
 
 class Markup(str):

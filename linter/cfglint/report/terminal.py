@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cfglint.report.blocks import AnyCell, Block, Column, Piece, Style
+    from cfglint.report import Style
+    from cfglint.report.blocks import AnyCell, Block, Column, Piece
 
 _GAP = "  "
 _NARROWEST = 8  # cells of a name that is cut

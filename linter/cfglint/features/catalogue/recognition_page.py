@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.features.catalogue.recognition import Claim, Key, Near, Recognition
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
     Pieces = list[tuple[str, str]]
 

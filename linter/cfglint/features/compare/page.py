@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.memory import FitRow
     from cfglint.features.compare.compute import Comparison, Difference
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
     Pieces = list[tuple[str, str]]
     Row = tuple[str, str, str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.features.compare.compute import Comparison
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
 FORMATS = ("text", "json", "markdown")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cfglint.features.diagnose.incident import Log
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
 _CHUNK = 1 << 20

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Subject
     from cfglint.features.explain.nodes import Derivation
     from cfglint.lang.symbols import Symbols
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
 _WORDS = "CODE [PATH]"
 _SHARED = (

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.engine.memory import FitRow
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
 LETTERS = {
     "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",

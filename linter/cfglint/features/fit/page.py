@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.engine.memory import Fit, FitRow, Remedy, Trainer, Wanted
-    from cfglint.report.blocks import AnyCell, Block, Style
+    from cfglint.report import Style
+    from cfglint.report.blocks import AnyCell, Block
 
 FORMATS = ("text", "json", "markdown", "svg")
 _VERSION = 1

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cfglint.features.plan.compute import PlanRow
     from cfglint.features.plan.ranking import Plan, Planned
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
     Pieces = list[tuple[str, str]]
 

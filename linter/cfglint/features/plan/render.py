@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.features.plan.ranking import Plan
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
 FORMATS = ("text", "json", "markdown")
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.memory import Span
     from cfglint.hardware.nvml import Holding, Holdings
-    from cfglint.report.blocks import Style
+    from cfglint.report import Style
 
 _SHARED = {flag.name: flag for flag in options.SHARED}
 FLAGS = (
