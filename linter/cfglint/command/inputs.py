@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cfglint.document.document import File
-    from cfglint.engine.judge import Subject
     from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
