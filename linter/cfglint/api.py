@@ -11,11 +11,15 @@ from cfglint.lang.pack import load
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
     from cfglint.document.document import File
     from cfglint.document.library import Reader
-    from cfglint.engine.subject import Judged, Verdict
-    from cfglint.findings import Finding, Report
+    from cfglint.engine.find import Found
+    from cfglint.engine.subject import Judged
+    from cfglint.findings import Report
+
+    Hardware: TypeAlias = str | Target | Sequence[str | Target]
 
 PREFIXES = ("CFG", "MEM", "PAR", "BAT", "PRC", "ENG", "PRF", "RUN", "DOC", "CLI", "USR")
 
@@ -39,20 +43,18 @@ def selector(select: Sequence[str], ignore: Sequence[str], codes: Sequence[str])
     )
 
 
-def _targets(hardware: str | Target | Sequence[str | Target] | None) -> list[Target]:
-    if hardware is None:
-        return []
-    several = [hardware] if isinstance(hardware, (str, Target)) else hardware
-    return [parse_target(one) if isinstance(one, str) else one for one in several]
-
-
 def _run(
-    hardware: str | Target | Sequence[str | Target] | None,
+    hardware: Hardware | None,
     rules: Mapping[str, str] | None,
     framework: str | None,
     overrides: Sequence[str],
     read: Reader | None,
 ) -> Run:
+    if hardware is None:
+        hardware = []
+    elif isinstance(hardware, (str, Target)):
+        hardware = [hardware]
+    targets = [parse_target(name) if isinstance(name, str) else name for name in hardware]
     pack = load(rules)
     if framework is not None and framework not in pack.frameworks:
         raise UsageError(f"no framework is named {framework!r}; known are {', '.join(pack.frameworks)}")
@@ -61,7 +63,7 @@ def _run(
         from cfglint.document.library import Library
 
         library = Library(read)
-    return Run(pack, _targets(hardware), framework=framework, overrides=overrides, library=library)
+    return Run(pack, targets, framework=framework, overrides=overrides, library=library)
 
 
 def check_file(run: Run, file: File, *, explicit: bool = True) -> bool:
@@ -69,7 +71,7 @@ def check_file(run: Run, file: File, *, explicit: bool = True) -> bool:
     return run.add(file, explicit=explicit, mend=_attach)
 
 
-def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged, Verdict, Finding]]) -> None:
+def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
     from cfglint.repair.apply import attach  # not before there is something to mend
 
     attach(run, judgements, found)
@@ -79,7 +81,7 @@ def check_text(
     text: str,
     *,
     path: str,
-    hardware: str | Target | Sequence[str | Target] | None = None,
+    hardware: Hardware | None = None,
     rules: Mapping[str, str] | None = None,
     framework: str | None = None,
     overrides: Sequence[str] = (),
@@ -101,7 +103,7 @@ def fix_text(
     text: str,
     *,
     path: str,
-    hardware: str | Target | Sequence[str | Target] | None = None,
+    hardware: Hardware | None = None,
     rules: Mapping[str, str] | None = None,
     framework: str | None = None,
     overrides: Sequence[str] = (),

@@ -9,6 +9,8 @@ CfglintError                 what the user can mend: one line, exit status 2
 
 from __future__ import annotations
 
+from cfglint.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,16 +36,13 @@ class DocumentError(CfglintError):
         self.offset = offset
 
 
-class Complaint:
+class Complaint(Record):
     """One thing wrong in a rule file, at ``path:line:column``."""
 
-    __slots__ = ("column", "line", "message", "path")
-
-    def __init__(self, path: str, line: int, column: int, message: str) -> None:
-        self.path = path
-        self.line = line
-        self.column = column
-        self.message = message
+    path: str
+    line: int
+    column: int
+    message: str
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}: {self.message}"
