@@ -80,8 +80,8 @@ def test_all_and_only_what_makes_up_the_batch(batch, gpus, copy, aside, micros, 
     )
     found = list(choices(one, ask, batch, gpus))
     assert len(set(found)) == len(found)
-    assert all(c.micro * c.accum * c.dp == batch for c in found)
-    assert all(c.dp * copy + aside == gpus for c in found)
+    assert all(c.micro_batch * c.accumulation * c.data_parallel == batch for c in found)
+    assert all(c.data_parallel * copy + aside == gpus for c in found)
     brute = {
         (micro, accum, stage, again)
         for micro, accum in itertools.product(range(1, batch + 1), repeat=2)
@@ -90,7 +90,7 @@ def test_all_and_only_what_makes_up_the_batch(batch, gpus, copy, aside, micros, 
         if (gpus - aside) >= copy and (gpus - aside) % copy == 0
         if micro * accum * ((gpus - aside) // copy) == batch and (not micros or micro in micros)
     }
-    assert {(c.micro, c.accum, c.stage, c.checkpointing) for c in found} == brute
+    assert {(c.micro_batch, c.accumulation, c.zero_stage, c.checkpointing) for c in found} == brute
     assert (unreachable(one, ask, batch, gpus) is None) == bool(found)
 
 
@@ -147,7 +147,7 @@ def test_what_rows_share_changes_nothing(pack):
     assert len(rows) > 150
     for row in rows[::7]:
         alone = planner(pack).row(row.choice)
-        assert (alone.need_gib, alone.verdict, alone.step) == (row.need_gib, row.verdict, row.step)
+        assert (alone.need_gib, alone.verdict, alone.step_s) == (row.need_gib, row.verdict, row.step_s)
         target = parse_target("rtx-4090")
         facts = {**target.facts, **{n: (v, "") for n, v in row.facts}, "gpu.count": (row.choice.gpus, "")}
         given_all = Target(target.name, target.gpu, facts)
@@ -160,14 +160,14 @@ def test_the_rules_come_to_the_batch_of_every_row(pack):
     for row in one.batch(ASK, 96, ASK.gpus).rows:
         values = values_for(one.subject, {**one.given, **dict(row.facts)})
         assert values["effective_batch_size"] == 96
-        assert values["ranks.data"] == row.choice.dp
+        assert values["ranks.data"] == row.choice.data_parallel
 
 
 def test_accumulation_counts_from_the_second_pass_on(pack):
     """Gradients wait beside the activations once a step has more than one pass, however many."""
     one = planner(pack, ZERO3.replace("zero_stage: 3", "zero_stage: 0"), "h200")
     need = {
-        row.choice.accum: row.need_gib
+        row.choice.accumulation: row.need_gib
         for size in (8, 16, 32)
         for row in one.batch(Ask(gpus=(4,), micros=(2,)), size, (4,)).rows
     }
@@ -210,11 +210,13 @@ def test_no_recomputation_where_it_fits_without(pack):
 
 def test_the_largest_micro_batch_that_fits(pack):
     _, batch, advice, _ = advised(pack, Ask((256,), (4,)))
-    sizes = [row.choice.micro for row in batch.rows if row.verdict == "fits"]
-    assert advice.best.choice.micro == max(sizes)
+    sizes = [row.choice.micro_batch for row in batch.rows if row.verdict == "fits"]
+    assert advice.best.choice.micro_batch == max(sizes)
     (rival,) = [r.row for r in advice.rivals if r.kind == "micro"]
     assert rival.verdict != "fits"
-    assert rival.choice.micro == min(c.choice.micro for c in batch.rows if c.choice.micro > max(sizes))
+    assert rival.choice.micro_batch == min(
+        c.choice.micro_batch for c in batch.rows if c.choice.micro_batch > max(sizes)
+    )
 
 
 def test_checkpointing_is_added_where_nothing_fits_without(pack):
@@ -234,7 +236,7 @@ def test_what_would_be_needed(pack):
     _, batch, advice, _ = advised(pack, Ask((64,), (2,)), text=text)
     assert advice.best is None
     assert advice.closest.need_gib.high == min(row.need_gib.high for row in batch.rows)
-    name, size = advice.smallest
+    name, size = advice.smallest.gpu, advice.smallest.capacity_gib
     fits = planner(pack, text, name).row(advice.closest.choice)
     assert fits.verdict == "fits"
     assert size == pytest.approx(parse_target(name).vram_gib)
@@ -249,7 +251,7 @@ def test_advice_without_rows(pack):
     one = planner(pack)
     empty = one.batch(Ask(), 7, (4,))
     assert empty.rows == ()
-    assert empty.without == ((4, "7 is no multiple of the data-parallel ranks"),)
+    assert [(w.gpus, w.why) for w in empty.without] == [(4, "7 is no multiple of the data-parallel ranks")]
     assert advise(one, empty, CATALOGUE).best is None
 
 
@@ -261,25 +263,25 @@ def test_time_of_a_step_and_an_epoch(pack):
     per_token = 6 * 596049920 + 12 * 28 * 16 * 128 * 1024
     assert values["step.flops"] == 32 * 1024 * per_token
     compute = values["step.flops"] / (989e12 * 4)
-    assert row.step.low == pytest.approx(compute / 0.65)
-    assert row.step.high == pytest.approx(compute / 0.25)
+    assert row.step_s.low == pytest.approx(compute / 0.65)
+    assert row.step_s.high == pytest.approx(compute / 0.25)
     assert one.steps(32) == math.ceil(1000 / 32)
-    assert row.epoch.low == pytest.approx(row.step.low * 1000 / 32)
+    assert row.epoch_s.low == pytest.approx(row.step_s.low * 1000 / 32)
     assert planner(pack, ZERO3 + "drop_last: true\n", samples=1000).steps(32) == 1000 // 32
 
 
 def test_recomputation_adapters_and_stages_move_the_time(pack):
-    plain = planner(pack, target="h100-sxm").row(Choice(32, 4, 4, 2, 4)).step.low
-    again = planner(pack, target="h100-sxm").row(Choice(32, 4, 4, 2, 4, checkpointing="full")).step.low
+    plain = planner(pack, target="h100-sxm").row(Choice(32, 4, 4, 2, 4)).step_s.low
+    again = planner(pack, target="h100-sxm").row(Choice(32, 4, 4, 2, 4, checkpointing="full")).step_s.low
     assert 1.2 < again / plain <= 4 / 3
     adapters = planner(pack, ZERO3 + "lora_rank: 8\nlora_targets: all-linear\n", "h100-sxm")
-    assert 0.66 < adapters.row(Choice(32, 4, 4, 2, 4)).step.low / plain < 0.75
+    assert 0.66 < adapters.row(Choice(32, 4, 4, 2, 4)).step_s.low / plain < 0.75
     pcie = planner(pack)
-    highs = [pcie.row(Choice(32, 4, 4, 2, 4, stage=stage)).step.high for stage in (1, 2, 3)]
+    highs = [pcie.row(Choice(32, 4, 4, 2, 4, zero_stage=stage)).step_s.high for stage in (1, 2, 3)]
     assert highs == sorted(highs)
     assert highs[0] < highs[2]
     few, many = pcie.row(Choice(32, 4, 4, 8, 1)), pcie.row(Choice(32, 4, 4, 1, 8))
-    assert many.step.high > few.step.high  # the weights travel once for each pass
+    assert many.step_s.high > few.step_s.high  # the weights travel once for each pass
 
 
 @pytest.mark.parametrize(
@@ -294,4 +296,4 @@ def test_recomputation_adapters_and_stages_move_the_time(pack):
 def test_no_time_where_the_rules_have_none(pack, change):
     one = planner(pack, ZERO3.replace(*change), samples=1000)
     row = next(r for r in one.batch(Ask(), 32, (4,)).rows)
-    assert row.step is row.epoch is row.work is None
+    assert row.step_s is row.epoch_s is row.work is None

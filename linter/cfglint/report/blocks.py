@@ -165,6 +165,11 @@ def spread(span: Span) -> str:
     return str(range_of(span))
 
 
+def many(number: int, thing: str) -> str:
+    """Return ``1 key`` or ``2 keys``."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def about(path: str, framework: str | None, model: str | None) -> str:
     """Return ``a.yaml (areal, Qwen/Qwen2.5-7B)``."""
     names = ", ".join(part for part in (framework, model) if part)

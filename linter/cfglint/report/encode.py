@@ -9,7 +9,7 @@ from cfglint.record import Record, fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from typing import Any
 
 INF = float("inf")
@@ -38,3 +38,8 @@ def encode(value: object, *, omit: Collection[str] = (), places: int = PLACES) -
         names = (name for name in fields(value) if name not in omit)
         return {name: encode(getattr(value, name), omit=omit, places=places) for name in names}
     return value
+
+
+def picked(record: object, names: Iterable[str], *, places: int = PLACES) -> dict[str, Any]:
+    """Return what JSON has for some fields or properties of a record."""
+    return {name: encode(getattr(record, name), places=places) for name in names}

@@ -20,8 +20,8 @@ from cfglint.features.plan.compute import (
     unreachable,
     whole,
 )
+from cfglint.features.plan.page import FORMATS, render_plan
 from cfglint.features.plan.ranking import Plan, planned
-from cfglint.features.plan.render import FORMATS, render_plan
 from cfglint.hardware.target import all_targets
 from cfglint.lang.values import Interval, parts
 
@@ -227,14 +227,14 @@ def _planned(run: Run, planner: Planner, asked: Ask, args: Args) -> Plan:
 
         wanted = missing_facts(run.pack, values, planner.subject.framework, needs)
     model, checkpointing, rate = values["model_path"], values["gradient_checkpointing"], values["gpu.tflops"]
-    timed = any(row.step is not None for row in rows)
-    slow = timed and values["link.slow"] is True and any(row.choice.dp > 1 for row in rows)
+    timed = any(row.step_s is not None for row in rows)
+    slow = timed and values["link.slow"] is True and any(row.choice.data_parallel > 1 for row in rows)
     return Plan(
         path=planner.subject.document.file.path,
         framework=planner.subject.framework,
         model=model if isinstance(model, str) else None,
         target=target.name,
-        capacity=target.vram_gib,
+        capacity_gib=target.vram_gib,
         batches=tuple(batches),
         stage=None if asked.stages else shape.stage,
         backend=shape.backend,
@@ -245,7 +245,7 @@ def _planned(run: Run, planner: Planner, asked: Ask, args: Args) -> Plan:
         now=_now(shape),
         aside=shape.aside,
         machines=max(planner.machines(gpus) for gpus in counts),
-        added=added,
+        checkpointing_added=added,
         samples=whole(values["samples"]),
         drop_last=values["drop_last"] is True,
         sample_tokens=_plain(values["sample_tokens"]),

@@ -7,7 +7,6 @@ number of accumulation steps once for all of those, as the facts' own notes of w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
@@ -15,6 +14,7 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.memory import Span, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.lang.values import INF, Interval, needs_of, parts
+from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +30,7 @@ MOST_GPUS = 64  # where nothing says how many there are
 _BUDGETS = (0.125, 0.25, 0.5, 1, 2, 4, 8)  # of the token budget that a config has
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Value):
     """What to combine; empty is as the config has it, of micro-batches all that divide the batch."""
 
     batches: tuple[int, ...] = ()
@@ -41,26 +40,25 @@ class Ask:
     checkpointing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One combination: ``micro`` times ``accum`` times ``dp`` is the batch.
+class Choice(Value):
+    """One combination: ``micro_batch`` times ``accumulation`` times ``data_parallel`` is the batch.
 
-    Where a trainer takes micro-batches by their tokens, ``tokens`` is that budget, and ``micro`` and
-    ``accum`` are None. A ``stage`` or ``checkpointing`` of None is as the config has it.
+    Where a trainer takes micro-batches by their tokens, ``micro_batch_tokens`` is that budget, and
+    ``micro_batch`` and ``accumulation`` are None. A ``zero_stage`` or ``checkpointing`` of None is as the
+    config has it. JSON has the fields under these names.
     """
 
     batch: int
     gpus: int
-    dp: int
-    micro: int | None
-    accum: int | None
-    tokens: int | None = None
-    stage: int | None = None
+    data_parallel: int
+    micro_batch: int | None
+    accumulation: int | None
+    micro_batch_tokens: int | None = None
+    zero_stage: int | None = None
     checkpointing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Value):
     """What of a config stays the same in all its combinations, and what it has now.
 
     ``copy`` GPUs work on one micro-batch together; ``aside`` GPUs generate and do not train. ``full_shard``
@@ -86,8 +84,7 @@ class Shape:
     n_minibatches: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+class PlanRow(Value):
     """A combination, its memory, and its time in seconds (None where that is not known).
 
     ``facts`` are what the rules were asked with. ``now`` says that the config has this combination.
@@ -97,8 +94,8 @@ class PlanRow:
     choice: Choice
     fit: FitRow
     facts: tuple[tuple[str, object], ...]
-    step: Span | None = None
-    epoch: Span | None = None
+    step_s: Span | None = None
+    epoch_s: Span | None = None
     now: bool = False
 
     @property
@@ -114,17 +111,23 @@ class PlanRow:
     @property
     def work(self) -> Span | None:
         """GPU-seconds: of an epoch where the number of samples is known, else of a step."""
-        time = self.epoch or self.step
+        time = self.epoch_s or self.step_s
         return None if time is None else Span(time.low * self.choice.gpus, time.high * self.choice.gpus)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """All rows of one effective batch. ``without`` are GPU counts that cannot reach it, with why."""
+class Unreached(Value):
+    """A number of GPUs that cannot reach a batch."""
+
+    gpus: int
+    why: str
+
+
+class Batch(Value):
+    """All rows of one effective batch, and the numbers of GPUs ``without`` one."""
 
     size: int
     rows: tuple[PlanRow, ...]
-    without: tuple[tuple[int, str], ...] = ()
+    without: tuple[Unreached, ...] = ()
     steps: int | None = None
 
 
@@ -285,18 +288,18 @@ class Planner:
 
     def facts(self, choice: Choice) -> dict[str, object]:
         """Return the facts of a combination."""
-        shape = self.shape
+        shape, dp = self.shape, choice.data_parallel
         train = choice.gpus - shape.aside
-        found: dict[str, object] = {"num_gpus": choice.gpus, "train_gpus": train, "train_dp": choice.dp}
+        found: dict[str, object] = {"num_gpus": choice.gpus, "train_gpus": train, "train_dp": dp}
         if shape.full_shard:
-            found["dp_shard"] = choice.dp
-        if choice.tokens is not None:
-            found["max_tokens_per_microbatch"] = choice.tokens
+            found["dp_shard"] = dp
+        if choice.micro_batch_tokens is not None:
+            found["max_tokens_per_microbatch"] = choice.micro_batch_tokens
             found["rollout_batch_size"] = choice.batch * shape.n_minibatches // shape.n_samples
         else:
-            found |= {"micro_batch_size": choice.micro, "grad_accum": choice.accum}
-        if choice.stage is not None:
-            found["zero_stage"] = choice.stage
+            found |= {"micro_batch_size": choice.micro_batch, "grad_accum": choice.accumulation}
+        if choice.zero_stage is not None:
+            found["zero_stage"] = choice.zero_stage
             if shape.backend == "deepspeed":
                 found["train_backend"] = "deepspeed"  # its optimizer stays what it is at stage 0
         if choice.checkpointing is not None:
@@ -358,11 +361,11 @@ class Planner:
         return whole(values["epoch.steps"])
 
     def _is_now(self, choice: Choice) -> bool:
-        shape = self.shape
-        same = (choice.batch, choice.gpus, choice.tokens) == (shape.batch, shape.gpus, shape.tokens)
-        if choice.micro is not None:
-            same = same and (choice.micro, choice.accum) == (shape.micro, shape.accum)
-        same = same and choice.stage in (None, shape.stage)
+        shape, tokens = self.shape, choice.micro_batch_tokens
+        same = (choice.batch, choice.gpus, tokens) == (shape.batch, shape.gpus, shape.tokens)
+        if choice.micro_batch is not None:
+            same = same and (choice.micro_batch, choice.accumulation) == (shape.micro, shape.accum)
+        same = same and choice.zero_stage in (None, shape.stage)
         return same and choice.checkpointing in (None, shape.checkpointing)
 
     def _values(self, new: Mapping[str, object]) -> Values:
@@ -400,17 +403,16 @@ class Planner:
     def batch(self, ask: Ask, size: int, counts: Sequence[int]) -> Batch:
         """Return all rows of an effective batch, by GPUs, stage, checkpointing and micro-batch."""
         found: list[PlanRow] = []
-        without: list[tuple[int, str]] = []
+        without: list[Unreached] = []
         for gpus in counts:
             why = unreachable(self.shape, ask, size, gpus)
             if why is not None:
-                without.append((gpus, why))
+                without.append(Unreached(gpus, why))
                 continue
             rows = [self.row(choice) for choice in choices(self.shape, ask, size, gpus)]
             if not any(rows):
-                without.append(
-                    (gpus, "the config's own rules do not come to this batch, or place the job otherwise")
-                )
+                why = "the config's own rules do not come to this batch, or place the job otherwise"
+                without.append(Unreached(gpus, why))
             found += [row for row in rows if row is not None]
         rows_in_order = tuple(replace(row, number=i) for i, row in enumerate(found, 1))
         return Batch(size, rows_in_order, tuple(without), self.steps(size))

@@ -6,12 +6,12 @@ again or sent over PCIe counts; then the fewest GPUs, the lowest ZeRO stage, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import given_by, row_of
 from cfglint.features.plan.compute import MOST_GPUS, OFF, ON, Ask, Batch, Planner, choices
+from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,20 +23,25 @@ if TYPE_CHECKING:
 _AGAIN = {"none": 0, "selective": 1, "full": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(Value):
     """A row beside the recommended one: ``kind`` says in what it differs."""
 
     kind: str  # micro, gpus, more, stage or checkpointing
     row: PlanRow
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Smallest(Value):
+    """The smallest GPU of the catalogue on which a row fits."""
+
+    gpu: str
+    capacity_gib: float
+
+
+class Advice(Value):
     """What to take of a batch's rows.
 
-    ``best`` is None where no row fits for sure; then ``closest`` comes nearest, and ``smallest`` is the
-    smallest GPU of the catalogue on which it fits, with its GiB. ``fewest`` GPUs are the least on which a
+    ``best`` is None where no row fits for sure; then ``closest`` comes nearest, and ``smallest`` the
+    smallest GPU on which it fits. ``fewest`` GPUs are the least on which a
     row fits for sure.
     """
 
@@ -45,24 +50,22 @@ class Advice:
     rivals: tuple[Rival, ...] = ()
     closest: PlanRow | None = None
     enough: PlanRow | None = None
-    smallest: tuple[str, float] | None = None
+    smallest: Smallest | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Value):
     """A batch with its advice."""
 
     batch: Batch
     advice: Advice
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Value):
     """One document on one target.
 
     ``stage`` and ``checkpointing`` are what rows have that do not say otherwise, ``now`` is what the config
     combines as it stands; ``aside`` GPUs of each row generate; ``machines`` is the most that a row
-    takes. ``added`` says that checkpointing was added
+    takes. ``checkpointing_added`` says that it was,
     because nothing fits without. ``samples`` are those of the data set; ``rate`` (operations per second),
     ``utilisation`` and ``link`` (bytes per second over PCIe) are what times rest on; ``timeless`` says why
     there are none. ``needs`` are facts that would settle the memory.
@@ -72,7 +75,7 @@ class Plan:
     framework: str | None
     model: str | None
     target: str
-    capacity: float | None
+    capacity_gib: float | None
     batches: tuple[Planned, ...]
     stage: int | None
     backend: str | None
@@ -81,7 +84,7 @@ class Plan:
     now: Choice | None = None
     aside: int = 0
     machines: int = 1
-    added: bool = False
+    checkpointing_added: bool = False
     samples: int | None = None
     drop_last: bool = False
     sample_tokens: float | None = None
@@ -98,8 +101,8 @@ def cost(row: PlanRow) -> tuple[float, ...]:
     choice = row.choice
     again = _AGAIN.get(choice.checkpointing or "none", 0)
     work = again if row.work is None else rounded(row.work.high)
-    micro = choice.micro or choice.tokens or 0
-    return work, choice.gpus, choice.stage or 0, again, -micro
+    micro = choice.micro_batch or choice.micro_batch_tokens or 0
+    return work, choice.gpus, choice.zero_stage or 0, again, -micro
 
 
 def rounded(value: float) -> float:
@@ -128,7 +131,7 @@ def _enough(planner: Planner, closest: PlanRow) -> PlanRow | None:
     """Return a row like the closest one on the fewest GPUs, doubled and doubled again, on which one fits."""
     choice = closest.choice
     ask = Ask(
-        stages=() if choice.stage is None else (choice.stage,),
+        stages=() if choice.zero_stage is None else (choice.zero_stage,),
         checkpointing=() if choice.checkpointing is None else (choice.checkpointing,),
     )
     gpus = choice.gpus
@@ -144,11 +147,7 @@ def _enough(planner: Planner, closest: PlanRow) -> PlanRow | None:
 def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> list[Rival]:
     choice = best.choice
     found = []
-    larger = [
-        row
-        for row in batch.rows
-        if _beside(row.choice, choice, "micro") and _size(row.choice) > _size(choice)
-    ]
+    larger = [row for row in batch.rows if _beside(row.choice, choice) and _size(row.choice) > _size(choice)]
     if larger:
         found.append(Rival("micro", min(larger, key=lambda row: _size(row.choice))))
     counts = sorted({row.choice.gpus for row in batch.rows})
@@ -160,9 +159,9 @@ def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> list[Rival]:
             found.append(
                 Rival(kind, min(sure, key=cost) if sure else min(rows, key=lambda row: row.need_gib.high))
             )
-    stage = choice.stage if choice.stage is not None else planner.shape.stage
+    stage = choice.zero_stage if choice.zero_stage is not None else planner.shape.stage
     if stage:
-        other = planner.row(replace(choice, stage=stage - 1))
+        other = planner.row(replace(choice, zero_stage=stage - 1))
         if other is not None:
             found.append(Rival("stage", other))
     again = choice.checkpointing or planner.shape.checkpointing
@@ -174,16 +173,16 @@ def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> list[Rival]:
 
 
 def _size(choice: Choice) -> int:
-    return choice.micro or choice.tokens or 0
+    return choice.micro_batch or choice.micro_batch_tokens or 0
 
 
-def _beside(one: Choice, other: Choice, axis: str) -> bool:
-    """Whether two choices differ in nothing but one axis (and the accumulation that follows from it)."""
-    same = replace(one, accum=other.accum, **{axis: getattr(other, axis), "tokens": other.tokens})
-    return same == other
+def _beside(choice: Choice, other: Choice) -> bool:
+    """Whether two choices differ in nothing but the micro-batch and the accumulation that follows from it."""
+    axes = ("micro_batch", "accumulation", "micro_batch_tokens")
+    return replace(choice, **{name: getattr(other, name) for name in axes}) == other
 
 
-def _smallest(planner: Planner, row: PlanRow, catalogue: Sequence[Target]) -> tuple[str, float] | None:
+def _smallest(planner: Planner, row: PlanRow, catalogue: Sequence[Target]) -> Smallest | None:
     """Return the smallest GPU of the same vendor on which a row fits, and its memory."""
     vendor = planner.values["gpu.vendor"]
     own = {name for name in planner.target.facts if name.startswith("gpu.")}
@@ -196,7 +195,7 @@ def _smallest(planner: Planner, row: PlanRow, catalogue: Sequence[Target]) -> tu
             continue
         values = values_for(planner.subject, {**given_by(target), **facts})
         if row_of(values, target).verdict == "fits":
-            return target.name, target.vram_gib
+            return Smallest(target.name, target.vram_gib)
     return None
 
 

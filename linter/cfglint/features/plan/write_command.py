@@ -5,8 +5,8 @@ from __future__ import annotations
 from cfglint import files
 from cfglint.command import output
 from cfglint.errors import UsageError
-from cfglint.features.plan.words import combination
-from cfglint.features.plan.words import taken as told
+from cfglint.features.plan.page import combination
+from cfglint.features.plan.page import taken as told
 from cfglint.features.plan.writer import take as taken
 
 TYPE_CHECKING = False

@@ -6,7 +6,6 @@ job: it is told, and taken as given in the proof.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cfglint.document.document import read_text
@@ -15,6 +14,7 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.memory import row_of
 from cfglint.engine.origin import Origins
 from cfglint.lang import tree as t
+from cfglint.record import Value
 from cfglint.repair.inverse import invert
 from cfglint.repair.write import Writer, shown
 from cfglint.text import apply_edits
@@ -33,8 +33,7 @@ _PASSES = 3  # a key that was written may move a fact that came before it
 _FIRST = ("num_gpus", "train_gpus", "train_dp", "dp_shard")  # what the others may follow from
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Value):
     """A config with a row in it.
 
     ``done`` are the keys that were set, with the old and the new value; ``launch`` the facts that are not
