@@ -1,4 +1,4 @@
-"""docs/adding-a-framework.md: its files are written to a folder and every command is run there.
+"""Pages that show a rule or a framework being added: their files are written to a folder, every command is run.
 
 ``CFGLINT_UPDATE=1`` writes what the commands print into the page.
 """
@@ -16,20 +16,26 @@ import pytest
 from cfglint.api import check_file
 from cfglint.document.document import read
 from cfglint.engine.run import Run
+from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 from cfglint.repair.apply import repair
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "adding-a-framework.md"
-TEXT = PAGE.read_text("utf-8")
-FILES = {m[1]: m[2] for m in re.finditer(r"^```\w+ (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)}
+# Each page, with its rule file, the rule, and whether the rule's finding has a fix.
+PAGES = {
+    "docs/adding-a-framework.md": ("minitrain.rules", "BAT901", True),
+    "CONTRIBUTING.md": ("beta.rules", "BAT990", False),
+}
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```)", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^```\w+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+on_every_page = pytest.mark.parametrize("page", PAGES)
 
 
 @pytest.fixture
-def toy(tmp_path: Path) -> Path:
+def toy(page: str, tmp_path: Path) -> Path:
     """The page's files in a folder of their own, and the command that an install makes."""
-    for name, text in FILES.items():
+    for name, text in FILE.findall((ROOT / page).read_text("utf-8")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     for name, arguments in (("cfglint", "-m cfglint"), ("python", "")):
@@ -53,27 +59,36 @@ def _printed(command: str, folder: Path) -> str:
     return run.stdout
 
 
-def test_the_commands(toy: Path) -> None:
+@on_every_page
+def test_the_commands(page: str, toy: Path) -> None:
     def shown(block: re.Match[str]) -> str:
         commands = re.findall(r"^\$ (.*)$", block[0], re.MULTILINE)
         return "".join(f"$ {command}\n{_printed(command, toy)}" for command in commands)
 
-    page = CONSOLE.sub(shown, TEXT)
+    path = ROOT / page
+    text = path.read_text("utf-8")
+    now = CONSOLE.sub(shown, text)
     if "CFGLINT_UPDATE" in os.environ:
-        PAGE.write_text(page, "utf-8")
-    assert page == PAGE.read_text("utf-8")
+        path.write_text(now, "utf-8")
+    assert now == path.read_text("utf-8")
 
 
-def test_the_block_and_two_cases_are_all(toy: Path) -> None:
-    """Beside the shipped rules the block is recognised and its cases hold."""
-    pack = load({"minitrain.rules": FILES["minitrain.rules"]})
-    run = Run(pack, selected=lambda code: code == "BAT901")
+@on_every_page
+def test_the_rule_and_two_cases_are_all(page: str, toy: Path) -> None:
+    """Beside the shipped rules the examples hold, the bad case is found and the good one is not."""
+    name, code, mends = PAGES[page]
+    pack = load({name: (toy / name).read_text("utf-8")})
+    examples = [outcome for outcome in run_examples(pack) if outcome.code == code]
+    assert len(examples) >= 2
+    assert all(outcome.ok for outcome in examples), examples
+    run = Run(pack, selected=lambda selected: selected == code)
     found = {}
-    for case in sorted((toy / "tests/cases/BAT901").iterdir()):
+    for case in sorted((toy / "tests" / "cases" / code).iterdir()):
         file = read(case.read_bytes(), case.name)
         assert check_file(run, file)
         found[case.stem] = [finding.code for finding in run.report.findings]
         run.report.findings = []
         fixed = repair(run, file, unsafe=True, least="info", notes=False)
-        assert bool(fixed.applied) == bool(found[case.stem])
-    assert found == {"bad_minitrain": ["BAT901"], "ok_minitrain": []}
+        assert bool(fixed.applied) == (mends and bool(found[case.stem]))
+    assert sorted(found.values()) == [[], [code]]
+    assert all(stem.startswith("bad") == bool(codes) for stem, codes in found.items())
