@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cfglint.command import output
 from cfglint.features.compare import command as compare
 from cfglint.report import Style
 
@@ -37,7 +38,7 @@ def words_of(case):
 def test_page(case, monkeypatch, capsys):
     monkeypatch.chdir(CASES)
     words, style = words_of(case)
-    monkeypatch.setattr(compare, "_style", lambda _: style)
+    monkeypatch.setattr(output, "terminal", lambda *_, **__: style)
     assert compare.main([*words, "--no-detect"]) == 0
     page = capsys.readouterr().out
     out = case.with_suffix(".out")

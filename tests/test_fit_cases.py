@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cfglint.command import output
 from cfglint.features.fit import command as fit
 from cfglint.report import Style
 
@@ -31,7 +32,7 @@ def test_page(case, monkeypatch, capsys):
     if "--ascii" in flags:
         flags.remove("--ascii")
         unicode = False
-    monkeypatch.setattr(fit, "_style", lambda _: Style(width=width, unicode=unicode))
+    monkeypatch.setattr(output, "terminal", lambda *_, **__: Style(width=width, unicode=unicode))
     assert fit.main([case.name, "--no-detect", *flags]) == 0
     page = capsys.readouterr().out
     out = case.with_suffix(".out")
