@@ -14,7 +14,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "linter"))
 
-from cfglint.document.document import read_text  # noqa: E402
+from cfglint.document.reading import read_text  # noqa: E402
 from cfglint.engine.judge import values_for  # noqa: E402
 from cfglint.engine.run import Run  # noqa: E402
 from cfglint.facts import missing  # noqa: E402

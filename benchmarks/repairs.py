@@ -23,12 +23,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.command import inputs
-from cfglint.document.document import File, read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 from cfglint.report.diff import unified
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.document import File
 
 GPUS = ("a40", "rtx-4090", "a100-80gb", "h100-sxm:8")
 

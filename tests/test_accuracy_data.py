@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.errors import HardwareError

@@ -20,7 +20,7 @@ import pytest
 
 from cfglint.api import check_file
 from cfglint.command import options
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.features.fix import command as fix_command
 from cfglint.repair.apply import repair
 from cfglint.report import render

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.document.scalars import OMEGACONF, PYYAML
 from cfglint.document.view import View
 from cfglint.engine.knobs import alters_results, effects

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.api import check_file
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.knobs import move_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target

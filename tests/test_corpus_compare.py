@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.features.compare.render import FORMATS, render_comparison
 from cfglint.features.compare.sides import compared

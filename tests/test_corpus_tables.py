@@ -16,7 +16,7 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.command.inputs import SUFFIXES
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read_text
 from cfglint.document.edits import annotate, insert_key, replace_value
+from cfglint.document.reading import read_text
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, resolve
+from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, walk
 from cfglint.document.view import View
 from cfglint.text import apply_edits
@@ -100,7 +101,7 @@ class TestReplace:
 
     def test_what_an_override_brought_is_not_in_the_file(self):
         document = first("a: 1\n")
-        node = View(document, OMEGACONF, ["a=2"]).trace(("a",)).node
+        node = Trace(View(document, OMEGACONF, ["a=2"]), ("a",)).node
         assert replace_value(document, node, 3, OMEGACONF) is None
 
     def test_a_float_stays_a_float(self):

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from omegaconf import DictConfig, ListConfig
 
 from cfglint.command.inputs import second
-from cfglint.document.compose import Way, compose
-from cfglint.document.document import read_text
-from cfglint.document.library import Library
+from cfglint.document.compose import compose
+from cfglint.document.layers import Way
+from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import OMEGACONF
-from cfglint.document.view import ABSENT, Missing, View
+from cfglint.document.trace import Trace
+from cfglint.document.tree import ABSENT, Missing
+from cfglint.document.view import View
 
 try:
     import hydra
@@ -45,7 +47,7 @@ def plain_value(seen, path):
         return [plain_value(seen, (*path, i)) for i in range(len(value))]
     if isinstance(value, Missing):
         return "???"
-    return plain(seen, path) if seen.keys(path) or type(value).__name__ == "Record" else value
+    return plain(seen, path) if seen.keys(path) or type(value).__name__ == "MappingView" else value
 
 
 def theirs(folder, files, overrides, name="config"):
@@ -451,20 +453,20 @@ class TestPlaces:
 
     def test_a_value_tells_the_way_to_its_file(self):
         seen, _ = ours(self.FILES)
-        assert seen.trace(("db", "host")).told == "conf/db/mysql.yaml:2 through defaults at line 2"
-        found = seen.trace(("db", "port"))
+        assert Trace(seen, ("db", "host")).where == "conf/db/mysql.yaml:2 through defaults at line 2"
+        found = Trace(seen, ("db", "port"))
         assert (
-            found.told == "conf/db/base.yaml:1 through defaults at conf/db/mysql.yaml:1, defaults at line 2"
+            found.where == "conf/db/base.yaml:1 through defaults at conf/db/mysql.yaml:1, defaults at line 2"
         )
         assert seen.document.file.text[slice(*found.own_span)] == "mysql"
         assert found.overrides
-        assert seen.trace(("x",)).told.startswith("conf/db/base.yaml:1 through ${db.port}")
+        assert Trace(seen, ("x",)).where.startswith("conf/db/base.yaml:1 through ${db.port}")
 
     def test_a_choice_on_the_command_line_is_told(self):
         files = {**self.FILES, "db/pg": "port: 5432\n"}
         seen, _ = ours(files, "db=pg")
         assert seen.get(("x",)) == 5432
-        assert seen.trace(("db", "port")).told == "conf/db/pg.yaml:1 through --set db=pg"
+        assert Trace(seen, ("db", "port")).where == "conf/db/pg.yaml:1 through --set db=pg"
 
     def test_search_paths_of_files_are_followed(self, tmp_path):
         (tmp_path / "more" / "db").mkdir(parents=True)

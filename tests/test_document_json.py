@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.json_tree import parse_json
+from cfglint.document.json import parse_json
 from cfglint.document.scalars import JSON, resolve
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
 

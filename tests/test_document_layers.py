@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cfglint.api import check_text, fix_text
-from cfglint.document.compose import Way, compose
-from cfglint.document.document import read_text
-from cfglint.document.library import Library
+from cfglint.document.compose import compose
+from cfglint.document.layers import Way
+from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import OMEGACONF, PYYAML, SHELL
-from cfglint.document.view import ABSENT, Missing, View
+from cfglint.document.trace import Trace, find_defects
+from cfglint.document.tree import ABSENT, Missing
+from cfglint.document.view import View
 from cfglint.facts import Values
 from cfglint.lang.pack import load
 from cfglint.lang.values import Open
@@ -93,15 +95,15 @@ class TestBeneath:
 
     def test_a_value_knows_its_file(self):
         seen = over("a: 1\nover: base.yaml\n", {"d/base.yaml": self.BASE}, "m.z=4")
-        found = seen.trace(("m", "y"))
+        found = Trace(seen, ("m", "y"))
         assert found.file.path == "d/base.yaml"
         assert found.file.text[slice(*found.span)] == "1e-5"
         assert seen.document.file.text[slice(*found.own_span)] == "base.yaml"
-        assert found.told == "d/base.yaml:2 through --config at line 2"
+        assert found.where == "d/base.yaml:2 through --config at line 2"
         assert not found.editable
-        assert seen.trace(("a",)).told == "line 1"
-        assert seen.trace(("m", "z")).told == "--set m.z=4"
-        gone = seen.trace(("m", "q"))
+        assert Trace(seen, ("a",)).where == "line 1"
+        assert Trace(seen, ("m", "z")).where == "--set m.z=4"
+        gone = Trace(seen, ("m", "q"))
         assert not gone.present
         assert gone.file.text[slice(*gone.span)] == "m"
 
@@ -115,7 +117,7 @@ class TestBeneath:
 
     def test_mistakes_of_the_other_file_are_not_this_ones(self):
         seen = over("over: base.yaml\nx: ${nowhere}\n", {"d/base.yaml": "y: ${neither}\n"})
-        assert [d.text for d in seen.defects().unresolved] == ["${nowhere}"]
+        assert [d.text for d in find_defects(seen).unresolved] == ["${nowhere}"]
 
 
 @pytest.fixture
@@ -139,8 +141,8 @@ class TestFilesWithBases:
         seen = View(document, OMEGACONF, [], None, layers)
         assert [seen.get(p) for p in (("db", "port"), ("db", "host"), ("n",))] == [2, "x", 1]
         assert not seen.has(("defaults",))
-        found = seen.trace(("db", "host"))
-        assert found.told.endswith(f"through defaults at {name}:1, --config at line 1")
+        found = Trace(seen, ("db", "host"))
+        assert found.where.endswith(f"through defaults at {name}:1, --config at line 1")
         assert document.file.text[slice(*found.own_span)] == name
 
 
@@ -185,8 +187,8 @@ class TestFileAtAKey:
         assert seen.keys(("deepspeed",)) == ["zero_optimization", "batch"]
         assert seen.has(("deepspeed", "batch"))
         assert not seen.has(("deepspeed", "nothing"))
-        found = seen.trace(("deepspeed", "zero_optimization", "stage"))
-        assert found.told == "d/ds.json:1 through deepspeed at line 2"
+        found = Trace(seen, ("deepspeed", "zero_optimization", "stage"))
+        assert found.where == "d/ds.json:1 through deepspeed at line 2"
         assert found.file.text[slice(*found.span)] == "3"
         assert not found.editable
         assert not found.overrides
@@ -222,8 +224,8 @@ class TestFileAtAKey:
         files = {"base/b.yaml": b"deepspeed: ds.json\n", "base/ds.json": self.DS.encode()}
         layers, _ = compose(document, Library(files.get), self.WAY)
         seen = View(document, PYYAML, [], None, layers)
-        found = seen.trace(("deepspeed", "zero_optimization", "stage"))
-        assert found.told == "base/ds.json:1 through deepspeed at base/b.yaml:1, --config at line 1"
+        found = Trace(seen, ("deepspeed", "zero_optimization", "stage"))
+        assert found.where == "base/ds.json:1 through deepspeed at base/b.yaml:1, --config at line 1"
         assert found.own_span == (6, 17)
 
 

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from cfglint.document.document import Document, File, read_text
-from cfglint.document.resolvers import resolved
+from cfglint.document.document import Document, File
+from cfglint.document.omega import resolved
+from cfglint.document.reading import read_text
 from cfglint.document.scalars import OMEGACONF
-from cfglint.document.view import ALL, Missing, Record, View
-from cfglint.document.yaml_tree import parse_yaml
+from cfglint.document.trace import find_defects
+from cfglint.document.tree import ALL, Missing
+from cfglint.document.view import MappingView, View
+from cfglint.document.yaml import parse_yaml
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 NEWER = pytest.mark.skipif(
@@ -165,7 +168,7 @@ class TestInterpolation:
     def test_a_cycle_names_its_way(self):
         text = "a: ${b}\nb: x${c}\nc: ${a}\nd: ${a}\n"
         assert value(text, "a").why == "interpolation cycle a -> b -> c -> a"
-        assert [d.key for d in view(text).defects().cycles] == ["a"]
+        assert [d.key for d in find_defects(view(text)).cycles] == ["a"]
 
     def test_a_reference_to_a_parent(self):
         assert value("a: {b: '${a}'}\n", "a.b").kind == "cycle"
@@ -243,7 +246,7 @@ def compare(seen, conf, where):
                 assert isinstance(theirs, (str, DictConfig, ListConfig))
                 continue  # OmegaConf writes it out as Python would; no config means that
             if isinstance(theirs, DictConfig):
-                assert isinstance(ours, Record), (inner, ours, theirs)
+                assert isinstance(ours, MappingView), (inner, ours, theirs)
                 assert ours.keys() == [str(k) for k in theirs], inner
                 waiting.append((inner, theirs))
             elif isinstance(theirs, ListConfig):
@@ -309,7 +312,7 @@ def test_every_value_of_the_corpus_is_omegaconfs(folder, monkeypatch):
         seen = View(documents[0], OMEGACONF, environ=dict(os.environ), resolvers=["eval"])
         if isinstance(conf, DictConfig):
             count += compare(seen, conf, ())
-        for defect in seen.defects().unresolved:
+        for defect in find_defects(seen).unresolved:
             if not defect.key.startswith("defaults["):
                 assert OmegaConf.select(conf, defect.key, throw_on_resolution_failure=False) is None, defect
     assert count > 100

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from cfglint.document.compose import Way, compose
-from cfglint.document.document import read_text
-from cfglint.document.library import Library
+from cfglint.document.compose import compose
+from cfglint.document.layers import Way
+from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import OMEGACONF
-from cfglint.document.view import ABSENT, Missing, View
+from cfglint.document.trace import Trace
+from cfglint.document.tree import ABSENT, Missing
+from cfglint.document.view import View
 
 PARENTS = Way("parents")
 BASE = """\
@@ -65,7 +67,7 @@ def plain(seen, path=()):
         return [plain(seen, (*path, i)) for i in range(len(value))]
     if isinstance(value, Missing):
         return "???"
-    if not path or type(value).__name__ == "Record":
+    if not path or type(value).__name__ == "MappingView":
         return {key: plain(seen, (*path, key)) for key in seen.keys(path)}
     return value
 
@@ -112,7 +114,7 @@ def test_paths_start_at_the_file_that_names_them():
     }
     seen, _ = ours(files, "a/c.yaml")
     assert plain(seen) == {"x": 1, "y": 1}
-    assert seen.trace(("x",)).told == "b/e.yaml:1 through defaults at b/d.yaml:1, defaults at line 1"
+    assert Trace(seen, ("x",)).where == "b/e.yaml:1 through defaults at b/d.yaml:1, defaults at line 1"
 
 
 def test_a_parent_that_is_not_there_is_told_and_its_keys_are_unknown():

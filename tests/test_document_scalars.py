@@ -12,19 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from cfglint.document.json_tree import parse_json
+from cfglint.document.json import parse_json
 from cfglint.document.scalars import (
     JSON,
     OMEGACONF,
     PYYAML,
-    Missing,
     is_float_like_string,
     resolve,
     resolve_plain,
     spell,
 )
-from cfglint.document.tree import Scalar
-from cfglint.document.yaml_tree import parse_yaml
+from cfglint.document.tree import Missing, Scalar
+from cfglint.document.yaml import parse_yaml
 
 NUMBERLIKE = st.text(alphabet="0123456789+-._eExXbBoO:aAfFinNyYsTtruU~", min_size=1, max_size=9)
 WORDS = st.sampled_from(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cfglint.document.document import read_text
 from cfglint.document.edits import suppressions
+from cfglint.document.reading import read_text
 
 
 class TestSuppressions:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read, read_text
 from cfglint.document.edits import annotate, insert_key, replace_value, suppressions
+from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import TOML, resolve
-from cfglint.document.toml_tree import parse_toml
+from cfglint.document.toml import parse_toml
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
 from cfglint.text import apply_edits
 

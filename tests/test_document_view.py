@@ -9,9 +9,11 @@ import os
 import pytest
 import yaml
 
-from cfglint.document.document import read, read_text
+from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML
-from cfglint.document.view import ABSENT, ALL, Missing, Record, View
+from cfglint.document.trace import Trace, find_defects
+from cfglint.document.tree import ABSENT, ALL, Missing
+from cfglint.document.view import MappingView, View
 from cfglint.errors import UsageError
 
 SHARED = os.environ.get("CFGLINT_SHARED")
@@ -87,7 +89,7 @@ class TestGet:
     def test_merges_are_pyyamls(self):
         loaded = yaml.safe_load(TREE)
         record = value(TREE, "d")
-        assert isinstance(record, Record)
+        assert isinstance(record, MappingView)
         assert {k: record.get(k) for k in record.keys()} == loaded["d"]  # noqa: SIM118 (no dict)
 
     def test_a_record_goes_on(self):
@@ -180,7 +182,7 @@ class TestOverrides:
 class TestTrace:
     def spelled(self, text, where, *overrides, dialect=OMEGACONF):
         seen = view(text, *overrides, dialect=dialect)
-        found = seen.trace(path(where))
+        found = Trace(seen, path(where))
         return found, text[slice(*found.span)]
 
     def test_a_plain_value(self):
@@ -205,13 +207,13 @@ class TestTrace:
 
     def test_what_reads_a_definition(self):
         text = "a: 1\nb: ${a}\nc: p/${a}\nd: ${b}\n"
-        assert set(view(text).trace(("a",)).shared) == {"b", "c", "d"}
-        assert view("a: 1\nb: 2\n").trace(("a",)).shared == ()
+        assert set(Trace(view(text), ("a",)).shared) == {"b", "c", "d"}
+        assert Trace(view("a: 1\nb: 2\n"), ("a",)).shared == ()
 
     def test_an_own_key_wins_over_a_shared_one(self):
         text = "base: &b {x: 1, y: 2}\nd:\n  <<: *b\n  x: 5\n"
-        assert view(text).trace(("base", "x")).shared == ()
-        assert view(text).trace(("base", "y")).shared == ("d.y",)
+        assert Trace(view(text), ("base", "x")).shared == ()
+        assert Trace(view(text), ("base", "y")).shared == ("d.y",)
 
     @pytest.mark.parametrize("text", ["a: x${b}\nb: 1\n", "a: ${oc.env:X,1}\n", "a: ${zz}\n", "a: |\n  x\n"])
     def test_what_is_put_together_is_not_editable(self, text):
@@ -224,11 +226,11 @@ class TestTrace:
     def test_an_empty_mapping_as_a_default(self):
         seen = view("a: ${oc.select:zz,{}}\nb: ${oc.select:a,1}\n")
         assert [seen.get((k,)).keys() for k in "ab"] == [[], []]
-        assert not seen.trace(("b",)).editable
+        assert not Trace(seen, ("b",)).editable
 
     def test_an_override_is_named(self):
         for override in ("a.b=2", "a={b: 2}", "a.c.b=2"):
-            found = view("a: {b: 1}\n", override).trace(("a", "c", "b") if "c.b" in override else ("a", "b"))
+            found = Trace(view("a: {b: 1}\n", override), ("a", "c", "b") if "c.b" in override else ("a", "b"))
             assert [(s.kind, s.text) for s in found.steps][:1] == [("override", f"--set {override}")]
             assert not found.editable
 
@@ -246,7 +248,7 @@ class TestDefects:
             "a: 1\na: 2\nb: ${zz.x}\nc: ???\nd: 1e-5\ne: ${oc.env:NOPE}\nf: 'p ${gconf.n}'\n"
             "gconfig: {n: 1}\ng: ${\nh: ${oc.select:zz}\ni: ${oc.select:zz,${nope}}\n"
         )
-        found = view(text).defects()
+        found = find_defects(view(text))
         assert [(d.key, text[d.start : d.end]) for d in found.duplicate_keys] == [("a", "a")]
         assert text[slice(*found.duplicate_keys[0].related)] == "a"
         assert [(d.key, text[d.start : d.end]) for d in found.unresolved] == [
@@ -259,15 +261,15 @@ class TestDefects:
         assert [d.key for d in found.missing] == ["c"]
         assert found.float_strings == []
         assert [d.key for d in found.unset_env] == ["e"]
-        assert [d.key for d in view(text, dialect=PYYAML).defects().float_strings] == ["d"]
-        assert view(text, dialect=PYYAML).defects().unresolved == []
+        assert [d.key for d in find_defects(view(text, dialect=PYYAML)).float_strings] == ["d"]
+        assert find_defects(view(text, dialect=PYYAML)).unresolved == []
 
     def test_nested_duplicates_have_their_path(self):
         text = "a:\n- b: 1\n  b: 2\n  b: 3\n"
-        assert [d.key for d in view(text).defects().duplicate_keys] == ["a[0].b", "a[0].b"]
+        assert [d.key for d in find_defects(view(text)).duplicate_keys] == ["a[0].b", "a[0].b"]
 
     def test_hydras_defaults_are_its_own(self):
-        assert view("defaults:\n- x: ${engine}_actor\n").defects().unresolved == []
+        assert find_defects(view("defaults:\n- x: ${engine}_actor\n")).unresolved == []
 
 
 class TestHostile:
@@ -280,15 +282,15 @@ class TestHostile:
         assert seen.get(("a13",)).kind == "budget"
         assert isinstance(seen.get(("a13", *[ALL] * 13)), (Missing, list))
         assert seen.get(("a0",)) == ["x", "x"]
-        seen.defects()
-        assert seen.trace(("a13", 0, 0)).present
-        _ = seen.trace(("a0", 0)).shared
+        find_defects(seen)
+        assert Trace(seen, ("a13", 0, 0)).present
+        _ = Trace(seen, ("a0", 0)).shared
 
     def test_a_billion_laughs_in_references(self):
         lines = ["a0: xxxxxxxxxx"] + [f"a{i}: '{''.join([f'${{a{i - 1}}}'] * 9)}'" for i in range(1, 40)]
         seen = view("\n".join(lines))
         assert isinstance(seen.get(("a39",)), Missing)
-        seen.defects()
+        find_defects(seen)
 
     def test_a_billion_laughs_in_merges(self):
         lines = ["a0: &a0 {x: 1}"] + [
@@ -323,8 +325,8 @@ class TestHostile:
         for where in (("a",), ("k0",), ("k2999",), ("a", "b", "b", "b"), ("a", ALL, ALL), ("a", 0, 0, 0)):
             seen.get(where)
             seen.has(where)
-            _ = seen.trace(where).shared
-        seen.defects()
+            _ = Trace(seen, where).shared
+        find_defects(seen)
 
 
 class TestReading:
@@ -369,4 +371,4 @@ def test_no_file_of_the_corpus_crashes():
             data = stream.read()
         for document in read(data, file).documents:
             for dialect in (PYYAML, OMEGACONF):
-                View(document, dialect).defects()
+                find_defects(View(document, dialect))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective, walk
-from cfglint.document.yaml_tree import MAX_DEPTH, parse_yaml
+from cfglint.document.yaml import MAX_DEPTH, parse_yaml
 from cfglint.text import LineIndex
 
 SHARED = os.environ.get("CFGLINT_SHARED")

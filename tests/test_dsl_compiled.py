@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cfglint.document.view import ABSENT
+from cfglint.document.tree import ABSENT
 from cfglint.facts import Values
 from cfglint.lang.emit import _shortened
 from cfglint.lang.pack import load

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from cfglint.document.document import read, read_text
+from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.view import View
 from cfglint.engine.run import Run

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cfglint.api import check_text, fix_text
-from cfglint.document.document import read_text
-from cfglint.document.library import Library
+from cfglint.document.reading import Library, read_text
 from cfglint.engine.run import Run
 from cfglint.errors import RulesError, UsageError
 from cfglint.hardware.target import parse_target

@@ -200,7 +200,7 @@ def test_the_settings_form_is_the_reports(explain, folder):
 
 def test_every_shipped_rule_can_be_explained(folder):
     """No rule and no example makes it fail: they hold all kinds of expressions."""
-    from cfglint.document.document import read_text
+    from cfglint.document.reading import read_text
     from cfglint.engine.run import Run
     from cfglint.features.explain.compute import Deriver
     from cfglint.features.explain.page import as_json, as_text

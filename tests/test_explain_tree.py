@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.features.explain.compute import Deriver
 from cfglint.features.explain.nodes import fold

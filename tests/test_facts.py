@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.find import Finder
 from cfglint.engine.origin import Origins
 from cfglint.engine.run import Run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, span_of, verdict_of
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError

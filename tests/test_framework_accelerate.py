@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.api import check_file
-from cfglint.document.document import read, read_text
+from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import needs_of

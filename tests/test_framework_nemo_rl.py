@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cfglint.document.document import read, read_text
+from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from told import point

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from told import point

@@ -10,7 +10,7 @@ import pytest
 
 from cfglint.api import check_text, fix_text
 from cfglint.cli import main
-from cfglint.document.document import read, read_text
+from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.lang.values import needs_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 

@@ -96,8 +96,8 @@ def test_a_clean_run_is_light(tmp_path, flags):
     others = (
         "cfglint.repair",
         "cfglint.lang.parse",
-        "cfglint.document.json_tree",
-        "cfglint.document.toml_tree",
+        "cfglint.document.json",
+        "cfglint.document.toml",
     )
     assert not {name for name in loaded if name.startswith(others)}
 

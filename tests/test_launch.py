@@ -8,7 +8,7 @@ import pytest
 
 from cfglint.api import check_text, fix_text
 from cfglint.command import options
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.features.check import command as check
 from cfglint.lang.values import needs_of
 

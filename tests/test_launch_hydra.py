@@ -7,9 +7,9 @@ import shlex
 import pytest
 from omegaconf import OmegaConf
 
-from cfglint.document.compose import Way, compose
-from cfglint.document.document import read_text
-from cfglint.document.library import Library
+from cfglint.document.compose import compose
+from cfglint.document.layers import Way
+from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import OMEGACONF, SHELL
 from cfglint.document.tree import Sought
 from cfglint.document.view import View

@@ -10,14 +10,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read_text
 from cfglint.document.edits import insert_key, replace_value
-from cfglint.document.json_tree import parse_json
+from cfglint.document.json import parse_json
+from cfglint.document.reading import read_text
 from cfglint.document.scalars import SHELL
 from cfglint.document.shell.decoded import pieces_of
+from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Scalar, walk
 from cfglint.document.view import View
-from cfglint.document.yaml_tree import parse_yaml
+from cfglint.document.yaml import parse_yaml
 from cfglint.hardware.target import declared
 from cfglint.text import apply_edits
 
@@ -87,7 +88,7 @@ BLOCKS = [
 def test_a_script_in_a_scalar_is_edited_in_its_place(text):
     document, view = one(text)
     assert (view.get(("a",)), view.get(("launch", "processes"))) == (1, 2)
-    trace = view.trace(("a",))
+    trace = Trace(view, ("a",))
     assert trace.editable
     edited = apply_edits(document.file.text, [replace_value(document, trace.node, 77, SHELL)])
     assert edited == text.replace("--a 1", "--a 77")
@@ -170,7 +171,7 @@ def test_a_task_tells_its_script_what_it_asks_for():
     assert view.get(("launch", "processes")) == 8
     assert view.get(("launch", "job", "gpus")) == 8
     assert view.get(("size",)) == 8
-    assert text[slice(*view.trace(("size",)).span)] == "8"
+    assert text[slice(*Trace(view, ("size",)).span)] == "8"
     for key in ("key", "rank"):
         assert "set outside" in view.get((key,)).why
     assert document.format == "shell"
@@ -241,7 +242,7 @@ def test_a_container_knows_its_own_environment():
     )
     _, view = one(text)
     assert view.get(("a",)) == 8
-    assert text[slice(*view.trace(("a",)).span)] == "8"
+    assert text[slice(*Trace(view, ("a",)).span)] == "8"
     assert "set outside" in view.get(("b",)).why
     assert (view.get(("c",)), view.get(("d",))) == ("$(C)", "$(A)")
 

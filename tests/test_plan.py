@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import Run

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cfglint.api import check_file
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import Run

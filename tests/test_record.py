@@ -36,6 +36,19 @@ class Deep(Place):
         self.seen = self.depth > 1
 
 
+class Linked(Record):
+    name: str
+    whole: "Linked" = field(init=False)
+
+
+def test_a_field_without_a_default_may_be_set_later():
+    part = Linked("x")
+    assert not hasattr(part, "whole")
+    part.whole = part
+    assert part.whole is part
+    assert "whole" not in repr(Linked("y"))
+
+
 def test_fields_come_in_order_and_by_name():
     assert fields(Deep) == ("path", "notes", "seen", "depth")
     deep = Deep("a", ["x"], 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair

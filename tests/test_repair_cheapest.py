@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.judge import judge, values_for
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load

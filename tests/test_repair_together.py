@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load

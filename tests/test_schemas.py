@@ -16,9 +16,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cfglint.cli import main
 from cfglint.command.inputs import SUFFIXES
-from cfglint.document.document import read, read_text
-from cfglint.document.scalars import JSON, Missing
-from cfglint.document.view import Record, View
+from cfglint.document.reading import read, read_text
+from cfglint.document.scalars import JSON
+from cfglint.document.tree import Missing
+from cfglint.document.view import MappingView, View
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.schema import convert
@@ -164,8 +165,8 @@ def test_the_judge_agrees_with_jsonschema(name):
 
 def native(value: object) -> object:
     """Return what a view gives as plain values, without what is not known."""
-    if isinstance(value, Record):
-        inner = {key: native(value.get(key)) for key in value.keys()}  # noqa: SIM118 (a Record is no dict)
+    if isinstance(value, MappingView):
+        inner = {key: native(value.get(key)) for key in value.keys()}  # noqa: SIM118 (a MappingView is no dict)
         return {key: one for key, one in inner.items() if not isinstance(one, Missing)}
     if isinstance(value, list):
         return [one for one in map(native, value) if not isinstance(one, Missing)]
@@ -185,7 +186,7 @@ def test_the_judge_agrees_with_jsonschema_on_real_files():
             if compact is None or subject.document.root is None:
                 continue
             schema = schema_of(subject.framework or "")
-            document = native(Record(subject.view, ()))
+            document = native(MappingView(subject.view, ()))
             found = {p.path[:1] for p in problems(compact, subject.view, strict=True)}
             assert found == wrong_places(schema, document), path
             judged[subject.framework or ""] += 1

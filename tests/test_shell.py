@@ -8,11 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.document import read, read_text
 from cfglint.document.edits import insert_key, replace_value
+from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import SHELL
 from cfglint.document.shell.job import read_job
 from cfglint.document.shell.run import Runner
+from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, walk
 from cfglint.document.view import View
 from cfglint.text import apply_edits
@@ -284,7 +285,7 @@ def test_a_flag_of_one_branch_is_unknown():
 )  # fmt: skip
 def test_an_edit_changes_the_value_where_it_is_defined(script, key, new, result):
     file, seen = view(script)
-    trace = seen.trace(tuple(key.split(".")))
+    trace = Trace(seen, tuple(key.split(".")))
     assert trace.editable
     edit = replace_value(file.documents[0], trace.node, new, SHELL)
     assert apply_edits(file.text, [edit]) == result
@@ -318,7 +319,7 @@ def test_an_array_of_flags_that_nothing_sets_is_no_value():
 
 def test_a_definition_that_two_flags_read_names_both():
     seen = view("A=8\ntorchrun t.py --n $A --m $A --p run-$A\n")[1]
-    trace = seen.trace(("n",))
+    trace = Trace(seen, ("n",))
     assert trace.editable
     assert set(trace.shared) == {"m", "p"}
 
@@ -426,5 +427,5 @@ def test_a_script_has_a_limit():
 def test_letters_of_all_languages_stand_in_words_as_they_are():
     file, seen = view("N='日本 é'\ntorchrun t.py --a 名 --b \"$N 🙂\" --d é=1 --e 2\n")
     assert (seen.get(("b",)), seen.get(("e",))) == ("日本 é 🙂", 2)
-    (start, end) = seen.trace(("e",)).span
+    (start, end) = Trace(seen, ("e",)).span
     assert file.text[start:end] == "2"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.hardware.target import Target, parse_target
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.document.document import File
-    from cfglint.document.library import Reader
+    from cfglint.document.reading import Reader
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
     from cfglint.findings import Report
@@ -60,7 +60,7 @@ def _run(
         raise UsageError(f"no framework is named {framework!r}; known are {', '.join(pack.frameworks)}")
     library = None
     if read is not None:
-        from cfglint.document.library import Library
+        from cfglint.document.reading import Library
 
         library = Library(read)
     return Run(pack, targets, framework=framework, overrides=overrides, library=library)

@@ -7,8 +7,7 @@ missing, and says so wherever it is used. `origin.py` tells afterwards where a v
 
 from __future__ import annotations
 
-from cfglint.document.scalars import Missing
-from cfglint.document.view import ABSENT, ALL
+from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
 from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
 

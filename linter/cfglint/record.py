@@ -104,7 +104,8 @@ def _init_of(kind: Any) -> Any:
             value = name if known.init else f"_default_{name}"
         if known.init:
             (by_name if known.kw_only else taken).append(name + default)
-        lines.append(f" self.{name} = {value}")
+        if known.init or value != name:  # else it is set later
+            lines.append(f" self.{name} = {value}")
     if hasattr(kind, "__post_init__"):
         lines.append(" self.__post_init__()")
     parameters = ", ".join([*taken, "*", *by_name] if by_name else taken)

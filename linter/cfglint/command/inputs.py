@@ -7,8 +7,8 @@ import os
 import sys
 
 from cfglint import files
-from cfglint.document.document import SCRIPTS, STARTERS, read
-from cfglint.document.yaml_tree import MAX_BYTES
+from cfglint.document.document import MAX_BYTES, SCRIPTS, STARTERS
+from cfglint.document.reading import read
 from cfglint.errors import UsageError
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from cfglint.command import settings
 from cfglint.command.flags import LIST, NUMBER, TEXT, Flag
 from cfglint.command.inputs import second
 from cfglint.command.settings import FAIL_ON
-from cfglint.document.library import Library
+from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.hardware.target import Target, parse_target
@@ -227,7 +227,7 @@ def run(args: Args, known: Sequence[Target] | None = None) -> Run:
     """Return what the flags come to; ``known`` are the targets where they were already found."""
     found, notices = targets(args) if known is None else (known, [])
     if args.set:
-        from cfglint.document.overrides import read_override
+        from cfglint.document.layers import read_override
 
         for text in args.set:
             read_override(text)  # what is wrong is said once, before any file

@@ -9,38 +9,22 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from cfglint.document.layers import Layers, Source, Trouble, enter
-from cfglint.document.library import same
+from cfglint.document.layers import Layers, Source, Trouble, Way
+from cfglint.document.reading import same
 from cfglint.document.scalars import OMEGACONF, resolve
-from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, Sought, Unread, effective
+from cfglint.document.tree import Entry, Mapping, Scalar, Sequence, Sought, Unread, child, effective, target
+from cfglint.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
     from cfglint.document.document import Document, File
-    from cfglint.document.library import Library
-    from cfglint.document.tree import Node
-
-    Steps = tuple[str | int, ...]
+    from cfglint.document.reading import Library
+    from cfglint.document.tree import Node, Path
 
 MAX_CHAIN = 20
 _FILES = (".json", ".yaml", ".yml", ".toml")
-
-
-class Way:
-    """How a framework's files make one config: ``composes`` is ``""``, ``parents`` or ``hydra``.
-
-    ``files`` are the keys that name a file each; ``knows`` are the files, as defaults lists name them, that
-    come with the framework: where they are not here, absent keys are what its bindings say of them.
-    """
-
-    __slots__ = ("composes", "files", "knows")
-
-    def __init__(self, composes: str = "", files: Listed[Steps] = (), knows: Listed[str] = ()) -> None:
-        self.composes = composes
-        self.files = tuple(files)
-        self.knows = tuple(knows)
 
 
 def compose(
@@ -83,7 +67,7 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
                 layers.unread[()] = node.text
             continue
         source = Source(file, node, "--config-name" if sought else "--config")
-        root = enter(layers, source)
+        root = layers.enter(source)
         if root is None:
             layers.unread[()] = node.text
             continue
@@ -105,23 +89,20 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
 def _first(document: Document, library: Library | None, names: Listed[str]) -> File | None:
     """Return the first of some files that is here."""
     for name in names if library is not None else ():
-        found = library.find(document.file.path, name)  # type: ignore[union-attr]
-        if found is not None:
-            return found
+        file = library.find(document.file.path, name)  # type: ignore[union-attr]
+        if file is not None:
+            return file
     return None
 
 
 # ── NeMo-RL's inheritance ──────────────────────────────────────────────────────────────────────────────────
-class _Family:
+class _Family(Record):
     """A file and those that its ``defaults`` names, and theirs; ``absent`` says that one is not here."""
 
-    __slots__ = ("absent", "layers", "library", "way")
-
-    def __init__(self, layers: Layers, library: Library | None, way: Way) -> None:
-        self.layers = layers
-        self.library = library
-        self.way = way
-        self.absent = False
+    layers: Layers
+    library: Library | None
+    way: Way
+    absent: bool = False
 
     def over_parents(
         self, root: Node | None, file: File, by: Source | None, chain: tuple[str, ...]
@@ -132,13 +113,11 @@ class _Family:
         """
         if not isinstance(root, Mapping) or "defaults" not in root.entries:
             return root
-        named = root.entries["defaults"].value
-        own = self.layers.like(root)
-        own.entries = {name: entry for name, entry in effective(root).items() if name != "defaults"}
-        target = named.target if isinstance(named, Alias) else named
+        named = target(root.entries["defaults"].value)
+        own = self.layers.without(root, "defaults")
         base: Node | None = None
-        for item in target.items if isinstance(target, Sequence) else [target]:
-            node = item.target if isinstance(item, Alias) else item
+        for item in named.items if isinstance(named, Sequence) else [named]:
+            node = target(item)
             if isinstance(node, Scalar):
                 parent = self._parent(node, file, by, chain or (file.path,))
                 base = base if parent is None else _merged(self.layers, base, parent)
@@ -149,84 +128,68 @@ class _Family:
 
     def _parent(self, node: Scalar, file: File, by: Source | None, chain: tuple[str, ...]) -> Node | None:
         layers = self.layers
-        found = self.library.beside(file.path, node.text) if self.library is not None else None
-        if found is None:
+        parent = self.library.beside(file.path, node.text) if self.library is not None else None
+        if parent is None:
             if self.library is not None and file.path not in ("", "<stdin>"):
                 note = f"{node.text} is not beside {file.path}"
                 layers.troubles.append(Trouble("missing", node, "defaults", note, by))
             self.absent = True
-            if not any(fnmatchcase(node.text, known) for known in self.way.knows):
+            if not any(fnmatchcase(node.text, pattern) for pattern in self.way.knows):
                 layers.unread[()] = node.text
             return None
-        if any(same(found.path, path) for path in chain) or len(chain) >= MAX_CHAIN:
-            note = f"the files lead in a circle: {' -> '.join((*chain, found.path))}"
+        if any(same(parent.path, path) for path in chain) or len(chain) >= MAX_CHAIN:
+            note = f"the files lead in a circle: {' -> '.join((*chain, parent.path))}"
             layers.troubles.append(Trouble("cycle", node, "defaults", note, by))
             return None
-        source = Source(found, node, "defaults", by)
-        root = enter(layers, source)
-        return None if root is None else self.over_parents(root, found, source, (*chain, found.path))
+        source = Source(parent, node, "defaults", by)
+        root = layers.enter(source)
+        return None if root is None else self.over_parents(root, parent, source, (*chain, parent.path))
 
 
 def _merged(layers: Layers, base: Node | None, upper: Node) -> Node:
     """Lay a file over its base; a section with ``_override_: true`` takes the base's place whole."""
-    below = base if isinstance(base, Mapping) else layers.like(None)
     if not isinstance(upper, Mapping):
         return upper
-    marked = [name for name, entry in effective(upper).items() if _replaces(entry.value)]
-    if marked:
-        above, rest = layers.like(upper), layers.like(below)
-        above.entries = dict(effective(upper))
-        rest.entries = {name: entry for name, entry in effective(below).items() if name not in marked}
-        for name in marked:
-            entry = above.entries[name]
-            section = entry.value.target if isinstance(entry.value, Alias) else entry.value
-            assert isinstance(section, Mapping)
-            plain = layers.like(section)
-            plain.entries = {key: each for key, each in effective(section).items() if key != "_override_"}
-            above.entries[name] = entry.__class__(entry.key, plain)
-        upper, below = above, rest
-    found = layers.lay(upper, below)
-    assert found is not None
-    return found
+    below = base if isinstance(base, Mapping) else layers.like(None)
+    sections = {
+        name: (entry.key, section)
+        for name, entry in effective(upper).items()
+        if isinstance(section := target(entry.value), Mapping) and _replaces(section)
+    }
+    if sections:
+        upper, below = layers.like(upper, dict(effective(upper))), layers.without(below, *sections)
+        for name, (key, section) in sections.items():
+            upper.entries[name] = Entry(key, layers.without(section, "_override_"))
+    return layers.lay(upper, below) or upper
 
 
-def _replaces(node: Node) -> bool:
-    section = node.target if isinstance(node, Alias) else node
-    if not isinstance(section, Mapping):
-        return False
-    marker = effective(section).get("_override_")
-    value = marker.value if marker is not None else None
-    return isinstance(value, Scalar) and bool(resolve(value, OMEGACONF))
+def _replaces(section: Mapping) -> bool:
+    marker = child(section, "_override_")
+    return isinstance(marker, Scalar) and bool(resolve(marker, OMEGACONF))
 
 
 # ── a file at a key ────────────────────────────────────────────────────────────────────────────────────────
-def _hang(layers: Layers | None, document: Document, library: Library, files: Listed[Steps]) -> Layers | None:
+def _hang(layers: Layers | None, document: Document, library: Library, files: Listed[Path]) -> Layers | None:
     for steps in files:
         node = _scalar_at(document.root if layers is None else layers.root, steps)
         if node is None or not node.text.endswith(_FILES) or "${" in node.text:
             continue
         by = layers.sources.get(id(node)) if layers is not None else None
-        found = library.find(document.file.path, node.text)
-        if found is None and by is not None:
-            found = library.find(by.file.path, node.text)
-        if found is None or same(found.path, document.file.path):
+        file = library.find(document.file.path, node.text)
+        if file is None and by is not None:
+            file = library.find(by.file.path, node.text)
+        if file is None or same(file.path, document.file.path):
             continue
         if layers is None:
             layers = Layers(document.root)
-        root = enter(layers, Source(found, node, ".".join(map(str, steps)), by, hung=True))
+        root = layers.enter(Source(file, node, ".".join(map(str, steps)), by, hung=True))
         if root is not None:
             layers.hung[id(node)] = root
     return layers
 
 
-def _scalar_at(node: Node | None, steps: Steps) -> Scalar | None:
+def _scalar_at(node: Node | None, steps: Path) -> Scalar | None:
     for step in steps:
-        if isinstance(node, Alias):
-            node = node.target
-        entry = effective(node).get(step) if isinstance(node, Mapping) and isinstance(step, str) else None
-        if entry is None:
-            return None
-        node = entry.value
-    if isinstance(node, Alias):
-        node = node.target
+        node = child(node, step) if isinstance(step, str) else None
+    node = target(node)
     return node if isinstance(node, Scalar) and not isinstance(node, Unread) else None

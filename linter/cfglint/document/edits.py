@@ -6,15 +6,14 @@ import re
 from bisect import bisect_right
 
 from cfglint.document.scalars import JSON, TOML, resolve, spell
-from cfglint.document.tree import Mapping, Scalar, Sequence, walk
+from cfglint.document.tree import Mapping, Scalar, Sequence, descend, effective, walk
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.document import Document
-    from cfglint.document.places import Path
     from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Node, Path
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -39,8 +38,8 @@ def replace_value(document: Document, node: Scalar, value: object, dialect: Dial
     return _fill(document, node, new)
 
 
-def _same(one: object, other: object) -> bool:
-    return type(one) is type(other) and (one == other or one != one)  # noqa: PLR0124 (NaN)
+def _same(first: object, second: object) -> bool:
+    return type(first) is type(second) and (first == second or first != first)  # noqa: PLR0124 (NaN)
 
 
 def _fill(document: Document, node: Scalar, new: str) -> Edit | None:
@@ -63,7 +62,7 @@ def _fill(document: Document, node: Scalar, new: str) -> Edit | None:
 
 
 def _parent(document: Document, node: Node) -> Node | None:
-    for holder in walk(document.root) if document.root is not None else ():
+    for holder in walk(document.root):
         if isinstance(holder, Mapping) and any(entry.value is node for entry in holder.entries.values()):
             return holder
         if isinstance(holder, Sequence) and any(item is node for item in holder.items):
@@ -78,7 +77,7 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     where the text has no place for it.
     """
     if document.format == "toml":
-        from cfglint.document.toml_edits import insert_toml_key
+        from cfglint.document.toml import insert_toml_key
 
         return insert_toml_key(document, path, value)
     if not path or document.error is not None:
@@ -87,21 +86,11 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
         from cfglint.document.shell.edits import insert
 
         return insert(document, path, value)
-    node = document.root
-    if node is None:
+    if document.root is None:
         return _first_key(document, path, value, dialect)
-    depth = 0
-    for depth, part in enumerate(path):  # noqa: B007 (used behind the loop)
-        child: Node | None = None
-        if isinstance(node, Mapping):
-            entry = node.entries.get(part) if isinstance(part, str) else None
-            child = None if entry is None else entry.value
-        elif isinstance(node, Sequence) and isinstance(part, int) and 0 <= part < len(node.items):
-            child = node.items[part]
-        if child is None:
-            break
-        node = child
-    else:
+    *_, node = nodes = descend(document.root, path)
+    depth = len(nodes) - 1
+    if depth == len(path):
         return None
     if not document.owns(node.start, node.end):
         return None
@@ -110,7 +99,7 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     if len(names) != len(rest):
         return None
     if isinstance(node, Mapping):
-        if len(names) > 1 and node.merges and _merged(node, names[0]):
+        if len(names) > 1 and node.merges and names[0] in effective(node):
             return None
         if node.flow:
             return _into_flow(document, node, names, value, dialect)
@@ -118,12 +107,6 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     if isinstance(node, Scalar) and depth > 0:
         return _under_empty(document, node, names, value, dialect)
     return None
-
-
-def _merged(mapping: Mapping, name: str) -> bool:
-    from cfglint.document.tree import effective
-
-    return name in effective(mapping)
 
 
 def _line_end(text: str, at: int) -> int:
@@ -143,14 +126,13 @@ def _newline(text: str) -> str:
 def _indent_step(document: Document) -> int:
     """Return by how much the file indents a mapping in a mapping."""
     text = document.file.text
-    if document.root is not None:
-        for holder in reversed(walk(document.root)):
-            if isinstance(holder, Mapping) and not holder.flow:
-                outer = _column(text, holder)
-                for entry in holder.entries.values():
-                    inner = entry.value
-                    if isinstance(inner, Mapping) and not inner.flow and _column(text, inner) > outer:
-                        return _column(text, inner) - outer
+    for holder in reversed(walk(document.root)):
+        if isinstance(holder, Mapping) and not holder.flow:
+            outer = _column(text, holder)
+            for entry in holder.entries.values():
+                inner = entry.value
+                if isinstance(inner, Mapping) and not inner.flow and _column(text, inner) > outer:
+                    return _column(text, inner) - outer
     return 2
 
 
@@ -158,12 +140,8 @@ def _column(text: str, node: Node) -> int:
     return node.start - _line_start(text, node.start)
 
 
-def _key(name: str, dialect: Dialect) -> str:
-    return spell(name, None, dialect)
-
-
 def _block_lines(names: list[str], value: object, column: int, step: int, dialect: Dialect) -> list[str]:
-    lines = [f"{' ' * (column + i * step)}{_key(name, dialect)}:" for i, name in enumerate(names)]
+    lines = [f"{' ' * (column + i * step)}{spell(name, None, dialect)}:" for i, name in enumerate(names)]
     lines[-1] += f" {spell(value, None, dialect)}"
     return lines
 
@@ -248,9 +226,9 @@ def _under_empty(
 
 def _flow_entry(names: list[str], value: object, colon: str, dialect: Dialect) -> str:
     *parents, last = names
-    entry = f"{_key(last, dialect)}{colon}{spell(value, None, dialect)}"
+    entry = f"{spell(last, None, dialect)}{colon}{spell(value, None, dialect)}"
     for name in reversed(parents):
-        entry = f"{_key(name, dialect)}{colon}{{{entry}}}"
+        entry = f"{spell(name, None, dialect)}{colon}{{{entry}}}"
     return entry
 
 
@@ -307,7 +285,7 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     if document.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
         return None
     at = _line_end(text, edit.end)
-    for node in walk(document.root) if document.root is not None else ():
+    for node in walk(document.root):
         if (
             isinstance(node, Scalar)
             and node.start < at < node.end
@@ -357,7 +335,7 @@ def _scalar_spans(document: Document) -> list[tuple[int, int]]:
     """Return the spans in which ``#`` starts no comment; a block scalar's header line may have one."""
     text = document.file.text
     spans: list[tuple[int, int]] = []
-    for node in walk(document.root) if document.root is not None else ():
+    for node in walk(document.root):
         if isinstance(node, Mapping):
             spans.extend((e.key.start, e.key.end) for e in node.entries.values())
         elif isinstance(node, Scalar) and node.end > node.start:

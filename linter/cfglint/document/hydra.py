@@ -7,29 +7,149 @@ here, and is none that the framework brings, leaves what it would say unknown.
 from __future__ import annotations
 
 import os
+import re
 from fnmatch import fnmatchcase
 
-from cfglint.document.document import read_text
-from cfglint.document.hydra_list import Default, header_of, items_of
 from cfglint.document.interpolation import MalformedError, Reference, parse
-from cfglint.document.layers import Source, Trouble, enter
-from cfglint.document.library import same
-from cfglint.document.tree import Alias, Entry, Mapping, Scalar, Sequence, effective
+from cfglint.document.layers import Source, Trouble
+from cfglint.document.reading import read_text, same
+from cfglint.document.tree import Entry, Mapping, Scalar, Sequence, child, target
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
-    from cfglint.document.compose import Way
     from cfglint.document.document import Document, File
-    from cfglint.document.layers import Layers
-    from cfglint.document.library import Library
+    from cfglint.document.layers import Layers, Way
+    from cfglint.document.reading import Library
     from cfglint.document.tree import Node
 
 MAX_DEPTH = 20
 MAX_ITEMS = 500
+_GLOBAL = "_global_"
+_HEADER_CHARACTERS = 512
 
 
+# ── the items of a list ────────────────────────────────────────────────────────────────────────────────────
+class Default(Record):
+    """One item: ``_self_``, a config by its path, or a group with a name (or several, or None for none).
+
+    ``node`` spells it, in the file that ``by`` brought in (None: the config itself).
+    """
+
+    group: str | None
+    value: str | list[str] | None
+    node: Scalar
+    by: Source | None
+    package: str | None
+    optional: bool = False
+    override: bool = False
+    header: str | None = None
+    base: str = ""  # the group that the list's file is in
+    parent: str = ""  # the package that the list's file goes to
+
+    def __post_init__(self) -> None:
+        self.package = "" if self.package == "_here_" else self.package
+
+    @property
+    def is_self(self) -> bool:
+        return self.group is None and self.value == "_self_"
+
+    @property
+    def name(self) -> str | None:
+        """The config's name, without its group."""
+        if isinstance(self.value, list) or self.value is None:
+            return None
+        return self.value if self.group is not None else self.value.rpartition("/")[2]
+
+    def under(self, base: str, parent: str) -> None:
+        """Say which file lists the item: the group that this is in, and its package."""
+        self.base, self.parent = base, parent
+        if self.package is not None and "_group_" in self.package:
+            self.package = f"{_GLOBAL}.{self.package.replace('_group_', self.group_path.replace('/', '.'))}"
+
+    @property
+    def _relative(self) -> str:
+        whole = self.group if self.group is not None else str(self.value).rpartition("/")[0]
+        return whole.removeprefix("/")
+
+    @property
+    def group_path(self) -> str:
+        """The group's path from the config folder."""
+        absolute = (self.group if self.group is not None else str(self.value)).startswith("/")
+        if absolute or not self.base:
+            return self._relative
+        return f"{self.base}/{self._relative}" if self._relative else self.base
+
+    @property
+    def path(self) -> str:
+        """The config's path from the config folder, without its suffix."""
+        group = self.group_path
+        return f"{group}/{self.name}" if group else str(self.name)
+
+    def final_package(self, *, header: bool = True) -> str:
+        """Return the key that the config's content goes to; empty for the top."""
+        package = self.package
+        if package is None and header:
+            package = self.header
+        if package is None:
+            package = self._relative.replace("/", ".")
+        whole = package if not self.parent else f"{self.parent}.{package}" if package else self.parent
+        at = whole.rfind(_GLOBAL)
+        return whole if at < 0 else whole[at + len(_GLOBAL) + 1 :]
+
+    @property
+    def key(self) -> str:
+        """The key by which an override means this item: ``group`` or ``group@package``."""
+        group, package = self.group_path, self.final_package(header=False)
+        return group if group.replace("/", ".") == package else f"{group}@{package or _GLOBAL}"
+
+
+def items_of(named: Node, by: Source | None) -> list[Default]:
+    """Return the items of a list as they are written."""
+    listed = target(named)
+    items = []
+    for node in map(target, listed.items if isinstance(listed, Sequence) else []):
+        if isinstance(node, Scalar):
+            path, _, package = node.text.partition("@")
+            items.append(Default(None, path, node, by, package or None))
+        elif isinstance(node, Mapping) and len(node.entries) == 1:
+            ((text, entry),) = node.entries.items()
+            items.append(_grouped(text, entry.key, target(entry.value), by))
+    return items
+
+
+def _grouped(text: str, key: Scalar, value: Node | None, by: Source | None) -> Default:
+    head, _, package = text.partition("@")
+    *words, group = head.split(" ")
+    chosen: str | list[str] | None = None
+    node = key
+    if isinstance(value, Sequence):
+        chosen = [item.text for item in value.items if isinstance(item, Scalar)]
+    elif isinstance(value, Scalar):
+        null = not value.style and value.text in ("", "~", "null", "Null", "NULL")
+        chosen = None if null else value.text
+        node = key if null else value
+    package = package.partition(":")[0]
+    return Default(group, chosen, node, by, package or None, "optional" in words, "override" in words)
+
+
+def header_of(text: str) -> str | None:
+    """Return the package that a file's ``# @package`` comment names, made absolute; None without one."""
+    for line in text[:_HEADER_CHARACTERS].splitlines():
+        words = line.strip().lstrip("#").split()
+        if not line.strip():
+            continue
+        if re.match(r"\s*#\s*@", line) is None:
+            return None
+        if len(words) == 2 and words[0] == "@package":
+            package = words[1]
+            return package if f"{package}.".startswith(f"{_GLOBAL}.") else f"{_GLOBAL}.{package}"
+    return None
+
+
+# ── composition ────────────────────────────────────────────────────────────────────────────────────────────
 def compose_hydra(
     layers: Layers,
     document: Document,
@@ -50,10 +170,9 @@ def compose_hydra(
     left = [text for text in left if text[:1] != "~" or text[1:].partition("=")[0] not in composer.deleted]
     whole = composer.merged()
     if isinstance(whole, Mapping):
-        composed = layers.like(whole)
-        composed.entries = {name: entry for name, entry in effective(whole).items() if name != "hydra"}
-        if composer.known:
-            composed.entries["defaults"] = Entry(root.entries["defaults"].key, composer.known_bases(root))
+        composed = layers.without(whole, "hydra")
+        if composer.brought:
+            composed.entries["defaults"] = Entry(root.entries["defaults"].key, composer.brought_bases(root))
         whole = composed
     layers.root = whole
     return left
@@ -76,18 +195,18 @@ def compose_under(
     assert isinstance(root, Mapping)
     items = items_of(root.entries["defaults"].value, by)
     listed = {item.group.removeprefix("/") for item in items if item.group is not None}
-    said: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for key, name in choices:
         bare = key.lstrip("+~")
         if key.startswith("~") and name == "":
-            said[key] = bare
+            chosen[key] = bare
         elif name is not None:
-            said[f"{key.removeprefix('++')}={name}"] = bare
+            chosen[f"{key.removeprefix('++')}={name}"] = bare
         elif bare.partition("@")[0] in listed or "@" in bare:
-            said[f"~{bare}"] = bare
+            chosen[f"~{bare}"] = bare
             layers.unread[()] = bare
-    left = compose_hydra(layers, document, library, way, tuple(said), by)
-    for text, key in said.items():
+    left = compose_hydra(layers, document, library, way, tuple(chosen), by)
+    for text, key in chosen.items():
         if text not in left:
             flags = _without(layers, flags, key.replace("/", ".").split("."))
     return flags
@@ -98,8 +217,7 @@ def _without(layers: Layers, flags: Mapping, path: list[str]) -> Mapping:
     entry = flags.entries.get(path[0])
     if entry is None or (len(path) == 1 and isinstance(entry.value, Mapping)):
         return flags
-    rest = layers.like(flags)
-    rest.entries = dict(flags.entries)
+    rest = layers.like(flags, dict(flags.entries))
     inner = _without(layers, entry.value, path[1:]) if isinstance(entry.value, Mapping) else None
     if inner is not None and inner.entries:
         rest.entries[path[0]] = Entry(entry.key, inner)
@@ -108,34 +226,34 @@ def _without(layers: Layers, flags: Mapping, path: list[str]) -> Mapping:
     return rest
 
 
-class _Choice:
+class _Choice(Record):
     """What an override on the command line chooses for a group."""
 
-    __slots__ = ("node", "value")
-
-    def __init__(self, value: str | list[str] | None, node: Scalar) -> None:
-        self.value = value
-        self.node = node
+    value: str | list[str] | None
+    node: Scalar
 
 
-class _Composer:
-    def __init__(
-        self, layers: Layers, file: File, library: Library | None, way: Way, by: Source | None
-    ) -> None:
-        self.by = by
-        self.layers = layers
-        self.file = file
-        self.library = library
-        self.way = way
-        self.known: list[Default] = []  # what comes with the framework, and is not here
-        self.folder = os.path.dirname(file.path)
-        self.search = [self.folder]
-        self.chosen: dict[str, _Choice] = {}  # by override key: the first to say so wins
-        self.choices: dict[str, str] = {}
-        self.deletions: dict[str, str | None] = {}
-        self.deleted: set[str] = set()
-        self.appended: list[Default] = []
-        self.result: list[tuple[Default, Node]] = []
+class _Composer(Record):
+    """Walks the lists, and lays the files over each other."""
+
+    layers: Layers
+    file: File
+    library: Library | None
+    way: Way
+    by: Source | None
+    brought: list[Default] = field(factory=list)  # what comes with the framework, and is not here
+    folder: str = ""
+    search: list[str] = field(factory=list)
+    chosen: dict[str, _Choice] = field(factory=dict)  # by override key: the first to say so wins
+    choices: dict[str, str] = field(factory=dict)
+    deletions: dict[str, str | None] = field(factory=dict)
+    deleted: set[str] = field(factory=set)
+    appended: list[Default] = field(factory=list)
+    result: list[tuple[Default, Node]] = field(factory=list)
+
+    def __post_init__(self) -> None:
+        self.folder = os.path.dirname(self.file.path)
+        self.search.append(self.folder)
 
     # ── overrides ──────────────────────────────────────────────────────────────────────────────────────
     def take(self, overrides: Listed[str], items: list[Default]) -> list[str]:
@@ -148,7 +266,7 @@ class _Composer:
             group, at, package = key.partition("@")
             name = value.strip()
             grouped = bool(at) or "/" in group or group in listed
-            if not grouped and sign != "~" and equals and self.found(f"{group}/{name}") is None:
+            if not grouped and sign != "~" and equals and self.file_at(f"{group}/{name}") is None:
                 left.append(text)
                 continue
             if not grouped and sign == "~":
@@ -157,15 +275,13 @@ class _Composer:
             if sign == "~":
                 self.deletions[key] = name if equals else None
             elif sign == "+":
-                added = Default(group, _several(name), node, None, package or None)
-                added.append = True
-                self.appended.append(added)
+                self.appended.append(Default(group, _several(name), node, None, package or None))
             else:
                 self.chosen[key] = _Choice(_several(name), node)
         return left
 
     # ── files ──────────────────────────────────────────────────────────────────────────────────────────
-    def found(self, path: str) -> File | None:
+    def file_at(self, path: str) -> File | None:
         """Return the file of a config path in the first folder of the search path that has it."""
         if self.library is None or not path or "${" in path:
             return None
@@ -199,7 +315,7 @@ class _Composer:
 
     def _from_top(self, item: Default) -> File | None:
         path = f"{item.group}/{item.value}" if item.group is not None else str(item.value)
-        return self.found(path.removeprefix("/"))
+        return self.file_at(path.removeprefix("/"))
 
     # ── the tree ───────────────────────────────────────────────────────────────────────────────────────
     def primary(self, root: Mapping) -> None:
@@ -210,15 +326,11 @@ class _Composer:
         name = os.path.basename(self.file.path).rpartition(".")[0]
         first = Default(None, f"{group}/{name}" if group else name, Scalar(name, 0, 0), self.by, None)
         first.header = header_of(self.file.text)
-        self.result += self._list(first, root, items, 0, fixed=False, primary=True)
+        self.result += self._list(first, root, items, 0, appended=self.appended)
 
     def _add_search_path(self, root: Mapping) -> None:
-        node: Node | None = root
-        for key in ("hydra", "searchpath"):
-            entry = effective(node).get(key) if isinstance(node, Mapping) else None
-            node = None if entry is None else entry.value
-            node = node.target if isinstance(node, Alias) else node
-        for item in node.items if isinstance(node, Sequence) else []:
+        listed = target(child(child(root, "hydra"), "searchpath"))
+        for item in listed.items if isinstance(listed, Sequence) else []:
             if isinstance(item, Scalar) and item.text.startswith("file://") and "${" not in item.text:
                 self.search.append(item.text.removeprefix("file://"))
 
@@ -229,25 +341,21 @@ class _Composer:
         items: list[Default],
         depth: int,
         *,
-        fixed: bool,
-        primary: bool = False,
+        fixed: bool = False,
+        appended: Listed[Default] = (),
     ) -> list[tuple[Default, Node]]:
         """Return what a file's list comes to, in the order of merging; ``fixed``: it may override nothing."""
-        base, package = parent.group_path, parent.final_package()
-        if primary:
-            items = [*items, *self.appended]
-        if not any(item.is_self for item in items) and any(not item.override for item in items):
-            at = len(items) - len(self.appended) if primary else len(items)
-            items.insert(at, Default(None, "_self_", parent.node, parent.by, None))
-        for item in items:
-            if not item.is_self:
-                item.under(base, package)
-                if item.override and not fixed and item.key not in self.chosen:
-                    self.chosen[item.key] = _Choice(item.value, item.node)
-        own = (parent, _without_defaults(self.layers, root))
+        whole = [*items, *appended]
+        plain = any(not item.override for item in whole)
+        if plain and not any(item.is_self for item in whole):
+            whole.insert(len(items), Default(None, "_self_", parent.node, parent.by, None))
+        self._place(whole, parent, fixed=fixed)
+        own = (parent, self.layers.without(root, "defaults"))
+        if not plain:
+            return [own]
         parts: list[list[tuple[Default, Node]] | Default] = []
         # From the end, as Hydra does: what a later item's files override holds for the earlier ones.
-        for item in reversed(items):
+        for item in reversed(whole):
             if item.is_self:
                 parts.append([own])
             elif not item.override:
@@ -256,9 +364,16 @@ class _Composer:
             if isinstance(part, Default):  # a name that rests on other choices: now these are made
                 part.value = self._resolved(part)
                 parts[i] = self._file(part, depth + 1, fixed=True)
-        if not any(not item.override for item in items):
-            return [own]
         return [each for part in reversed(parts) if isinstance(part, list) for each in part]
+
+    def _place(self, items: list[Default], parent: Default, *, fixed: bool) -> None:
+        """Say of the items where they are listed, and take the choices of those that override."""
+        base, package = parent.group_path, parent.final_package()
+        for item in items:
+            if not item.is_self:
+                item.under(base, package)
+                if item.override and not fixed:
+                    self.chosen.setdefault(item.key, _Choice(item.value, item.node))
 
     def _item(self, item: Default, depth: int, *, fixed: bool) -> list[list[tuple[Default, Node]] | Default]:
         choice = self.chosen.get(item.key) if item.group is not None else None
@@ -267,10 +382,11 @@ class _Composer:
         if isinstance(item.value, list):
             several = []
             for name in reversed(item.value):
-                one = Default(None, f"{item.group}/{name}", item.node, item.by, item.package)
-                one.optional = item.optional
-                one.under(item.base, item.parent)
-                several.append(self._file(one, depth + 1, fixed=fixed))
+                single = Default(
+                    None, f"{item.group}/{name}", item.node, item.by, item.package, item.optional
+                )
+                single.under(item.base, item.parent)
+                several.append(self._file(single, depth + 1, fixed=fixed))
             return [*several]
         if isinstance(item.value, str) and "${" in item.value:
             return [item]
@@ -286,59 +402,63 @@ class _Composer:
                 self.choices.setdefault(item.key, item.name)
         if item.name is None or item.name == "???":
             return []
-        file = self.found(item.path)
+        file = self.file_at(item.path)
+        if self._too_deep(item, file, depth):
+            return []
+        if file is not None:
+            return self._entered(item, file, depth, fixed=fixed)
+        self._absent(item)
+        return []
+
+    def _too_deep(self, item: Default, file: File | None, depth: int) -> bool:
         circle = [] if file is None else _circle(file, item.by)
-        if circle or depth > MAX_DEPTH or len(self.layers.files) > MAX_ITEMS:
-            way = " -> ".join(circle)
-            note = f"the files lead in a circle: {way}" if circle else f"too many files at {item.path}"
-            self.layers.troubles.append(Trouble("cycle", item.node, "defaults", note, item.by))
-            return []
-        if file is None:
-            self._absent(item)
-            return []
+        if circle:
+            note = f"the files lead in a circle: {' -> '.join(circle)}"
+        elif depth > MAX_DEPTH or len(self.layers.files) > MAX_ITEMS:
+            note = f"too many files at {item.path}"
+        else:
+            return False
+        self.layers.troubles.append(Trouble("cycle", item.node, "defaults", note, item.by))
+        return True
+
+    def _entered(self, item: Default, file: File, depth: int, *, fixed: bool) -> list[tuple[Default, Node]]:
         item.header = header_of(file.text)
-        if (
-            file.documents
-            and file.documents[0].root is not None
-            and id(file.documents[0].root) in self.layers.sources
-        ):
+        if file.documents and id(file.documents[0].root) in self.layers.sources:
             file = read_text(file.text, file.path)  # a second use of the file has nodes of its own
         source = Source(file, item.node, "defaults", item.by)
-        root = enter(self.layers, source)
+        root = self.layers.enter(source)
         if root is None:
             self._unread(item)
-            return []
         if not isinstance(root, Mapping):
             return []
         named = root.entries.get("defaults")
         if named is None:
             return [(item, root)]
-        inner = items_of(named.value, source)
-        return self._list(item, root, inner, depth, fixed=fixed)
+        return self._list(item, root, items_of(named.value, source), depth, fixed=fixed)
 
     def _absent(self, item: Default) -> None:
         if item.optional or item.group_path.startswith("hydra"):
             return
-        if any(fnmatchcase(item.path, known) for known in self.way.knows):
-            self.known.append(item)
+        if any(fnmatchcase(item.path, pattern) for pattern in self.way.knows):
+            self.brought.append(item)
             return
         self._unread(item)
 
-    def known_bases(self, root: Mapping) -> Node:
+    def brought_bases(self, root: Mapping) -> Node:
         """Return the list that a framework's rules ask for the base, whose keys are its defaults anyway.
 
         That is the config's own list; where a file below names the base, a list of that base alone.
         """
-        if any(item.by is self.by for item in self.known):
+        if any(item.by is self.by for item in self.brought):
             return root.entries["defaults"].value
-        found = Sequence(0, flow=True)
-        for item in self.known:
+        bases = Sequence(0, flow=True)
+        for item in self.brought:
             if item.group is None:
                 base = Scalar(item.path, item.node.start, item.node.end)
                 if item.by is not None:
                     self.layers.adopt(base, item.by)
-                found.items.append(base)
-        return found
+                bases.items.append(base)
+        return bases
 
     def _unread(self, item: Default) -> None:
         package = item.final_package()
@@ -351,17 +471,15 @@ class _Composer:
             parts = parse(item.value)
         except MalformedError:
             return item.value
-        held = []
-        for part in parts:
-            if isinstance(part, str):
-                held.append(part)
-                continue
-            key = ".".join(map(str, part.keys)) if isinstance(part, Reference) else ""
-            value = self.choices.get(key)
-            if value is None:
-                return item.value
-            held.append(value)
-        return "".join(held)
+        names = [
+            part
+            if isinstance(part, str)
+            else self.choices.get(".".join(map(str, part.keys)))
+            if isinstance(part, Reference)
+            else None
+            for part in parts
+        ]
+        return "".join(map(str, names)) if None not in names else item.value
 
     # ── the config ─────────────────────────────────────────────────────────────────────────────────────
     def merged(self) -> Node | None:
@@ -392,12 +510,6 @@ def _circle(file: File, by: Source | None) -> list[str]:
             return names
         by = by.by
     return []
-
-
-def _without_defaults(layers: Layers, root: Mapping) -> Mapping:
-    own = layers.like(root)
-    own.entries = {name: entry for name, entry in effective(root).items() if name != "defaults"}
-    return own
 
 
 def _several(value: str) -> str | list[str] | None:

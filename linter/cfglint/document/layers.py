@@ -1,38 +1,48 @@
-"""A document that other files are part of: laid beneath it (its own keys win), or hung at a key.
+"""What a document's tree is made of beside its own file: other files, and overrides on the command line.
 
+A file is laid beneath the document (its own keys win), or hung at a key; an override ``a.b=c`` lies over it.
 Every node keeps the span of its own spelling in its own file: `Layers.sources` says of a foreign node
-which file that is, and by which key it came in.
+which file that is, and by which key it came in. No tree that was parsed is changed.
 """
 
 from __future__ import annotations
 
-from cfglint.document.tree import Alias, Entry, Mapping, Scalar, Sequence, effective
+from cfglint.document.tree import (
+    Entry,
+    Mapping,
+    Scalar,
+    Sequence,
+    child,
+    effective,
+    split_key,
+    target,
+    walk,
+)
+from cfglint.document.yaml import parse_yaml
+from cfglint.errors import UsageError
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence as Listed
+
     from cfglint.document.document import File
-    from cfglint.document.places import Path
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Node, Path
 
 MAX_FILES = 100
 
 
-class Source:
+class Source(Record):
     """How a file came in: ``node`` names it, under ``key``, in ``by``'s file (None: the config's own).
 
     ``hung`` tells a file that hangs at the key from one that lies beneath, whose keys the config overrides.
     """
 
-    __slots__ = ("by", "file", "hung", "key", "node")
-
-    def __init__(
-        self, file: File, node: Scalar, key: str, by: Source | None = None, *, hung: bool = False
-    ) -> None:
-        self.file = file
-        self.node = node
-        self.key = key
-        self.by = by
-        self.hung = hung
+    file: File
+    node: Scalar
+    key: str
+    by: Source | None = None
+    hung: bool = field(default=False, kw_only=True)
 
     @property
     def first(self) -> Source:
@@ -40,85 +50,101 @@ class Source:
         return self if self.by is None else self.by.first
 
 
-class Trouble:
+class Trouble(Record):
     """A file that was named and does not come in; ``kind`` is ``broken``, ``cycle`` or ``missing``."""
 
-    __slots__ = ("by", "key", "kind", "name", "node", "note")
+    kind: str
+    node: Scalar
+    key: str
+    note: str
+    by: Source | None = None
 
-    def __init__(self, kind: str, node: Scalar, key: str, note: str, by: Source | None = None) -> None:
-        self.kind = kind
-        self.node = node
-        self.name = node.text
-        self.key = key
-        self.note = note
-        self.by = by
+    @property
+    def name(self) -> str:
+        """How the file was named."""
+        return self.node.text
 
 
-class Layers:
+class Way(Record):
+    """How a framework's files make one config: ``composes`` is ``""``, ``parents`` or ``hydra``.
+
+    ``files`` are the keys that name a file each; ``knows`` are the files, as defaults lists name them, that
+    come with the framework: where they are not here, absent keys are what its bindings say of them.
+    """
+
+    composes: str = ""
+    files: Listed[Path] = ()
+    knows: Listed[str] = ()
+
+
+class Layers(Record):
     """A document's tree with that of other files; the trees of the files themselves stay as they are.
 
     ``unread`` names the files that are not here, each by the path below which it would put its keys: what is
     absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id.
     """
 
-    __slots__ = ("_kept", "files", "hung", "root", "sources", "troubles", "unread")
+    root: Node | None
+    files: list[Source] = field(factory=list, init=False)
+    sources: dict[int, Source] = field(factory=dict, init=False)
+    hung: dict[int, Node] = field(factory=dict, init=False)
+    troubles: list[Trouble] = field(factory=list, init=False)
+    unread: dict[Path, str] = field(factory=dict, init=False)
+    _kept: list[Node] = field(factory=list, init=False)  # an id may not come again on another node
 
-    def __init__(self, root: Node | None) -> None:
-        self.root = root
-        self.files: list[Source] = []
-        self.sources: dict[int, Source] = {}
-        self.hung: dict[int, Node] = {}
-        self.troubles: list[Trouble] = []
-        self.unread: dict[Path, str] = {}
-        self._kept: list[Node] = []  # an id in `sources` may not come again on another node
+    def enter(self, source: Source) -> Node | None:
+        """Take a file in and return its tree; None, and a trouble, where it does not parse."""
+        document = source.file.documents[0]
+        self.files.append(source)
+        if document.error is not None:
+            line, column = source.file.lines.position(document.error.offset or 0)
+            note = f"{source.file.path}:{line}:{column}: {document.error}"
+            self.troubles.append(Trouble("broken", source.node, source.key, note, source.by))
+            return None
+        root = document.root if document.root is not None else Mapping(0, flow=True)
+        self.adopt(root, source)
+        return root
 
     def adopt(self, root: Node, source: Source) -> None:
         """Note of a file's nodes where they come from."""
-        sources = self.sources
-        waiting: list[Node] = [root]
-        while waiting:
-            node = waiting.pop()
-            if id(node) in sources:
-                continue
-            sources[id(node)] = source
-            if isinstance(node, Mapping):
-                for entry in node.entries.values():
-                    sources[id(entry.key)] = source
-                    waiting.append(entry.value)
-                waiting.extend(node.merges)
-            elif isinstance(node, Sequence):
-                waiting.extend(node.items)
         self._kept.append(root)
+        for node in walk(root):
+            self.sources.setdefault(id(node), source)  # of a file that came in twice, the first way counts
+            for entry in node.entries.values() if isinstance(node, Mapping) else ():
+                self.sources.setdefault(id(entry.key), source)
 
     def lay(self, upper: Node | None, lower: Node | None) -> Node | None:
         """Return one tree of two: mappings are joined, and else the upper one's value holds."""
         if upper is None:
             return lower
-        above, below = _target(upper), _target(lower)
+        above, below = target(upper), target(lower)
         if isinstance(above, Scalar) and above.text == "???" and below is not None:
             return lower  # to OmegaConf a value that is still to be set, which sets nothing
         if not isinstance(above, Mapping) or not isinstance(below, Mapping):
             return upper
-        joined = self.like(above)
-        joined.entries = dict(effective(below))
+        entries = dict(effective(below))
         for name, entry in effective(above).items():
-            old = joined.entries.get(name)
-            joined.entries[name] = (
-                entry if old is None else Entry(entry.key, self._laid(entry.value, old.value))
-            )
-        return joined
+            old = entries.get(name)
+            value = entry.value if old is None else self.lay(entry.value, old.value)
+            entries[name] = entry if value is None or value is entry.value else Entry(entry.key, value)
+        return self.like(above, entries)
 
-    def like(self, node: Mapping | None) -> Mapping:
-        """Return an empty mapping in the place of ``node``, of the same file."""
+    def like(self, node: Mapping | None, entries: dict[str, Entry] | None = None) -> Mapping:
+        """Return a mapping of some entries in the place of ``node``, of the same file."""
         if node is None:
             return Mapping(0, flow=True)
         fresh = Mapping(node.start, flow=node.flow, tag=node.tag, anchor=node.anchor)
         fresh.end = node.end
+        fresh.entries = entries or {}
         source = self.sources.get(id(node))
         if source is not None:
             self.sources[id(fresh)] = source
         self._kept.append(fresh)
         return fresh
+
+    def without(self, node: Mapping, *names: str) -> Mapping:
+        """Return a mapping in the place of ``node``, with what it merges and without some of its keys."""
+        return self.like(node, {name: entry for name, entry in effective(node).items() if name not in names})
 
     def own(self, holder: Mapping, source: Source | None) -> None:
         """Note that a mapping made for a package stands in the file (None: the config's) that asks for it."""
@@ -128,25 +154,124 @@ class Layers:
             for entry in holder.entries.values():
                 self.sources[id(entry.key)] = source
 
-    def _laid(self, upper: Node, lower: Node) -> Node:
-        found = self.lay(upper, lower)
-        assert found is not None
-        return found
+
+# ── overrides ──────────────────────────────────────────────────────────────────────────────────────────────
+class Override(Record):
+    """One override, read: ``value`` is None where it deletes the key."""
+
+    keys: list[str]
+    value: Node | None
+    origin: str
 
 
-def _target(node: Node | None) -> Node | None:
-    return node.target if isinstance(node, Alias) else node
+def read_override(text: str) -> Override:
+    """Read ``a.b=c``, ``+a.b=c``, ``++a.b=c`` or ``~a.b``; raises UsageError."""
+    origin = f"--set {text}"
+    deletes = text.startswith("~")
+    path, equals, value = text.removeprefix("~").partition("=")
+    if not deletes:
+        path = path.removeprefix("+").removeprefix("+")
+    path = path.strip()
+    keys = split_key(path)
+    if not path or not all(keys):
+        raise UsageError(f"{origin}: no key; write KEY=VALUE, such as actor.optimizer.lr=1e-6")
+    if deletes:
+        return Override(keys, None, origin)
+    if not equals:
+        raise UsageError(f"{origin}: no value; write {path}=VALUE, or ~{path} to remove the key")
+    documents = parse_yaml(value)
+    document = documents[0]
+    if document.error is not None or len(documents) > 1:
+        raise UsageError(f"{origin}: the value is not valid YAML; quote it, as in {path}='\"text\"'")
+    root = document.root if document.root is not None else Scalar("", 0, 0)
+    for node in walk(root):  # its spans would point into another text
+        node.start = node.end = 0
+        if isinstance(node, Scalar):
+            node.origin = origin
+    return Override(keys, root, origin)
 
 
-def enter(layers: Layers, source: Source) -> Node | None:
-    """Take a file in and return its tree; None, and a trouble, where it does not parse."""
-    document = source.file.documents[0]
-    layers.files.append(source)
-    if document.error is not None:
-        at = source.file.lines.position(document.error.offset or 0)
-        note = f"{source.file.path}:{at[0]}:{at[1]}: {document.error}"
-        layers.troubles.append(Trouble("broken", source.node, source.key, note, source.by))
+class Overlay(Record):
+    """A document's root with overrides laid over it; only the mappings on the way to them are copied."""
+
+    root: Node | None
+    hung: dict[int, Node] = field(factory=dict)  # by a scalar's id, the root of the file that it names
+    origins: dict[int, str] = field(factory=dict, init=False)
+    # By id, and kept: the id of a node that is dropped could come again on a node of the document.
+    _copies: dict[int, Node] = field(factory=dict, init=False)
+    _copied: dict[int, int] = field(factory=dict, init=False)
+
+    def apply(self, override: Override) -> None:
+        """Set or delete one key."""
+        holder = self.root = self._copy(self.root)
+        *parents, last = override.keys
+        for depth, key in enumerate(parents):
+            inner = self._inside(holder, key)
+            if override.value is None and not isinstance(inner, (Mapping, Sequence)):
+                return
+            fresh = self._copy(inner)
+            if not isinstance(inner, (Mapping, Sequence)):
+                self.origins[id(fresh)] = override.origin
+            self._put(holder, key, fresh, ".".join(override.keys[: depth + 1]), override)
+            holder = fresh
+        if override.value is not None:
+            if not isinstance(override.value, Scalar):
+                self.origins[id(override.value)] = override.origin
+            self._put(holder, last, override.value, ".".join(override.keys), override)
+        elif isinstance(holder, Mapping):
+            holder.entries = dict(effective(holder))
+            holder.merges = []
+            holder.entries.pop(last, None)
+        else:
+            index = _index(holder, last)
+            if index is not None:
+                del holder.items[index]
+
+    def _inside(self, holder: Mapping | Sequence, key: str) -> Node | None:
+        node = target(child(holder, _index(holder, key) if isinstance(holder, Sequence) else key))
+        return self.hung.get(id(node), node)
+
+    def _put(self, holder: Mapping | Sequence, key: str, value: Node, path: str, override: Override) -> None:
+        if isinstance(holder, Sequence):
+            index = _index(holder, key)
+            if index is None:
+                raise UsageError(
+                    f"{override.origin}: the list at {path.rpartition('.')[0]} has {len(holder.items)} items,"
+                    f" and {key!r} is none of their numbers"
+                )
+            holder.items[index] = value
+            return
+        old = holder.entries.get(key)
+        name = Scalar(key, 0, 0, '"', origin=override.origin) if old is None else old.key
+        holder.entries[key] = Entry(name, value)
+
+    def _copy(self, node: Node | None) -> Mapping | Sequence:
+        """Return a mapping or list that may be changed; what is neither gives way to an empty mapping."""
+        if isinstance(node, (Mapping, Sequence)) and id(node) in self._copies:
+            return node
+        copy: Mapping | Sequence = Mapping(0, flow=True)
+        if isinstance(node, (Mapping, Sequence)):
+            copy = node.__class__(node.start, flow=node.flow, tag=node.tag, anchor=node.anchor)
+            copy.end = node.end
+        if isinstance(node, Mapping) and isinstance(copy, Mapping):
+            copy.entries = dict(node.entries)
+            copy.merges = list(node.merges)
+        elif isinstance(node, Sequence) and isinstance(copy, Sequence):
+            copy.items = list(node.items)
+        self._copies[id(copy)] = copy
+        self._copied[id(copy)] = id(node)
+        return copy
+
+    def sources(self, originals: dict[int, Source]) -> dict[int, Source]:
+        """Return where nodes come from, with the copies that were made of them."""
+        return originals | {copy: originals[node] for copy, node in self._copied.items() if node in originals}
+
+
+def _index(sequence: Sequence, key: str) -> int | None:
+    digits = key.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
         return None
-    root = document.root if document.root is not None else Mapping(0, flow=True)
-    layers.adopt(root, source)
-    return root
+    index = int(key)
+    if index < 0:
+        index += len(sequence.items)
+    return index if 0 <= index < len(sequence.items) else None

@@ -7,6 +7,10 @@ they differ in floats: ``1e-5`` is a text to PyYAML.
 from __future__ import annotations
 
 import re
+from math import isinf, isnan
+
+from cfglint.document.tree import Missing, Unread
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,39 +23,13 @@ _MOST_DIGITS = 4300
 _MOST_CACHED = 20_000
 
 
-class Missing:
-    """A value that cannot be known: the names that it needs, and why.
-
-    ``kind`` is one of ``"" missing absent cycle env resolver malformed budget``.
-    """
-
-    __slots__ = ("kind", "needs", "why")
-
-    def __init__(self, needs: tuple[str, ...], why: str, kind: str = "") -> None:
-        self.needs = needs
-        self.why = why
-        self.kind = kind
-
-    def __repr__(self) -> str:
-        return f"Missing({self.needs!r}, {self.why!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Missing) and (self.needs, self.why) == (other.needs, other.why)
-
-    def __hash__(self) -> int:
-        return hash((self.needs, self.why))
-
-
-class Dialect:
+class Dialect(Record):
     """How a loader reads plain scalars; ``interpolates`` says whether ``${…}`` means something to it."""
 
-    __slots__ = ("cache", "interpolates", "name", "plain")
-
-    def __init__(self, name: str, plain: Callable[[str], object], *, interpolates: bool) -> None:
-        self.name = name
-        self.plain = plain
-        self.interpolates = interpolates
-        self.cache: dict[str, object] = {}
+    name: str
+    plain: Callable[[str], object]
+    interpolates: bool = field(kw_only=True)
+    cache: dict[str, object] = field(factory=dict, init=False)
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
@@ -185,8 +163,6 @@ def _omegaconf(text: str) -> object:
 
 def _shell(text: str) -> object:
     """Read a word as Hydra and argparse do: no octal, no sixties, ``1e-5`` a number."""
-    from cfglint.document.interpolation import typed
-
     if text in ("None", "none"):
         return None if text == "None" else text
     value = typed(text)
@@ -213,6 +189,25 @@ def _toml(text: str) -> object:
     if found.group("float"):
         return _number(digits, float)
     return _number(digits, lambda digits: int(digits, 0))
+
+
+def typed(text: str) -> object:
+    """Return what an unquoted argument means to OmegaConf's grammar: null, a boolean, a number or a text."""
+    lowered = text.lower()
+    if lowered in ("null", "true", "false"):
+        return {"null": None, "true": True, "false": False}[lowered]
+    if lowered.lstrip("+-") in ("inf", "nan") and len(lowered) <= 4:
+        return float(lowered)
+    digits = r"(?:[0-9]|[1-9](?:_?[0-9])+)"
+    if len(text) > 4300:
+        return text
+    if re.fullmatch(rf"[-+]?{digits}", text):
+        return int(text)
+    fraction = r"\.[0-9](?:_?[0-9])*"
+    point = rf"(?:{digits}?{fraction}|{digits}\.)"
+    if re.fullmatch(rf"[-+]?(?:{point}|(?:{digits}|{point})[eE][-+]?[0-9](?:_?[0-9])*)", text):
+        return float(text)
+    return text
 
 
 PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
@@ -250,8 +245,8 @@ def resolve(scalar: Scalar, dialect: Dialect) -> object:
 def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     tag = scalar.tag or ""
     text = scalar.text
-    if tag == "!unread" and hasattr(scalar, "why"):
-        return Missing(scalar.needs, scalar.why)  # type: ignore[attr-defined] # an `Unread`
+    if isinstance(scalar, Unread):
+        return Missing(scalar.needs, scalar.why)
     if tag == "!":
         if not text and not scalar.style:
             return ""
@@ -280,8 +275,110 @@ def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
     return type(resolve_plain(text, dialect)) is str and re.match(_HUMAN_FLOAT, text) is not None
 
 
+# ── writing ────────────────────────────────────────────────────────────────────────────────────────────────
+# Safe as a plain scalar everywhere: no indicator at the start, no `: `, ` #` or flow bracket.
+_PLAIN = (
+    r"(?:[^\W_]|[_./\\(+]|-(?=\w))"
+    r"(?:[\w./\\()+@%^~=*$;!<>|&'\"-]|#(?<!\s#)|:(?=[\w/])|[ ](?=[^\s#]))*\Z"
+)
+# Dates to PyYAML (which `resolve` keeps as texts), and the marks between documents.
+_NOT_PLAIN = r"[0-9]{4}-[0-9]|(?:---|\.\.\.)(?:\s|\Z)"
+_DOTLESS = r"[-+]?[0-9]+[eE]"
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
+_BOOLEANS = {"true": "false", "yes": "no", "on": "off"}
+
+
+def _double_quoted(text: str, *, json: bool) -> str:
+    parts = []
+    for char in text:
+        if char in _ESCAPES:
+            parts.append(_ESCAPES[char])
+        elif char.isprintable() or (json and char >= " "):
+            parts.append(char)
+        elif ord(char) > 0xFFFF:
+            parts.append(f"\\U{ord(char):08x}")
+        else:
+            parts.append(f"\\u{ord(char):04x}")
+    return '"' + "".join(parts) + '"'
+
+
+def _spell_text(text: str, like: Scalar | None, dialect: Dialect) -> str:
+    if dialect is JSON:
+        return _double_quoted(text, json=True)
+    if dialect is TOML:
+        if like is not None and like.style == "'" and "'" not in text and text.isprintable():
+            return f"'{text}'"
+        return _double_quoted(text, json=False)
+    style = like.style if like is not None else ""
+    # Both YAML dialects, so that a file keeps its meaning when another framework reads it.
+    if (
+        style not in ("'", '"')
+        and re.match(_PLAIN, text)
+        and not re.match(_NOT_PLAIN, text)
+        and type(resolve_plain(text, PYYAML)) is str
+        and type(resolve_plain(text, OMEGACONF)) is str
+    ):
+        return text
+    if style == '"' or not text.isprintable():
+        return _double_quoted(text, json=False)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _spell_bool(*, value: bool, like: Scalar | None, dialect: Dialect) -> str:
+    if dialect in (JSON, TOML):
+        return "true" if value else "false"
+    old = like.text if like is not None and not like.style else ""
+    spelled = "true" if value else "false"
+    for yes, no in _BOOLEANS.items():
+        if old.lower() in (yes, no):
+            spelled = yes if value else no
+    if old.lower() in ("true", "false", "yes", "no", "on", "off"):
+        if old.isupper():
+            return spelled.upper()
+        if old[:1].isupper():
+            return spelled.capitalize()
+    return spelled
+
+
+def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
+    if dialect is TOML and (isnan(value) or isinf(value)):
+        return repr(value)
+    if isnan(value):
+        return "NaN" if dialect is JSON else ".nan"
+    if isinf(value):
+        word = "Infinity" if dialect is JSON else ".inf"
+        return word if value > 0 else f"-{word}"
+    mantissa, mark, exponent = repr(value).partition("e")
+    if not mark:
+        return mantissa
+    sign = "-" if exponent[0] == "-" else "+"
+    exponent = exponent.lstrip("+-").lstrip("0")
+    dotless = dialect in (JSON, TOML) or (
+        dialect is OMEGACONF and like is not None and re.match(_DOTLESS, like.text)
+    )
+    if "." not in mantissa and not dotless:
+        mantissa += ".0"
+    return f"{mantissa}e{sign}{exponent}"
+
+
 def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
     """Return how to write ``value`` so that ``dialect`` reads it back, in the style of the old ``like``."""
-    from cfglint.document import spelling
-
-    return spelling.spell(value, like, dialect)
+    if dialect is TOML:
+        if value is None:
+            raise TypeError("TOML has no null")
+        if isinstance(value, list):
+            return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
+    if value is None:
+        if dialect is JSON:
+            return "null"
+        old = like.text if like is not None and not like.style else ""
+        return old if old in ("~", "Null", "NULL") else "null"
+    if isinstance(value, bool):
+        return _spell_bool(value=value, like=like, dialect=dialect)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _spell_float(value, like, dialect)
+    if isinstance(value, str):
+        return _spell_text(value, like, dialect)
+    raise TypeError(f"a {type(value).__name__} cannot be written as a scalar")

@@ -1,79 +1,108 @@
-"""Where a value is defined, and the way there from where it is used; walked only for findings."""
+"""Where a value is defined and who else reads it, and what is wrong with a document as such.
+
+Walked only for findings, apart from `find_defects`, whose lists the CFG rules ask for.
+"""
 
 from __future__ import annotations
 
-from cfglint.document.evaluate import path_of, reference_place
-from cfglint.document.interpolation import MAX_DEPTH, Call, MalformedError, Reference, parse
-from cfglint.document.places import ALL, BudgetError, Value, dotted
-from cfglint.document.scalars import Missing
-from cfglint.document.tree import Alias, Built, Mapping, Scalar, Sequence, Unread, effective
+from cfglint.document.interpolation import MAX_DEPTH, MalformedError, Reference, parse, references_in
+from cfglint.document.scalars import is_float_like_string
+from cfglint.document.tree import (
+    ALL,
+    Alias,
+    Built,
+    Computed,
+    Mapping,
+    Missing,
+    Scalar,
+    Sequence,
+    Unread,
+    child,
+    dotted,
+    effective,
+    nodes_with_paths,
+    number_in,
+    target,
+)
+from cfglint.document.view import BudgetError
+from cfglint.errors import did_you_mean
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.document import File
-    from cfglint.document.interpolation import Parts
     from cfglint.document.layers import Source
-    from cfglint.document.places import Path
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Node, Path
     from cfglint.document.view import View
-
 
 _MOST_REFERENCES = 500
 _DEEPEST = 50
+_MOST_KEYS = 500  # that a misspelled reference is compared with
 
 
-class Step:
+class Step(Record):
     """One step from use to definition: an ``interpolation``, ``alias``, ``merge`` or ``override``."""
 
-    __slots__ = ("end", "kind", "start", "text")
-
-    def __init__(self, kind: str, start: int, end: int, text: str) -> None:
-        self.kind = kind
-        self.start = start
-        self.end = end
-        self.text = text
-
-    def __repr__(self) -> str:
-        return f"Step({self.kind!r}, {self.start}, {self.end}, {self.text!r})"
+    kind: str
+    start: int
+    end: int
+    text: str
 
 
-class Trace:
-    """Where the value at ``path`` is defined (``at``, ``node``, ``span``).
+class Trace(Record):
+    """Where the value at ``path`` is defined (``at``, ``node``, ``span``), and the way there.
 
     Where nothing is there, ``present`` is false and ``span`` is that of the nearest present parent's key.
     ``editable``: the definition is a scalar that the file spells out on its own. ``source`` is None where the
     definition stands in the document's own file, else how the other file came in that ``span`` points into.
+    A path with ALL is traced up to there.
     """
 
-    __slots__ = (
-        "at",
-        "computed",
-        "editable",
-        "key_source",
-        "key_span",
-        "node",
-        "path",
-        "present",
-        "source",
-        "span",
-        "steps",
-        "view",
-    )
+    view: View
+    path: Path
+    at: Path = field(default=(), init=False)
+    node: Node | None = field(default=None, init=False)
+    span: tuple[int, int] = field(default=(0, 0), init=False)
+    key_span: tuple[int, int] = field(default=(0, 0), init=False)
+    steps: list[Step] = field(factory=list, init=False)
+    computed: bool = field(default=False, init=False)
+    source: Source | None = field(default=None, init=False)
+    key_source: Source | None = field(default=None, init=False)
 
-    def __init__(self, view: View, path: Path) -> None:
-        start = view.document.start
-        self.view = view
-        self.path = path
-        self.at: Path = ()
-        self.present = True
-        self.node: Node | None = None
-        self.span: tuple[int, int] = (start, start)
-        self.key_span: tuple[int, int] = (start, start)
-        self.steps: list[Step] = []
-        self.computed = False
-        self.editable = False
-        self.source: Source | None = None
-        self.key_source: Source | None = None
+    def __post_init__(self) -> None:
+        view = self.view
+        self.key_span = (view.document.start, view.document.start)
+        view.refill()
+        try:
+            self._walk(self.path[: self.path.index(ALL)] if ALL in self.path else self.path, 0)
+        except (BudgetError, RecursionError):
+            self.node = None
+        node = self.node
+        if node is None:
+            self.span, self.source = self.key_span, self.key_source
+        else:
+            self.span, self.source = (node.start, node.end), view.source(node)
+
+    # ── what is asked of it ────────────────────────────────────────────────────────────────────────────────
+    @property
+    def present(self) -> bool:
+        """Whether something stands at the path."""
+        return self.node is not None
+
+    @property
+    def editable(self) -> bool:
+        """Whether the file spells the value out on its own, where an edit can change it."""
+        node = self.node
+        return (
+            isinstance(node, Scalar)
+            and not self.computed
+            and not isinstance(node, Unread)
+            and (not isinstance(node, Built) or node.cut >= 0)
+            and node.origin is None
+            and self.source is None
+            and node.style not in ("|", ">")
+            and self.view.document.owns(node.start, node.end)
+        )
 
     @property
     def file(self) -> File:
@@ -94,8 +123,7 @@ class Trace:
     def overrides(self) -> bool:
         """Whether the document can say another value at ``at``, over the file beneath that has this one."""
         return (
-            self.present
-            and self.source is not None
+            self.source is not None
             and not self.source.hung
             and isinstance(self.node, Scalar)
             and not self.computed
@@ -103,184 +131,138 @@ class Trace:
         )
 
     @property
-    def told(self) -> str:
-        """Where the value stands, in words."""
-        return told(self)
-
-    @property
     def shared(self) -> tuple[str, ...]:
         """Other paths whose value comes from the same definition."""
         if self.node is None:
             return ()
-        own = dotted(self.path)
         definition = definition_path(self.view, self.node)
         paths = [] if definition is None else [dotted(definition)]
-        paths += self.view.references(self.node)
-        return tuple(path for path in paths if path != own)
+        paths += references(self.view, self.node)
+        return tuple(path for path in paths if path != dotted(self.path))
 
-
-def trace(view: View, path: Path) -> Trace:
-    """Return where the value at ``path`` is defined; a path with ALL is traced up to there."""
-    found = Trace(view, path)
-    if ALL in path:
-        path = path[: path.index(ALL)]
-    try:
-        _walk(found, path, 0)
-    except (BudgetError, RecursionError):
-        found.node = None
-    node = found.node
-    if node is not None:
-        found.span = (node.start, node.end)
-        found.source = view.source(node)
-        found.editable = (
-            isinstance(node, Scalar)
-            and not found.computed
-            and (not isinstance(node, (Built, Unread)) or (isinstance(node, Built) and node.cut >= 0))
-            and node.origin is None
-            and found.source is None
-            and node.style not in ("|", ">")
-            and view.document.owns(node.start, node.end)
-        )
-    else:
-        found.present = False
-        found.span = found.key_span
-        found.source = found.key_source
-    return found
-
-
-def _walk(found: Trace, path: Path, depth: int) -> None:
-    """Go down ``path`` from the root, writing down each step."""
-    view = found.view
-    node: Node | None = view.root
-    found.at = ()
-    for part in path:
-        node = _follow(found, node, depth)
-        if isinstance(node, Mapping):
-            node = _enter(found, node, part)
-        elif isinstance(node, Sequence):
-            index = part if isinstance(part, int) else _number(part)
-            count = len(node.items)
-            if index is None or not -count <= index < count:
-                node = None
-            else:
-                found.at = (*found.at, index % count)
-                node = node.items[index]
-        elif view.hung is not None and id(node) in view.hung:
-            held = view.hung[id(node)]
-            node = _enter(found, held, part) if isinstance(held, Mapping) else None
-        else:
-            node = None
-        if isinstance(node, Alias):
-            if view.document.format != "shell":  # there, one variable that two flags read
-                found.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
-            node = node.target
-        if node is None:
-            found.node = None
-            return
-    found.node = _follow(found, node, depth)
-
-
-def _number(part: object) -> int | None:
-    try:
-        return int(str(part))
-    except ValueError:
-        return None
-
-
-def _enter(found: Trace, node: Mapping, part: object) -> Node | None:
-    view = found.view
-    if not isinstance(part, str) or part not in view.entries(node):
-        return None
-    seen: set[int] = set()
-    while part not in node.entries and id(node) not in seen:
-        seen.add(id(node))
-        for value in _merge_sources(node):
-            target = value.target if isinstance(value, Alias) else value
-            if isinstance(target, Mapping) and id(target) not in seen and part in effective(target):
-                text = f"<<: *{value.name}" if isinstance(value, Alias) else "<<"
-                found.steps.append(Step("merge", value.start, value.end, text))
-                node = target
+    @property
+    def where(self) -> str:
+        """Where the value stands: ``line 3 through ${a.b}``, ``ds.json:4 through deepspeed at line 12``."""
+        override = next((step.text for step in self.steps if step.kind == "override"), None)
+        if override is not None:
+            return override
+        name = None if self.present else self.view.awaits(self.path)
+        if name is not None:
+            return f"{name} is not here"
+        own = self.view.document.file
+        place = f"line {_line(self.file, self.span[0])}"
+        if self.source is not None:
+            place = f"{self.file.path}:{_line(self.file, self.span[0])}"
+        via = [step.text for step in self.steps if step.kind in ("interpolation", "alias", "merge")][:1]
+        source = self.source
+        while source is not None:
+            if source.node.origin is not None:
+                via.append(source.node.origin)
                 break
-    entry = node.entries.get(part)
-    if entry is None:
-        return None
-    found.at = (*found.at, part)
-    value = entry.value
-    origin = value.origin if isinstance(value, Scalar) else view.origins.get(id(value))
-    if origin is not None:
-        start = view.document.start
-        found.steps.append(Step("override", start, start, origin))
-        found.key_span = (start, start) if entry.key.origin else (entry.key.start, entry.key.end)
-        found.key_source = None
-    else:
-        found.key_source = view.source(entry.key)
-        found.key_span = (entry.key.start, entry.key.end)
-    return value
+            line = _line(own if source.by is None else source.by.file, source.node.start)
+            path = "" if source.by is None else source.by.file.path
+            via.append(f"{source.key} at " + (f"line {line}" if source.by is None else f"{path}:{line}"))
+            source = source.by
+        return f"{place} through {', '.join(via)}" if via else place
+
+    # ── the way down ───────────────────────────────────────────────────────────────────────────────────────
+    def _walk(self, path: Path, depth: int) -> None:
+        """Go down ``path`` from the root, writing down each step."""
+        view = self.view
+        node: Node | None = view.root
+        self.at = ()
+        for part in path:
+            node = self._follow(node, depth)
+            root = view.hanging(node)
+            node = root if isinstance(root, Mapping) else node
+            node = self._enter(node, part) if isinstance(node, Mapping) else self._item(node, part)
+            if isinstance(node, Alias):
+                if view.document.format != "shell":  # there, one variable that two flags read
+                    self.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
+                node = node.target
+            if node is None:
+                self.node = None
+                return
+        self.node = self._follow(node, depth)
+
+    def _item(self, node: Node | None, part: object) -> Node | None:
+        index = number_in(node.items, part) if isinstance(node, Sequence) else None
+        if index is None:
+            return None
+        self.at = (*self.at, index)
+        return child(node, index)
+
+    def _enter(self, node: Mapping, part: object) -> Node | None:
+        view = self.view
+        if not isinstance(part, str) or part not in view.entries(node):
+            return None
+        seen: set[int] = set()
+        while part not in node.entries and id(node) not in seen:
+            seen.add(id(node))
+            for value in _merge_sources(node):
+                merged = target(value)
+                if isinstance(merged, Mapping) and id(merged) not in seen and part in effective(merged):
+                    text = f"<<: *{value.name}" if isinstance(value, Alias) else "<<"
+                    self.steps.append(Step("merge", value.start, value.end, text))
+                    node = merged
+                    break
+        entry = node.entries.get(part)
+        if entry is None:
+            return None
+        self.at = (*self.at, part)
+        value = entry.value
+        origin = value.origin if isinstance(value, Scalar) else view.origins.get(id(value))
+        self.key_source = view.source(entry.key)
+        self.key_span = (entry.key.start, entry.key.end)
+        if origin is not None:
+            start = view.document.start
+            self.steps.append(Step("override", start, start, origin))
+            self.key_source = None
+            if entry.key.origin:
+                self.key_span = (start, start)
+        return value
+
+    def _follow(self, node: Node | None, depth: int) -> Node | None:
+        """Follow a reference to its definition; what is put together from parts is its own definition."""
+        view = self.view
+        if not isinstance(node, Scalar) or not view.interpolates or "${" not in node.text:
+            return node
+        at = self.at
+        end, path = view.follow(node, at)
+        self.steps.append(Step("interpolation", node.start, node.end, node.text))
+        if end is None or isinstance(end, Computed) or path == at or depth >= MAX_DEPTH:
+            self.computed = True
+            return node
+        try:
+            parts = parse(node.text)
+        except MalformedError:
+            parts = ()
+        if len(parts) == 1 and isinstance(parts[0], Reference):
+            named = view.path_of(parts[0], at)
+            if isinstance(named, Missing):
+                self.computed = True
+                return node
+            path = named
+        self._walk(path, depth + 1)
+        return self.node
+
+
+def _line(file: File, offset: int) -> int:
+    return file.lines.position(offset)[0]
 
 
 def _merge_sources(node: Mapping) -> list[Node]:
     sources: list[Node] = []
     for value in node.merges:
-        target = value.target if isinstance(value, Alias) else value
-        if isinstance(target, Sequence):
-            sources.extend(target.items)
-        else:
-            sources.append(value)
+        merged = target(value)
+        sources.extend(merged.items if isinstance(merged, Sequence) else [value])
     return sources
 
 
-def _follow(found: Trace, node: Node | None, depth: int) -> Node | None:
-    """Follow a reference to its definition; what is put together from parts is its own definition."""
-    view = found.view
-    if not isinstance(node, Scalar) or not view.interpolates or "${" not in node.text:
-        return node
-    at = found.at
-    target, target_at = view.follow(node, at)
-    found.steps.append(Step("interpolation", node.start, node.end, node.text))
-    if target is None or isinstance(target, Value) or target_at == at or depth >= MAX_DEPTH:
-        found.computed = True
-        return node
-    path: Path | Missing = target_at
-    try:
-        parts = parse(node.text)
-    except MalformedError:
-        parts = ()
-    if len(parts) == 1 and isinstance(parts[0], Reference):
-        path = path_of(view, parts[0], at)
-    if isinstance(path, Missing):
-        found.computed = True
-        return node
-    _walk(found, path, depth + 1)
-    return found.node
-
-
-def told(found: Trace) -> str:
-    """Say where a value stands: ``line 3 through ${a.b}``, ``ds.json:4 through deepspeed at line 12``."""
-    override = next((step.text for step in found.steps if step.kind == "override"), None)
-    if override is not None:
-        return override
-    if not found.present:
-        name = found.view.awaits(found.path)
-        if name is not None:
-            return f"{name} is not here"
-    line = found.file.lines.position(found.span[0])[0]
-    place = f"line {line}" if found.source is None else f"{found.file.path}:{line}"
-    via = [step.text for step in found.steps if step.kind in ("interpolation", "alias", "merge")][:1]
-    source = found.source
-    while source is not None:
-        if source.node.origin is not None:
-            via.append(source.node.origin)
-            break
-        path = "" if source.by is None else f"{source.by.file.path}:"
-        holder = found.view.document.file if source.by is None else source.by.file
-        line = holder.lines.position(source.node.start)[0]
-        via.append(f"{source.key} at {path}{line}" if path else f"{source.key} at line {line}")
-        source = source.by
-    return f"{place} through {', '.join(via)}" if via else place
-
-
+# ── who reads a definition ─────────────────────────────────────────────────────────────────────────────────
 def references(view: View, node: Node) -> tuple[str, ...]:
     """Return the paths whose value comes from ``node``, besides that of its definition."""
+    view.refill()
     try:
         return _references(view, node)
     except (BudgetError, RecursionError):
@@ -288,92 +270,207 @@ def references(view: View, node: Node) -> tuple[str, ...]:
 
 
 def _references(view: View, node: Node) -> tuple[str, ...]:
-    if view.uses is None:
-        view.uses = _collect(view)
-    uses = view.uses
+    if "uses" not in view.memo:
+        view.memo["uses"] = _collect(view)
+    uses: dict[int, list[Path]] = view.memo["uses"]
     own = definition_path(view, node)
-    direct = [] if own is None else [own]
-    found: dict[Path, None] = dict.fromkeys(uses.get(id(node), ()))
-    waiting = [*direct, *found]
-    while waiting and len(found) < _MOST_REFERENCES:
+    readers: dict[Path, None] = dict.fromkeys(uses.get(id(node), ()))
+    waiting = [*([] if own is None else [own]), *readers]
+    while waiting and len(readers) < _MOST_REFERENCES:
         # Whoever reads a mapping or list around a path reads what is in it, unless its own key wins there.
         path = waiting.pop()
         for depth in range(len(path) + 1):
             around, _ = view.place(path[:depth])
             for use in uses.get(id(around), ()):
-                other = (*use, *path[depth:])
-                if other in found or other == own or len(other) > _DEEPEST:
+                reader = (*use, *path[depth:])
+                if reader in readers or reader == own or len(reader) > _DEEPEST:
                     continue
-                if view.follow(*view.place(other))[0] is node:
-                    found[other] = None
-                    waiting.append(other)
-    return tuple(dotted(path) for path in found if path != own)
+                if view.follow(*view.place(reader))[0] is node:
+                    readers[reader] = None
+                    waiting.append(reader)
+    return tuple(dotted(path) for path in readers if path != own)
 
 
 def definition_path(view: View, node: Node) -> Path | None:
     """Return the path at which the file writes ``node``."""
-    for path, found in nodes_with_paths(view.root):
-        if found is node:
-            return path
-    return None
-
-
-def nodes_with_paths(root: Node | None) -> list[tuple[Path, Node]]:
-    """Return every node with the path of its definition, in the file's order; aliases are not entered."""
-    found: list[tuple[Path, Node]] = []
-    waiting: list[tuple[Path, Node]] = [] if root is None else [((), root)]
-    while waiting:
-        path, node = waiting.pop()
-        found.append((path, node))
-        if isinstance(node, Mapping):
-            waiting.extend(reversed([((*path, k), e.value) for k, e in node.entries.items()]))
-            waiting.extend((path, merge) for merge in node.merges if not isinstance(merge, Alias))
-        elif isinstance(node, Sequence):
-            waiting.extend(reversed([((*path, i), item) for i, item in enumerate(node.items)]))
-    return found
-
-
-def references_in(parts: Parts) -> list[Reference]:
-    """Return all references in ``parts``, those inside arguments and keys too."""
-    found: list[Reference] = []
-    waiting: list[object] = list(parts)
-    for part in waiting:  # grows on the way
-        if isinstance(part, Reference):
-            found.append(part)
-            waiting.extend(part.keys)
-        elif isinstance(part, Call):
-            waiting.extend(part.arguments)
-        elif not isinstance(part, str):
-            waiting.extend(getattr(part, "parts", ()))
-            waiting.extend(getattr(part, "items", ()))
-    return found
+    return next((path for path, written in nodes_with_paths(view.root) if written is node), None)
 
 
 def _collect(view: View) -> dict[int, list[Path]]:
     """Return, by the id of a definition, the paths that read it through a reference, an alias or a merge."""
     uses: dict[int, list[Path]] = {}
     for path, node in nodes_with_paths(view.root):
-        if isinstance(node, Alias):
-            uses.setdefault(id(node.target), []).append(path)
-        elif isinstance(node, Mapping):
-            for source in _merge_sources(node):
-                target = source.target if isinstance(source, Alias) else source
-                uses.setdefault(id(target), []).append(path)
-        elif isinstance(node, Built):
-            for part in node.reads:
-                uses.setdefault(id(part), []).append(path)
-        elif isinstance(node, Scalar) and view.interpolates and "${" in node.text:
-            try:
-                parts = parse(node.text)
-            except MalformedError:
-                continue
-            if not view.refill():
-                continue
-            whole, _ = view.follow(node, path)
-            if not isinstance(whole, Value) and whole is not None:
-                uses.setdefault(id(whole), []).append(path)
-            for reference in references_in(parts):
-                read, _ = reference_place(view, reference, path)
-                if isinstance(read, Scalar) and read is not whole:
-                    uses.setdefault(id(read), []).append(path)
+        for read in _read_by(view, node, path):
+            uses.setdefault(id(read), []).append(path)
     return uses
+
+
+def _read_by(view: View, node: Node, path: Path) -> list[object]:
+    """Return the definitions that a node reads."""
+    if isinstance(node, Alias):
+        return [node.target]
+    if isinstance(node, Mapping):
+        return [target(source) for source in _merge_sources(node)]
+    if isinstance(node, Built):
+        return [*node.reads]
+    if not isinstance(node, Scalar) or not view.interpolates or "${" not in node.text:
+        return []
+    try:
+        parts = parse(node.text)
+    except MalformedError:
+        return []
+    if not view.refill():
+        return []
+    whole, _ = view.follow(node, path)
+    reads: list[object] = [] if whole is None or isinstance(whole, Computed) else [whole]
+    for reference in references_in(parts):
+        read, _ = view.reference_place(reference, path)
+        if isinstance(read, Scalar) and read is not whole:
+            reads.append(read)
+    return reads
+
+
+# ── defects ────────────────────────────────────────────────────────────────────────────────────────────────
+class Defect(Record):
+    """One defect of the value at ``key``; ``related`` is a second span, such as the first of two keys."""
+
+    kind: str
+    key: str
+    text: str
+    start: int
+    end: int
+    note: str = ""
+    related: tuple[int, int] | None = None
+
+
+class Defects(Record):
+    """The defects of a document, by kind, each in the file's order."""
+
+    duplicate_keys: list[Defect] = field(factory=list)
+    unresolved: list[Defect] = field(factory=list)
+    cycles: list[Defect] = field(factory=list)
+    missing: list[Defect] = field(factory=list)
+    float_strings: list[Defect] = field(factory=list)
+    unset_env: list[Defect] = field(factory=list)
+    circles: set[frozenset[str]] = field(
+        factory=set
+    )  # each is reported once, however many keys it runs through
+
+
+def find_defects(view: View) -> Defects:
+    """Walk the document once, each node as often as it is written."""
+    defects: Defects | None = view.memo.get("defects")
+    if defects is None:
+        defects = view.memo["defects"] = _found_defects(view)
+    return defects
+
+
+def _found_defects(view: View) -> Defects:
+    defects = Defects()
+    interpolates = view.interpolates
+    nodes = nodes_with_paths(view.root)
+    for path, node in nodes:
+        if node.__class__ is not Scalar or view.source(node) is not None:
+            continue  # what is wrong in another file is said of that one
+        text = node.text
+        if interpolates and text == "???":
+            defects.missing.append(Defect("missing", dotted(path), text, node.start, node.end))
+        elif interpolates and "${" in text:
+            try:
+                if view.refill():
+                    _check_interpolation(view, defects, path, node)
+            except (BudgetError, RecursionError):
+                continue
+        elif not node.style and is_float_like_string(node, view.dialect):
+            defects.float_strings.append(Defect("float_string", dotted(path), text, node.start, node.end))
+    if view.document.duplicates:
+        _duplicates(view, defects, nodes)
+    return defects
+
+
+def _check_interpolation(view: View, defects: Defects, path: Path, node: Scalar) -> None:
+    key = dotted(path)
+    place, _ = view.follow(node, path)
+    try:
+        parts = parse(node.text)
+    except MalformedError as error:
+        defects.unresolved.append(Defect("malformed", key, node.text, node.start, node.end, str(error)))
+        return
+    if not isinstance(place, Computed):
+        return  # the common case: it leads somewhere
+    value = place.value
+    if isinstance(value, Missing):
+        if path in view.cyclic or (value.kind == "cycle" and "parent" in value.why):
+            around = frozenset(value.why.rpartition("cycle ")[2].split(" -> "))
+            if around not in defects.circles:
+                defects.circles.add(around)
+                defects.cycles.append(Defect("cycle", key, node.text, node.start, node.end, value.why))
+            return
+        if value.kind == "env":
+            defects.unset_env.append(Defect("unset_env", key, node.text, node.start, node.end, value.why))
+    if len(path) > 1 and path[0] == "defaults" and isinstance(path[1], int):
+        return  # Hydra resolves its defaults list against its command line, not against this file
+    for reference in references_in(parts):
+        note = _leads_nowhere(view, reference, path)
+        if note is not None:
+            text = node.text[reference.start : reference.end]
+            defects.unresolved.append(Defect("unresolved", key, text, *_part_span(view, node, text), note))
+
+
+def _leads_nowhere(view: View, reference: Reference, path: Path) -> str | None:
+    """Say why a reference leads nowhere; None where it leads somewhere, or that is not known."""
+    place, _ = view.reference_place(reference, path)
+    wanted = view.path_of(reference, path)
+    if isinstance(wanted, Missing):
+        return wanted.why if wanted.kind == "absent" else None
+    value = place.value if isinstance(place, Computed) else None
+    if isinstance(value, Missing) and value.kind == "absent" and view.place(wanted)[0] is None:
+        return _nearest(view, wanted)
+    return None
+
+
+def _part_span(view: View, node: Scalar, text: str) -> tuple[int, int]:
+    """Return the span of a part where the source spells it once, else that of the whole value."""
+    source = view.document.file.text
+    at = source.find(text, node.start, node.end) if node.origin is None else -1
+    if at < 0 or source.find(text, at + 1, node.end) >= 0:
+        return node.start, node.end
+    return at, at + len(text)
+
+
+def _nearest(view: View, wanted: Path) -> str:
+    """Name the existing key that looks most like the one that is not there."""
+    name = dotted(wanted)
+    names: list[str] = []
+    for depth in range(len(wanted) - 1, -1, -1):
+        parent = wanted[:depth]
+        keys = view.keys(parent)
+        if keys:
+            paths = [(*parent, key, *wanted[depth + 1 :]) for key in keys[:_MOST_KEYS] if len(key) < 200]
+            names = [dotted(path) for path in paths if view.has(path)]
+            break
+    return f"{name} is not in the file{did_you_mean(name, names)}"
+
+
+def _duplicates(view: View, defects: Defects, nodes: list[tuple[Path, Node]]) -> None:
+    paths: dict[int, Path] = {}
+    for path, node in nodes:
+        if isinstance(node, Mapping):
+            for name, entry in node.entries.items():
+                paths[id(entry.key)] = (*path, name)
+    later = {id(first): key for key, first in view.document.duplicates}
+    for key, first in view.document.duplicates:
+        last = key
+        while id(last) in later:
+            last = later[id(last)]
+        defects.duplicate_keys.append(
+            Defect(
+                "duplicate_key",
+                dotted(paths.get(id(last), (key.text,))),
+                key.text,
+                key.start,
+                key.end,
+                "the last one holds to PyYAML; OmegaConf refuses the file",
+                (first.start, first.end),
+            )
+        )

@@ -1,17 +1,20 @@
-"""The tree of a config file: every node keeps the span of its own spelling.
-
-Plain classes with slots, not dataclasses: a file has hundreds of nodes, and importing dataclasses alone
-costs a fifth of a clean run.
-"""
+"""The tree of a config file: nodes with the span of their own spelling, paths, and the walks over them."""
 
 from __future__ import annotations
 
+from cfglint.record import Record, Value, field
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
+
+    Node: TypeAlias = "Scalar | Mapping | Sequence | Alias"
+    Path: TypeAlias = "tuple[str | int | All, ...]"
+    Place: TypeAlias = "tuple[Node | Computed | None, Path]"
 
 
-class Scalar:
+# ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
+class Scalar(Record):
     """A scalar as it was spelled.
 
     ``text`` is the decoded value (quotes and escapes gone), ``[start, end)`` the span of the value itself,
@@ -20,25 +23,13 @@ class Scalar:
     says where the value came from (``--set sglang.mem_fraction_static=0.5``).
     """
 
-    __slots__ = ("anchor", "end", "origin", "start", "style", "tag", "text")
-
-    def __init__(
-        self,
-        text: str,
-        start: int,
-        end: int,
-        style: str = "",
-        tag: str | None = None,
-        anchor: str | None = None,
-        origin: str | None = None,
-    ) -> None:
-        self.text = text
-        self.start = start
-        self.end = end
-        self.style = style
-        self.tag = tag
-        self.anchor = anchor
-        self.origin = origin
+    text: str
+    start: int
+    end: int
+    style: str = ""
+    tag: str | None = None
+    anchor: str | None = None
+    origin: str | None = None
 
 
 class Built(Scalar):
@@ -48,14 +39,8 @@ class Built(Scalar):
     -1 where it cannot be.
     """
 
-    __slots__ = ("cut", "reads")
-
-    def __init__(
-        self, text: str, start: int, end: int, *, reads: tuple[Scalar, ...] = (), cut: int = -1
-    ) -> None:
-        super().__init__(text, start, end)
-        self.reads = reads
-        self.cut = cut
+    reads: tuple[Scalar, ...] = field(default=(), kw_only=True)
+    cut: int = field(default=-1, kw_only=True)
 
 
 class Sought(Built):
@@ -64,94 +49,176 @@ class Sought(Built):
     ``choices`` are the overrides that may choose a group: key, and name (None where it is not known).
     """
 
-    __slots__ = ("choices", "places")
-
-    def __init__(
-        self,
-        text: str,
-        start: int,
-        end: int,
-        places: tuple[str, ...],
-        choices: tuple[tuple[str, str | None], ...],
-    ) -> None:
-        super().__init__(text, start, end)
-        self.places = places
-        self.choices = choices
+    places: tuple[str, ...] = field(kw_only=True)
+    choices: tuple[tuple[str, str | None], ...] = field(kw_only=True)
 
 
 class Unread(Scalar):
     """A scalar whose value the file alone does not tell; ``text`` is how it is spelled, ``why`` says why."""
 
-    __slots__ = ("needs", "why")
-
-    def __init__(self, text: str, start: int, end: int, *, why: str, needs: tuple[str, ...] = ()) -> None:
-        super().__init__(text, start, end, "", "!unread")
-        self.why = why
-        self.needs = needs
+    tag: str | None = "!unread"
+    why: str = field(kw_only=True)
+    needs: tuple[str, ...] = field(default=(), kw_only=True)
 
 
-class Entry:
+class Entry(Record):
     """One ``key: value`` of a mapping."""
 
-    __slots__ = ("key", "value")
-
-    def __init__(self, key: Scalar, value: Node) -> None:
-        self.key = key
-        self.value = value
+    key: Scalar
+    value: Node
 
 
-class Mapping:
+class _Collection(Record):
+    start: int
+    flow: bool = field(kw_only=True)
+    tag: str | None = field(default=None, kw_only=True)
+    anchor: str | None = field(default=None, kw_only=True)
+    end: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.end = self.start
+
+
+class Mapping(_Collection):
     """A mapping. ``entries`` is keyed by the key's text, in the file's order; of duplicates the last wins.
 
     ``merges`` holds what ``<<`` names, in the order of precedence. ``flow`` is true for ``{…}``.
     """
 
-    __slots__ = ("anchor", "end", "entries", "flow", "merges", "start", "tag")
-
-    def __init__(self, start: int, *, flow: bool, tag: str | None = None, anchor: str | None = None) -> None:
-        self.entries: dict[str, Entry] = {}
-        self.merges: list[Node] = []
-        self.start = start
-        self.end = start
-        self.flow = flow
-        self.tag = tag
-        self.anchor = anchor
+    entries: dict[str, Entry] = field(factory=dict, init=False)
+    merges: list[Node] = field(factory=list, init=False)
 
 
-class Sequence:
+class Sequence(_Collection):
     """A sequence; ``flow`` is true for ``[…]``."""
 
-    __slots__ = ("anchor", "end", "flow", "items", "start", "tag")
-
-    def __init__(self, start: int, *, flow: bool, tag: str | None = None, anchor: str | None = None) -> None:
-        self.items: list[Node] = []
-        self.start = start
-        self.end = start
-        self.flow = flow
-        self.tag = tag
-        self.anchor = anchor
+    items: list[Node] = field(factory=list, init=False)
 
 
-class Alias:
+class Alias(Record):
     """``*name``: stands for ``target``, and has a span of its own."""
 
-    __slots__ = ("end", "name", "start", "target")
-
-    def __init__(self, name: str, target: Node, start: int, end: int) -> None:
-        self.name = name
-        self.target = target
-        self.start = start
-        self.end = end
+    name: str
+    target: Node
+    start: int
+    end: int
 
 
-if TYPE_CHECKING:
-    Node: TypeAlias = Scalar | Mapping | Sequence | Alias
+class Missing(Value):
+    """A value that cannot be known: the names that it needs, and why.
+
+    ``kind`` is one of ``"" missing absent cycle env resolver malformed budget unread``.
+    """
+
+    needs: tuple[str, ...]
+    why: str
+    kind: str = field(default="", compare=False)
 
 
-def walk(root: Node) -> list[Node]:
-    """Return all nodes below ``root``, itself first; aliases are listed, not entered."""
+class Computed(Record):
+    """A computed value in a node's place: a text put together, an environment variable, or a Missing."""
+
+    value: object
+
+
+# ── paths ──────────────────────────────────────────────────────────────────────────────────────────────────
+class All:
+    """In a path: every item of a list, every value of a mapping."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ALL"
+
+
+class Absent:
+    """Nothing stands at the path."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ALL = All()
+ABSENT = Absent()
+
+
+def dotted(path: Path) -> str:
+    """Return ``a.b[0].c``."""
+    parts: list[str] = []
+    for part in path:
+        if isinstance(part, str):
+            parts.append(f".{part}" if parts else part)
+        else:
+            parts.append("[*]" if isinstance(part, All) else f"[{part}]")
+    return "".join(parts)
+
+
+def split_key(text: str) -> list[str]:
+    """Return the keys of ``a.b[0]``; an empty text is one empty key."""
+    if "[" not in text:
+        return text.split(".")
+    keys: list[str] = []
+    for i, piece in enumerate(text.split(".")):
+        head, *brackets = piece.split("[")
+        if head or not brackets or (i > 0 and not brackets):
+            keys.append(head)
+        keys.extend(b.rstrip("]") for b in brackets)
+    return keys
+
+
+def number_of(part: object) -> int | None:
+    """Return the number that a part of a path is, or that a key of a reference spells."""
+    if isinstance(part, str) and len(part) < 10 and part.isascii() and part.removeprefix("-").isdigit():
+        return int(part)
+    return part if isinstance(part, int) else None
+
+
+def number_in(items: list[Any], part: object) -> int | None:
+    """Return which of some items a part of a path means; a negative number counts from the end."""
+    index = number_of(part)
+    return None if index is None or not -len(items) <= index < len(items) else index % len(items)
+
+
+# ── walks ──────────────────────────────────────────────────────────────────────────────────────────────────
+def target(node: Node | None) -> Node | None:
+    """Return what an alias stands for, and any other node itself."""
+    return node.target if isinstance(node, Alias) else node
+
+
+def child(node: Node | None, part: object) -> Node | None:
+    """Return the node under a key, or at a number; what a mapping merges counts."""
+    node = target(node)
+    if isinstance(node, Mapping) and isinstance(part, str):
+        entry = effective(node).get(part)
+        return None if entry is None else entry.value
+    if isinstance(node, Sequence) and isinstance(part, int) and 0 <= part < len(node.items):
+        return node.items[part]
+    return None
+
+
+def descend(root: Node | None, path: Path) -> list[Node]:
+    """Return the nodes on the way down a path, the root first, as far as the text itself writes them."""
+    nodes = [] if root is None else [root]
+    for part in path if nodes else ():
+        node = nodes[-1]
+        if isinstance(node, Mapping) and isinstance(part, str) and part in node.entries:
+            nodes.append(node.entries[part].value)
+        elif isinstance(node, Sequence) and isinstance(part, int) and 0 <= part < len(node.items):
+            nodes.append(node.items[part])
+        else:
+            break
+    return nodes
+
+
+def walk(root: Node | None) -> list[Node]:
+    """Return all nodes below ``root``, itself first, from the last to the first; aliases are not entered."""
     found: list[Node] = []
-    waiting: list[Node] = [root]
+    waiting: list[Node] = [] if root is None else [root]
     while waiting:
         node = waiting.pop()
         found.append(node)
@@ -160,6 +227,21 @@ def walk(root: Node) -> list[Node]:
             waiting.extend(node.merges)
         elif isinstance(node, Sequence):
             waiting.extend(node.items)
+    return found
+
+
+def nodes_with_paths(root: Node | None) -> list[tuple[Path, Node]]:
+    """Return every node with the path of its definition, in the file's order; aliases are not entered."""
+    found: list[tuple[Path, Node]] = []
+    waiting: list[tuple[Path, Node]] = [] if root is None else [((), root)]
+    while waiting:
+        path, node = waiting.pop()
+        found.append((path, node))
+        if isinstance(node, Mapping):
+            waiting.extend(reversed([((*path, k), e.value) for k, e in node.entries.items()]))
+            waiting.extend((path, merge) for merge in node.merges if not isinstance(merge, Alias))
+        elif isinstance(node, Sequence):
+            waiting.extend(reversed([((*path, i), item) for i, item in enumerate(node.items)]))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cfglint.document.trace import Trace
 from cfglint.engine.judge import BY_SCHEMA
 from cfglint.findings import LEVELS
 from cfglint.lang import tree as t
@@ -63,7 +64,7 @@ def _mistake(one: Found, finder: Finder) -> Mistake | None:
 
 def _spans(mistake: Mistake, subject: Subject) -> set[tuple[int, int]]:
     """Return where a finding about the same key would stand: at the key, or at its value."""
-    trace = subject.view.trace(mistake.problem.path)  # type: ignore[union-attr]
+    trace = Trace(subject.view, mistake.problem.path)  # type: ignore[union-attr]
     own = {trace.span, trace.key_span} if trace.present and trace.source is None else set()
     return {(mistake.start, mistake.end), *own}
 

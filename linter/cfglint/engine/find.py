@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.document.places import dotted
-from cfglint.document.tree import Mapping, Sequence
+from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.describe import Evaluator, arithmetic, message, show_value
 from cfglint.engine.origin import Origins
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact

@@ -5,8 +5,10 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 
 from __future__ import annotations
 
-from cfglint.document.scalars import SHELL, Missing
-from cfglint.document.view import Record, dotted
+from cfglint.document.scalars import SHELL
+from cfglint.document.trace import Trace, find_defects
+from cfglint.document.tree import Missing, dotted
+from cfglint.document.view import MappingView
 from cfglint.engine.subject import Mistake, Verdict
 from cfglint.errors import did_you_mean
 from cfglint.facts import NO_KEYS, Values, stated
@@ -62,7 +64,7 @@ def _mistakes(subject: Subject, kind: str) -> list[Any]:
         return list(_by_schema(subject, kind))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
-    return list(getattr(subject.view.defects(), kind, ()))
+    return list(getattr(find_defects(subject.view), kind, ()))
 
 
 def _syntax_errors(subject: Subject) -> Iterator[Mistake]:
@@ -94,7 +96,7 @@ def _misfits(subject: Subject) -> Iterator[Mistake]:
     for path in _number_paths(subject.pack, subject.framework):
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
-            trace = subject.view.trace(path)
+            trace = Trace(subject.view, path)
             yield Mistake("a number", *trace.own_span, key=dotted(path), text=f'the text "{value}"')
 
 
@@ -227,7 +229,7 @@ def _unfit_facts(subject: Subject) -> Iterator[Mistake]:
             continue
         value = view.get(path)
         if type(value) is not Missing and needs_of(stated(pack, name, value)):
-            span = view.trace(path).span
+            span = Trace(view, path).span
             yield Mistake(_wanted(pack, name, value), *span, key=dotted(path), text=_shown(value))
 
 
@@ -243,7 +245,7 @@ def _unknown_names(subject: Subject) -> Iterator[Mistake]:
             continue
         near = did_you_mean(name, [fact for fact in pack.facts if _is_fact(pack, fact)])
         note = near or "; rules/vocabulary.rules lists them"
-        yield Mistake(note, *subject.view.trace(path).key_span, key=name)
+        yield Mistake(note, *Trace(subject.view, path).key_span, key=name)
 
 
 def _is_fact(pack: Pack, name: str) -> bool:
@@ -256,7 +258,7 @@ def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, 
         inner = (*path, key)
         name = ".".join(inner)
         leads_on = any(fact.startswith(f"{name}.") for fact in pack.facts)
-        if leads_on and isinstance(view.get(inner), Record):
+        if leads_on and isinstance(view.get(inner), MappingView):
             yield from _keys(pack, view, inner)
         else:
             yield inner
@@ -265,7 +267,7 @@ def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, 
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return f'the text "{value}"'
-    return "a mapping" if isinstance(value, Record) else schema_judge.shown(value)
+    return "a mapping" if isinstance(value, MappingView) else schema_judge.shown(value)
 
 
 def _wanted(pack: Pack, name: str, value: object) -> str:

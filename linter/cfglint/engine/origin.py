@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cfglint.document.trace import Trace
 from cfglint.lang import tree as t
 from cfglint.lang.build import paths_in, walk
 from cfglint.lang.values import needs_of
@@ -12,7 +13,6 @@ from cfglint.lang.values import needs_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cfglint.document.trace import Trace
     from cfglint.facts import Steps, Values
     from cfglint.lang.symbols import Symbols
 
@@ -106,7 +106,7 @@ class Origins:
     def _elsewhere(self, paths: tuple[Steps, ...], uses: tuple[str, ...]) -> str:
         """Say where a name's one key stands, if that is in another file."""
         trace = self.trace(paths[0]) if len(set(paths)) == 1 and not uses else None
-        return trace.told if trace is not None and trace.present and trace.source is not None else "derived"
+        return trace.where if trace is not None and trace.present and trace.source is not None else "derived"
 
     def _bound(self, name: str) -> Origin | None:
         compiled = self.values.bindings.get(name)
@@ -134,14 +134,14 @@ class Origins:
         trace = self.trace(path)
         if trace is None:
             return "this file"
-        return trace.told
+        return trace.where
 
     def trace(self, path: Steps) -> Trace | None:
         """Return where the value at a path is defined."""
         view = self.values.view
         if view is None or "*" in path:
             return None
-        return view.trace(path)
+        return Trace(view, path)
 
     def _names(self, node: t.Expr) -> tuple[str, ...]:
         known = (self.symbols.types, self.symbols.lets)

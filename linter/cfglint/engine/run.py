@@ -284,10 +284,9 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
 
 def _observation(pack: Pack, text: str) -> tuple[str, tuple[object, str]]:
     """Return what ``--set observed.NAME=VALUE`` says was seen of a run: a fact of every file, no key."""
-    from cfglint.document.overrides import read_override
+    from cfglint.document.layers import read_override
     from cfglint.document.scalars import PYYAML, resolve
-    from cfglint.document.tree import Scalar
-    from cfglint.document.view import ABSENT
+    from cfglint.document.tree import ABSENT, Scalar
     from cfglint.errors import UsageError, did_you_mean
     from cfglint.facts import stated
     from cfglint.lang.values import needs_of

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.document import Document
     from cfglint.document.layers import Layers
-    from cfglint.document.library import Library
+    from cfglint.document.reading import Library
     from cfglint.document.scalars import Dialect
     from cfglint.engine.origin import Origins
     from cfglint.facts import Tables
@@ -123,7 +123,8 @@ class Reading(Record):
         layers: Layers | None = None
         overrides: Sequence[str] = (*self.overrides, *more)
         if document.over or (block is not None and _names_files(document, block)):
-            from cfglint.document.compose import Way, compose  # most files are one file
+            from cfglint.document.compose import compose  # most files are one file
+            from cfglint.document.layers import Way  # most files are one file
 
             way = Way() if block is None else Way(block["composes"], block["files"], block["knows"])
             layers, overrides = compose(document, self.library, way, overrides)

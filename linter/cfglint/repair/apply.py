@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.repair.fixes import ANY, SAFE, fix_of, fixes_of, groups_of, mend, unfixed

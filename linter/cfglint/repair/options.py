@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cfglint.document.view import dotted
+from cfglint.document.tree import dotted
 from cfglint.engine.knobs import move_of
 from cfglint.facts import convert
 from cfglint.lang.values import Interval, Open, Unknown, needs_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.judge import judge
 from cfglint.repair.trials import is_hint
 from cfglint.text import apply_edits

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.edits import annotate, insert_key, replace_value
 from cfglint.document.scalars import spell
-from cfglint.document.trace import definition_path
-from cfglint.document.tree import Scalar
-from cfglint.document.view import dotted
+from cfglint.document.trace import Trace, definition_path
+from cfglint.document.tree import Scalar, dotted
 from cfglint.lang import tree as t
 from cfglint.repair.inverse import invert
 
@@ -100,7 +99,7 @@ class Writer:
         """Return where the value at a path is written."""
         found = self._definitions.get(path)
         if found is None:
-            trace = self.subject.view.trace(path)
+            trace = Trace(self.subject.view, path)
             if trace.present:
                 editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
                 place = definition_path(self.subject.view, trace.node) if trace.node is not None else None
@@ -142,14 +141,14 @@ class Writer:
 
     def _add(self, patch: Patch, written: Written) -> bool:
         view, document = self.subject.view, self.subject.document
-        trace = view.trace(written.path)
+        trace = Trace(view, written.path)
         old: str | None = None
         readers: tuple[str, ...] = ()
         over = ""
         if trace.overrides and trace.source is not None:
             edit = insert_key(document, trace.at, written.value, view.dialect)
             readers = tuple(trace.shared)
-            over = f" (over {trace.told.partition(' through ')[0]})"
+            over = f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             if not trace.editable or not isinstance(trace.node, Scalar):
                 return False

@@ -9,9 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from cfglint import record
-from cfglint.document.places import BudgetError, Record, Value
-from cfglint.document.scalars import Missing, resolve
-from cfglint.document.tree import Alias, Mapping, Scalar, Sequence
+from cfglint.document.scalars import resolve
+from cfglint.document.trace import Trace
+from cfglint.document.tree import Alias, Computed, Mapping, Missing, Scalar, Sequence
+from cfglint.document.view import BudgetError, MappingView
 from cfglint.errors import did_you_mean
 from cfglint.schema.table import ANY, BOOL, EVERYTHING, FLOAT, INT, LIST, MAP, NONE, NULL, NUMBER, TEXT
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from cfglint.document.places import Path
+    from cfglint.document.tree import Path
     from cfglint.document.view import View
     from cfglint.schema.table import Node, Table
 
@@ -123,9 +124,9 @@ class _Judge:
             value, _ = self.view.follow(value, path)
             if value.__class__ is Alias:
                 value = value.target
-        if value.__class__ is Value:
+        if value.__class__ is Computed:
             value = value.value
-            if isinstance(value, Record):
+            if isinstance(value, MappingView):
                 value, _ = self.view.follow(*self.view.place(value.path))
         return value
 
@@ -325,6 +326,6 @@ def unique(problems: Iterable[Problem], view: View) -> list[tuple[Problem, tuple
 
 def place(problem: Problem, view: View) -> tuple[int, int]:
     """Return the span that a problem stands at: the key, or the value where it is a scalar."""
-    trace = view.trace(problem.path)
+    trace = Trace(view, problem.path)
     block = problem.value.__class__ is Mapping or not trace.present or trace.node is None
     return trace.key_span if problem.what == "key" or block else trace.span

@@ -41,7 +41,9 @@ def sought(start: Start) -> tuple[Sought, ...]:
             places.append(os.path.normpath(os.path.join(at, file)))
     if not places:
         return ()
-    return (Sought(places[0], name.start, name.end, tuple(places), tuple(_choices(start.rest))),)
+    return (
+        Sought(places[0], name.start, name.end, places=tuple(places), choices=tuple(_choices(start.rest))),
+    )
 
 
 def _choices(words: list[Word]) -> list[tuple[str, str | None]]:

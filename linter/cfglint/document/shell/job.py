@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.document import Job
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,44 +15,6 @@ _SHORT = {"-G": "gpus", "-N": "nodes", "-n": "ntasks"}
 _KEYS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "nodes", "ntasks", "ntasks-per-node")
 _GPUS = re.compile(r"(?:(?P<kind>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,6})\Z")
 _MEMORY = re.compile(r"gpumem:([0-9]{1,9})([kmgKMG]?)\Z")
-
-
-class Job:
-    """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
-
-    ``source`` names who is asked. ``many`` is how many GPUs of its ``kind`` a node has, where kinds differ in
-    that; ``others`` are further kinds that would do, with their numbers (None: as many as ``figures`` say). A
-    command is run ``everywhere`` where each node gets it, and not the first alone.
-    """
-
-    __slots__ = ("everywhere", "figures", "kind", "many", "memory_mib", "others", "source")
-
-    def __init__(self, source: str = "#SBATCH") -> None:
-        self.source = source
-        self.everywhere = source != "#SBATCH"
-        self.kind = ""  # of GPU, as the cluster calls it
-        self.many: int | None = None
-        self.others: list[tuple[str, int | None]] = []
-        self.memory_mib: int | None = None  # that each GPU has at least (gpumem)
-        self.figures: dict[str, tuple[int, int, int]] = {}
-
-    def say(self, name: str, value: int, start: int, end: int) -> None:
-        """Set a figure."""
-        self.figures[name] = value, start, end
-
-    def add_up(self) -> None:
-        """Work out GPUs in all from those of a node, or those of a node from all."""
-        nodes = self.count("nodes")
-        per_node, total = self.count("gpus_per_node"), self.count("gpus")
-        if total is None and per_node is not None and (nodes is not None or "nodes" not in self.figures):
-            self.say("gpus", per_node * (nodes or 1), *self.figures["gpus_per_node"][1:])
-        elif total is not None and per_node is None and nodes and total % nodes == 0:
-            self.say("gpus_per_node", total // nodes, *self.figures["gpus"][1:])
-
-    def count(self, name: str) -> int | None:
-        """Return a figure, such as ``gpus``, ``gpus_per_node``, ``nodes``, ``tasks_per_node``."""
-        found = self.figures.get(name)
-        return found[0] if found is not None else None
 
 
 def read_job(text: str) -> Job | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.job import Job
+from cfglint.document.document import Job
 from cfglint.document.shell.manifest import (
     below,
     entries,
@@ -24,9 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cfglint.document.document import Document
     from cfglint.document.shell.words import Array, Pieces
     from cfglint.document.tree import Mapping, Node
-    from cfglint.document.yaml_tree import Parsed
 
 _RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpu.shared")
 # Labels that tell the GPU of a node: of GPU feature discovery, GKE, Karpenter, EKS, SkyPilot, AMD, CoreWeave;
@@ -56,7 +56,7 @@ class Group:
         self.spot = spot  # where the number stands
 
 
-def pods(text: str, root: Mapping) -> Iterator[list[Parsed]]:
+def pods(text: str, root: Mapping) -> Iterator[list[Document]]:
     """Yield what each container of a job launches."""
     kind, spec = text_at(root, "kind"), below(root, "spec")
     groups = list(_groups(kind, spec if kind != "Pod" else root))
@@ -214,7 +214,7 @@ def _kinds(pod: Node | None) -> list[str]:
 
 
 # ── commands ───────────────────────────────────────────────────────────────────────────────────────────────
-def _container(text: str, container: Node | None, job: Job | None) -> list[Parsed]:
+def _container(text: str, container: Node | None, job: Job | None) -> list[Document]:
     variables: dict[str, Pieces | Array] = {}
     for one in items(below(container, "env")):
         name = text_at(one, "name")

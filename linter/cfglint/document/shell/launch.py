@@ -15,7 +15,7 @@ from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.shell.job import Job
+    from cfglint.document.document import Job
     from cfglint.document.shell.run import Command
     from cfglint.document.tree import Node
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.document import STARTERS
+from cfglint.document.document import STARTERS, Job
 from cfglint.document.shell.decoded import pieces_of
-from cfglint.document.shell.job import Job
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.script import launched, part
@@ -19,16 +18,16 @@ from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.document import Document
     from cfglint.document.shell.words import Array, Pieces
     from cfglint.document.tree import Node
-    from cfglint.document.yaml_tree import Parsed
 
 _COUNTED = re.compile(r"(?P<kind>[A-Za-z][\w. -]*?)\s*(?::\s*(?P<count>[0-9]{1,5})(?:\.0*)?)?\Z")
 _INTERPOLATED = re.compile(r"\$(?:\$|\{(\w+)(?::?-([^${}]*))?\}|(\w+))")
 _OTHER_MAKERS = ("tpu", "trainium", "inferentia", "gaudi")
 
 
-def launches_of(text: str, root: Mapping) -> list[Parsed]:
+def launches_of(text: str, root: Mapping) -> list[Document]:
     """Return a document for each command that a manifest launches; none where it is no manifest."""
     names = effective(root)
     if "kind" in names and "apiVersion" in names:
@@ -91,7 +90,7 @@ def entries(node: Node | None) -> list[tuple[Scalar, Node | None]]:
 # ── commands ───────────────────────────────────────────────────────────────────────────────────────────────
 def run_script(
     text: str, node: Node | None, job: Job | None, variables: dict[str, Pieces | Array]
-) -> list[Parsed]:
+) -> list[Document]:
     """Return what a script launches that stands in a scalar."""
     if not isinstance(node, Scalar) or not any(word in node.text for word in STARTERS):
         return []
@@ -103,7 +102,7 @@ def run_script(
 
 def run_words(
     text: str, words: list[Word], job: Job | None, variables: dict[str, Pieces | Array]
-) -> list[Parsed]:
+) -> list[Document]:
     """Return what a command launches that stands there as a list."""
     if not any(word in one.spelled for one in words for word in STARTERS):
         return []
@@ -134,7 +133,7 @@ def value(text: str, node: Node | None, name: str) -> Pieces:
 
 
 # ── SkyPilot ───────────────────────────────────────────────────────────────────────────────────────────────
-def _task(text: str, root: Mapping) -> list[Parsed]:
+def _task(text: str, root: Mapping) -> list[Document]:
     job = Job("resources.accelerators")
     nodes = below(root, "num_nodes")
     if isinstance(nodes, Scalar) and (many := number(nodes)) is not None:
@@ -201,8 +200,8 @@ def _counted(node: Scalar) -> list[tuple[str, int | None, int, int]]:
 
 
 # ── compose ────────────────────────────────────────────────────────────────────────────────────────────────
-def _services(text: str, root: Mapping) -> list[Parsed]:
-    found: list[Parsed] = []
+def _services(text: str, root: Mapping) -> list[Document]:
+    found: list[Document] = []
     for _, service in entries(below(root, "services")):
         if below(service, "image") is None and below(service, "build") is None:
             continue
@@ -277,7 +276,7 @@ def _devices(service: Node | None) -> Job | None:
 
 
 # ── RunPod ─────────────────────────────────────────────────────────────────────────────────────────────────
-def _pod(text: str, root: Mapping) -> list[Parsed]:
+def _pod(text: str, root: Mapping) -> list[Document]:
     job = Job("gpuCount")
     kinds = below(root, "gpuTypeIds") or below(root, "gpuTypeId") or below(root, "gpu_type_id")
     listed = [one for one in (*items(kinds), kinds) if isinstance(one, Scalar) and one.text]

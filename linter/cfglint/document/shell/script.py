@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from cfglint.document.document import Document
 from cfglint.document.shell.job import read_job
 from cfglint.document.shell.launch import Reader, whole
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece
 from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, walk
-from cfglint.document.yaml_tree import Parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.shell.job import Job
+    from cfglint.document.document import Job
 
 
-def parse_script(text: str) -> list[Parsed]:
+def parse_script(text: str) -> list[Document]:
     """Return a document for each command of a script that launches a job."""
     job = read_job(text)
     runner = Runner()
@@ -23,17 +23,15 @@ def parse_script(text: str) -> list[Parsed]:
     return launched(text, runner, job)
 
 
-def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False) -> list[Parsed]:
+def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False) -> list[Document]:
     """Return the documents of the commands that were met in a script or a manifest, the whole of ``text``."""
     reader = Reader(text)
     found = []
     for launch in map(reader.read, runner.commands):
         if launch is None:
             continue
-        parsed = Parsed(launch.start)
-        parsed.end = max(launch.end, launch.start)
-        parsed.root = launch.root
-        parsed.form, parsed.listed, parsed.over = "shell", listed, launch.over
+        parsed = Document(launch.start, max(launch.end, launch.start), launch.root)
+        parsed.format, parsed.listed, parsed.over = "shell", listed, launch.over
         parsed.job = asked = _own(launch.job, job)
         if asked is not None:
             _add_job(launch.root, asked)
@@ -78,7 +76,7 @@ def _add_job(root: Mapping, job: Job) -> None:
     head.entries["job"] = Entry(Scalar("job", *spans[0], '"'), asked)
 
 
-def part(launches: list[Parsed]) -> None:
+def part(launches: list[Document]) -> None:
     """Tell commands of the GPUs that they share; a definition that several read is none's to change."""
     roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
     _count_together([head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)])

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.document.view import View, dotted
+from cfglint.document.trace import Trace
+from cfglint.document.tree import dotted
+from cfglint.document.view import View
 from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.evaluation_scope import Bound, evaluator_for
 from cfglint.engine.judge import values_for
@@ -308,7 +310,7 @@ class _Asked:
 
     def _line(self, path: Steps) -> int | None:
         view = self.values.view
-        trace = view.trace(path) if view is not None else None
+        trace = Trace(view, path) if view is not None else None
         if trace is None or not trace.present or trace.source is not None or path[0] == "launch":
             return None
         return trace.file.lines.position(trace.key_span[0])[0]

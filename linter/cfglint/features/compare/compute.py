@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cfglint.document.view import dotted
+from cfglint.document.tree import dotted
 from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.knobs import Effect, alters_results, effects
 from cfglint.engine.origin import Origins

@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cfglint.document.places import BudgetError, Record
-from cfglint.document.scalars import Missing
+from cfglint.document.tree import ABSENT, Missing, Scalar, dotted
 from cfglint.document.tree import Mapping as MappingNode
-from cfglint.document.tree import Scalar
 from cfglint.document.tree import Sequence as SequenceNode
-from cfglint.document.view import ABSENT, dotted
+from cfglint.document.view import BudgetError, MappingView
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.tree import paths_in
@@ -121,7 +119,7 @@ def _plain(value: object, depth: int) -> object:
     """Return a value without the view that it is seen through."""
     if depth >= _DEEPEST_VALUE:
         return None
-    if isinstance(value, Record):
+    if isinstance(value, MappingView):
         return {name: _plain(value.get(name), depth + 1) for name in value.keys()}  # noqa: SIM118
     if isinstance(value, list):
         return [_plain(item, depth + 1) for item in value]
@@ -145,7 +143,7 @@ def _shown(path: Steps, leaf: tuple[str, object] | None) -> str | None:
         return _HIDDEN
     if isinstance(value, Missing) or value is ABSENT:
         return text or "???"
-    return text if text and isinstance(value, Record) else show_value(value, ANY)
+    return text if text and isinstance(value, MappingView) else show_value(value, ANY)
 
 
 def covered(path: Steps, told: Collection[Steps]) -> bool:

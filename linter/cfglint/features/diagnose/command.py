@@ -228,7 +228,7 @@ def _repairs(run: Run, subject: Subject, found: list[Finding]) -> Iterator[Repai
 
 
 def _repair(run: Run, subject: Subject, finding: Finding, fix: object) -> Repair | None:
-    from cfglint.document.document import read_text
+    from cfglint.document.reading import read_text
     from cfglint.engine.memory import fit_rows, span_of
     from cfglint.features.diagnose.compute import Repair
     from cfglint.findings import Fix

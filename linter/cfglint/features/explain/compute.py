@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cfglint.document.view import dotted
+from cfglint.document.tree import dotted
 from cfglint.engine.describe import message
 from cfglint.engine.evaluation_scope import Bound, RoleOf, evaluator_for, extremes, formula_text, substitute
 from cfglint.engine.judge import values_for

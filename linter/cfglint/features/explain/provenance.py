@@ -48,9 +48,9 @@ class Whence:
         if trace is None or not trace.present:
             return Source("file", "this file")
         if any(step.kind == "override" for step in trace.steps):
-            return Source("file", trace.told)
+            return Source("file", trace.where)
         line, column = view.document.file.lines.position(trace.own_span[0])
-        return Source("file", trace.told, line, column)
+        return Source("file", trace.where, line, column)
 
     def of(self, name: str, value: object) -> tuple[Source, t.Expr | None, tuple[str, ...]]:
         """Return a name's origin, the expression that gives its value (None: a leaf), and what chose it."""

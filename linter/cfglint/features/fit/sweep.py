@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from cfglint.document.interpolation import split_key
-from cfglint.document.view import ABSENT
+from cfglint.document.tree import ABSENT, split_key
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import stated
 from cfglint.hardware.target import Target

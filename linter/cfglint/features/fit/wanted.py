@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.document.view import dotted
+from cfglint.document.tree import dotted
 from cfglint.engine.memory import Wanted
 from cfglint.lang import tree as t
 from cfglint.lang.tree import paths_in

@@ -110,7 +110,7 @@ def _fix(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None
 
 
 def _parsed(text: str, file: File) -> File:
-    from cfglint.document.document import read_text
+    from cfglint.document.reading import read_text
 
     return file if text == file.text else read_text(text, file.path, bom=file.bom)
 

@@ -8,7 +8,7 @@ from cfglint import about, files
 from cfglint.api import check_file
 from cfglint.command import inputs, options, settings
 from cfglint.command.flags import LIST, Flag, Parser
-from cfglint.document.library import Library
+from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError
 from cfglint.lang.pack import load

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.document.document import read_text
-from cfglint.document.view import dotted
+from cfglint.document.reading import read_text
+from cfglint.document.tree import dotted
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import row_of
 from cfglint.engine.origin import Origins

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import TYPE_CHECKING
 
-from cfglint.document.document import read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError
 from cfglint.facts import Values

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cfglint.document.scalars import Missing
-from cfglint.document.view import ABSENT, ALL
+from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.facts import NEWEST, Values
 from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names

@@ -1,7 +1,8 @@
-"""TOML text to the same nodes: Python's own reader says what is valid, a scanner of ours where it stands.
+"""TOML text to the same nodes, and new keys in such a text.
 
-tomllib is what trainers call, and it keeps no places; tomlkit keeps the spelling, without places either. What
-tomllib took can be cut by a few patterns, so the scanner judges nothing: it goes on where tomllib would.
+Python's own reader says what is valid, a scanner of ours where it stands: tomllib is what trainers call, and
+it keeps no places; tomlkit keeps the spelling, without places either. What tomllib took can be cut by a few
+patterns, so the scanner judges nothing: it goes on where tomllib would.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import re
 import sys
 
-from cfglint.document.tree import Entry, Mapping, Scalar, Sequence
-from cfglint.document.yaml_tree import MAX_DEPTH, MAX_NODES, Parsed
+from cfglint.document.document import MAX_DEPTH, MAX_NODES, Document
+from cfglint.document.scalars import TOML, spell
+from cfglint.document.tree import Entry, Mapping, Scalar, Sequence, descend
 from cfglint.errors import DocumentError
+from cfglint.record import Record, field
+from cfglint.text import Edit
 
 if sys.version_info >= (3, 11):
     from tomllib import loads
@@ -20,8 +24,7 @@ else:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.places import Path
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Node, Path
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -59,34 +62,28 @@ _ADVICE = {
 }
 
 
-class Statement:
+class Statement(Record):
     """One ``key = value`` of a section; ``names`` are the parts of a dotted key."""
 
-    __slots__ = ("colon", "end", "names", "start")
-
-    def __init__(self, names: tuple[str, ...], start: int, colon: tuple[int, int], end: int) -> None:
-        self.names = names
-        self.start = start
-        self.colon = colon  # from the key's end to the value's start
-        self.end = end
+    names: tuple[str, ...]
+    start: int
+    colon: tuple[int, int]  # from the key's end to the value's start
+    end: int
 
 
-class Section:
+class Section(Record):
     """The lines from one header to the next; ``path`` leads to the table, with numbers in ``[[lists]]``."""
 
-    __slots__ = ("end", "path", "start", "statements")
-
-    def __init__(self, path: Path, start: int, end: int) -> None:
-        self.path = path
-        self.start = start
-        self.end = end  # of the header
-        self.statements: list[Statement] = []
+    path: Path
+    start: int
+    end: int  # of the header
+    statements: list[Statement] = field(factory=list)
 
 
-def parse_toml(text: str) -> list[Parsed]:
+# ── reading ────────────────────────────────────────────────────────────────────────────────────────────────
+def parse_toml(text: str) -> list[Document]:
     """Return the one document of ``text``; an error is kept in it, with what stood before it."""
-    document = Parsed(0)
-    document.end = len(text)
+    document = Document(0, len(text))
     stop = len(text)
     try:
         loads(text)
@@ -109,25 +106,18 @@ def parse_toml(text: str) -> list[Parsed]:
     return [document]
 
 
-def sections(text: str) -> list[Section]:
-    """Return the sections of a text that parses; the first is the top of the file, before any header."""
-    scanner = _Scanner(text)
-    scanner.run()
-    return scanner.sections
-
-
 def _complaint(text: str, error: ValueError) -> tuple[int, DocumentError]:
     words = str(error)
-    found = _AT.search(words)
+    match = _AT.search(words)
     where = 0
-    if found is not None:
-        words = words[: found.start()]
+    if match is not None:
+        words = words[: match.start()]
         where = len(text)
-        if found.group(1) is not None:
+        if match.group(1) is not None:
             where = 0
-            for _ in range(int(found.group(1)) - 1):
+            for _ in range(int(match.group(1)) - 1):
                 where = text.find("\n", where) + 1
-            where = min(where + int(found.group(2)) - 1, len(text))
+            where = min(where + int(match.group(2)) - 1, len(text))
     stop = where
     where = min(where, len(text.rstrip()))
     advice = _ADVICE.get(words, words[:1].lower() + words[1:])
@@ -145,8 +135,8 @@ def _complaint(text: str, error: ValueError) -> tuple[int, DocumentError]:
 
 
 def _no_value(text: str, at: int) -> str:
-    found = _PLAIN.match(text, at)
-    word = found.group() if found is not None else ""
+    match = _PLAIN.match(text, at)
+    word = match.group() if match is not None else ""
     if not word:
         return "a value is expected here"
     if word.lower() in ("true", "false", "inf", "nan"):
@@ -164,22 +154,19 @@ class _StopError(Exception):
     """The text ends inside a statement, or is not what tomllib takes."""
 
 
-class _Scanner:
+class _Scanner(Record):
     """Builds the tree of a text that tomllib took, or of what stands before tomllib's complaint."""
 
-    __slots__ = ("at", "nodes", "root", "sections", "text")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.nodes = 0
-        self.root = Mapping(0, flow=False)
-        self.sections = [Section((), 0, 0)]
+    text: str
+    at: int = 0
+    nodes: int = 0
+    root: Mapping = field(factory=lambda: Mapping(0, flow=False))
+    sections: list[Section] = field(factory=lambda: [Section((), 0, 0)])  # the first: before any header
 
     def run(self) -> None:
         table, holders = self.root, [self.root]
         while True:
-            self.blank()
+            self.skip(_BLANK)
             start = self.at
             if start >= len(self.text):
                 return
@@ -189,7 +176,7 @@ class _Scanner:
             key = self.key()
             colon = key[-1].end
             self.expect("=")
-            self.space()
+            self.skip(_SPACE)
             value_at = self.at
             value = self.value(len(holders) + len(key))
             self.put(table, key, value)
@@ -203,7 +190,7 @@ class _Scanner:
         start = self.at
         several = self.text.startswith("[[", start)
         self.at += 2 if several else 1
-        self.space()
+        self.skip(_SPACE)
         key = self.key()
         self.expect("]]" if several else "]")
         node: Mapping = self.root
@@ -258,16 +245,20 @@ class _Scanner:
         if self.nodes > MAX_NODES:
             raise DocumentError(f"more than {MAX_NODES:,} nodes", self.at)
 
-    def blank(self) -> None:
-        found = _BLANK.match(self.text, self.at)
-        self.at = self.at if found is None else found.end()
+    def skip(self, pattern: re.Pattern[str]) -> None:
+        match = pattern.match(self.text, self.at)
+        self.at = self.at if match is None else match.end()
 
-    def space(self) -> None:
-        found = _SPACE.match(self.text, self.at)
-        self.at = self.at if found is None else found.end()
+    def taken(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Go behind what the pattern cuts, which has to be there."""
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            raise _StopError
+        self.at = match.end()
+        return match
 
     def expect(self, mark: str) -> None:
-        self.space()
+        self.skip(_SPACE)
         if not self.text.startswith(mark, self.at):
             raise _StopError
         self.at += len(mark)
@@ -279,32 +270,27 @@ class _Scanner:
             if self.text[self.at : self.at + 1] in ("'", '"'):
                 part = self.string()
             else:
-                found = _BARE.match(self.text, self.at)
-                if found is None:
-                    raise _StopError
-                part = Scalar(found.group(), self.at, found.end())
+                match = self.taken(_BARE)
+                part = Scalar(match.group(), match.start(), match.end())
             parts.append(part)
-            self.at = part.end
-            self.space()
+            self.skip(_SPACE)
             if self.text[self.at : self.at + 1] != ".":
                 self.at = part.end
                 if len(parts) > MAX_DEPTH:
                     raise DocumentError(f"nested more than {MAX_DEPTH} levels deep", parts[0].start)
                 return parts
             self.at += 1
-            self.space()
+            self.skip(_SPACE)
 
     def string(self) -> Scalar:
         start, text = self.at, self.text
         quote = text[start]
         long = text.startswith(quote * 3, start)
-        found = _STRINGS[quote, long].match(text, start)
-        if found is None:
-            raise _StopError
-        held = found.group(1).replace("\r\n", "\n") if long else found.group(1)  # as tomllib reads line ends
-        if quote == '"' and "\\" in held:
-            held = _ESCAPE.sub(_unescape, held)
-        return Scalar(held, start, found.end(), quote * 3 if long else quote)
+        match = self.taken(_STRINGS[quote, long])
+        inner = match.group(1).replace("\r\n", "\n") if long else match.group(1)  # as tomllib reads line ends
+        if quote == '"' and "\\" in inner:
+            inner = _ESCAPE.sub(_unescape, inner)
+        return Scalar(inner, start, match.end(), quote * 3 if long else quote)
 
     def value(self, depth: int) -> Node:
         """Return the value at ``at``, and go behind it."""
@@ -316,26 +302,19 @@ class _Scanner:
         node: Node
         if char in ("'", '"'):
             node = self.string()
-            self.at = node.end
-        elif char == "[":
-            node = Sequence(start, flow=True)
-            self.items(node, depth)
-        elif char == "{":
-            node = Mapping(start, flow=True)
+        elif char in ("[", "{"):
+            node = (Sequence if char == "[" else Mapping)(start, flow=True)
             self.items(node, depth)
         else:
-            found = _PLAIN.match(self.text, start)
-            if found is None:
-                raise _StopError
-            self.at = found.end()
-            node = Scalar(found.group(), start, self.at)
+            match = self.taken(_PLAIN)
+            node = Scalar(match.group(), start, match.end())
         return node
 
     def items(self, holder: Mapping | Sequence, depth: int) -> None:
         close = "]" if holder.__class__ is Sequence else "}"
         self.at += 1
         while True:
-            self.blank()
+            self.skip(_BLANK)
             if self.text.startswith(close, self.at):
                 self.at += 1
                 holder.end = self.at
@@ -345,18 +324,120 @@ class _Scanner:
             else:
                 key = self.key()
                 self.expect("=")
-                self.blank()
+                self.skip(_BLANK)
                 self.put(holder, key, self.value(depth + len(key)))
-            self.blank()
+            self.skip(_BLANK)
             if self.text.startswith(",", self.at):
                 self.at += 1
             elif not self.text.startswith(close, self.at):
                 raise _StopError
 
 
-def _unescape(found: re.Match[str]) -> str:
-    short, four, eight, two = found.groups()
+def _unescape(match: re.Match[str]) -> str:
+    short, four, eight, two = match.groups()
     if short:
         return _SHORT[short]
     code = four or eight or two
     return chr(int(code, 16)) if code else ""
+
+
+# ── writing ────────────────────────────────────────────────────────────────────────────────────────────────
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+_COMMENTS = re.compile(r"(?:\r?\n[ \t]*#[^\n]*)*")  # those that go on from one line to the next
+_HEAD = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
+
+
+def insert_toml_key(document: Document, path: Path, value: object) -> Edit | None:
+    """Return the edit that adds the key, with tables that are absent; None where the text has no place."""
+    if value is None or not path or document.error is not None or not isinstance(path[-1], str):
+        return None
+    text = document.file.text
+    nodes = descend(document.root, path)
+    depth = len(nodes) - 1
+    if depth == len(path) or not all(isinstance(part, str) for part in path[max(depth, 0) :]):
+        return None
+    if nodes and not isinstance(nodes[-1], Mapping):
+        return None
+    for i, node in reversed(list(enumerate(nodes))):
+        if isinstance(node, Mapping) and text[node.start : node.start + 1] == "{":
+            return _into_braces(node, _dotted(path[i:]), value)
+    return _into_lines(document, path, max(depth, 0), value)
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(_key(part) for part in path if isinstance(part, str))
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.match(name) else spell(name, None, TOML)
+
+
+def _into_braces(table: Mapping, key: str, value: object) -> Edit:
+    pair = f"{key} = {spell(value, None, TOML)}"
+    if not table.entries:
+        return Edit(table.start, table.end, f"{{{pair}}}")
+    at = max(entry.value.end for entry in table.entries.values())
+    return Edit(at, at, f", {pair}")
+
+
+def _into_lines(document: Document, path: Path, depth: int, value: object) -> Edit | None:
+    text = document.file.text
+    scanner = _Scanner(text)
+    scanner.run()
+    table, names = path[:depth], path[depth:]
+    own = next((section for section in scanner.sections if section.path == table), None)
+    if own is not None and len(names) == 1:
+        return _behind(text, own, own.statements[-1] if own.statements else None, names, value)
+    if own is None:
+        # A table that a dotted key made takes no header: it goes on as it began.
+        for section in scanner.sections:
+            reach = depth - len(section.path)
+            if reach > 0 and section.path == table[: len(section.path)]:
+                rest = table[len(section.path) :]
+                for statement in reversed(section.statements):
+                    if len(statement.names) > reach and statement.names[:reach] == rest:
+                        return _behind(text, section, statement, (*rest, *names), value)
+    around = [section for section in scanner.sections if section.path[:depth] == table]
+    if not around:
+        return None
+    last = around[-1]
+    end = last.statements[-1].end if last.statements else last.end
+    newline = "\r\n" if "\r\n" in text else "\n"
+    header = f"[{_dotted(path[:-1])}]{newline}{_key(str(path[-1]))} = {spell(value, None, TOML)}"
+    if not text.strip():
+        return Edit(len(text), len(text), header + newline)
+    end = _line_end(text, end)
+    comments = _COMMENTS.match(text, end)
+    end = end if comments is None else comments.end()
+    end -= text[:end].endswith("\r")
+    return Edit(
+        end,
+        end,
+        f"{newline}{newline}{header}" + ("" if text[end:].strip("\r\n") else newline * (end == len(text))),
+    )
+
+
+def _behind(text: str, section: Section, statement: Statement | None, names: Path, value: object) -> Edit:
+    """Add a line behind a statement, or behind the header of a table that has none yet."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    equals = " = "
+    start, end = section.start, section.end
+    if statement is not None:
+        start, end = statement.start, statement.end
+        between = text[statement.colon[0] : statement.colon[1]]
+        equals = "=" if between == "=" else " = "
+    line = f"{_dotted(names)}{equals}{spell(value, None, TOML)}"
+    if statement is None and not section.path:
+        head = _HEAD.match(text)  # what is said of the file stays on top
+        at = 0 if head is None else head.end()
+        return Edit(at, at, line + newline + (newline if text[at:].strip() else ""))
+    indent = text[text.rfind("\n", 0, start) + 1 : start]
+    end = _line_end(text, end)
+    return Edit(end, end, f"{newline}{indent if not indent.strip() else ''}{line}")
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    if end < 0:
+        return len(text)
+    return end - 1 if end > at and text[end - 1] == "\r" else end

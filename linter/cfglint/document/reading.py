@@ -1,0 +1,195 @@
+"""Reads config files: bytes to documents by their format, and the files that a config names.
+
+Nothing here touches the disk. A `Reader` comes from whoever may (the command line); without one, what a
+second file would say is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cfglint.document.document import BOM, MAX_BYTES, SCRIPTS, Document, File
+from cfglint.document.tree import Mapping
+from cfglint.document.yaml import parse_yaml
+from cfglint.errors import DocumentError
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    Reader: TypeAlias = Callable[[str], bytes | None]
+
+MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
+# Keys of a SkyPilot task beside `run`, and of a RunPod pod (REST, Python, GraphQL).
+_TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}
+_POD = {"gpuTypeIds", "gpuTypeId", "gpu_type_id", "dockerStartCmd", "dockerArgs", "docker_args"}
+_DEEPEST_FOLDER = 64
+
+
+def read(data: bytes, path: str) -> File:
+    """Decode and parse ``data``; what is no UTF-8 gives a file whose one document carries the error."""
+    if len(data) > MAX_BYTES:
+        return _broken(path, "", _too_large(MAX_BYTES), None)
+    bom = data.startswith(BOM)
+    if bom:
+        data = data[3:]
+    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _broken(path, "", "encoded as UTF-16: save it as UTF-8", 0)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start + (3 if bom else 0)
+        message = f"byte {at} (0x{data[error.start]:02x}) is not UTF-8: save the file as UTF-8"
+        offset = len(data[: error.start].decode("utf-8", "replace"))
+        return _broken(path, data.decode("utf-8", "replace"), message, offset, bom=bom)
+    return read_text(text, path, bom=bom)
+
+
+def read_text(text: str, path: str, *, bom: bool = False) -> File:
+    """Parse ``text``; ``path`` tells the format: JSON, TOML, a shell script, else YAML."""
+    if text.startswith("\ufeff"):
+        text, bom = text[1:], True
+    form = format_of(path)
+    most = MAX_SCRIPT if form == "shell" else MAX_BYTES
+    if len(text) > most:
+        return _broken(path, text, _too_large(most), None, bom=bom)
+    documents = _parse(text, form)
+    if form in ("yaml", "json"):
+        documents = [part for document in documents for part in (_launches(text, document) or (document,))]
+    return _file(path, text, documents, bom=bom)
+
+
+def _parse(text: str, form: str) -> list[Document]:
+    if form == "shell":
+        from cfglint.document.shell.script import parse_script
+
+        return parse_script(text)
+    if form == "json":
+        from cfglint.document.json import parse_json
+
+        return parse_json(text)
+    if form == "toml":
+        from cfglint.document.toml import parse_toml
+
+        return parse_toml(text)
+    return parse_yaml(text)
+
+
+def _launches(text: str, document: Document) -> list[Document]:
+    """Return the commands that a manifest launches: of SkyPilot, Kubernetes, compose, RunPod."""
+    root = document.root
+    if not isinstance(root, Mapping) or document.error is not None:
+        return []
+    names = root.entries.keys()
+    if not (
+        ("kind" in names and "apiVersion" in names)
+        or ("run" in names and not _TASK.isdisjoint(names))
+        or "services" in names
+        or not _POD.isdisjoint(names)
+    ):
+        return []
+    from cfglint.document.shell.manifest import launches_of
+
+    return launches_of(text, root)
+
+
+def format_of(path: str) -> str:
+    """Return what the name of a file says of its form: json, toml, shell or yaml."""
+    lowered = path[-7:].lower()
+    if lowered.endswith((".json", ".toml")):
+        return lowered[-4:]
+    return "shell" if lowered.endswith(SCRIPTS) else "yaml"
+
+
+def _file(path: str, text: str, documents: list[Document], *, bom: bool) -> File:
+    file = File(path, text, format_of(path), bom=bom)
+    file.documents = documents
+    for index, document in enumerate(documents):
+        document.file, document.index = file, index
+        document.format = document.format or file.format  # a command in a manifest reads as one in a script
+    return file
+
+
+def _too_large(most: int) -> str:
+    return f"larger than {most // 2**20} MiB: no config is"
+
+
+def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool = False) -> File:
+    document = Document(0, len(text), error=DocumentError(message, offset))
+    return _file(path, text, [document], bom=bom)
+
+
+class Library(Record):
+    """Files by their paths; ``read`` gives a file's bytes, and None for what is no file."""
+
+    read: Reader
+    _files: dict[str, File | None] = field(factory=dict, init=False)
+    _roots: dict[str, str | None] = field(factory=dict, init=False)
+
+    def file(self, path: str) -> File | None:
+        """Return the file at ``path``, parsed; None where there is none, or where it is a script."""
+        path = os.path.normpath(path)
+        key = os.path.abspath(path)
+        if key not in self._files:
+            data = self.read(path) if format_of(path) != "shell" else None
+            self._files[key] = None if data is None else read(data, path)
+        return self._files[key]
+
+    def beside(self, path: str, name: str) -> File | None:
+        """Return the file ``name`` as seen from the folder of the file ``path``, and from nowhere else."""
+        return self.file(os.path.join(os.path.dirname(path), name)) if _is_name(name) else None
+
+    def find(self, path: str, name: str) -> File | None:
+        """Return the file that a config at ``path`` names, and a job would find from where people start it.
+
+        That is seen from the config's own folder, then the working folder, then the folders above the config,
+        the nearest first, up to the one that holds ``.git``.
+        """
+        if not _is_name(name):
+            return None
+        for place in self._places(path, name):
+            found = self.file(place)
+            if found is not None:
+                return found
+        return None
+
+    def _places(self, path: str, name: str) -> Iterator[str]:
+        yield os.path.join(os.path.dirname(path), name)
+        if os.path.isabs(name):
+            return
+        yield name
+        folder = os.path.dirname(path)
+        top = self.root(folder)
+        at = os.path.abspath(folder)
+        while top is not None and at != top:
+            at = os.path.dirname(at)
+            above = os.path.join(at, name)
+            yield above if os.path.isabs(path) else os.path.relpath(above)
+
+    def root(self, folder: str) -> str | None:
+        """Return the folder of the repository that ``folder`` is in, None where it is in none."""
+        folder = os.path.abspath(folder)
+        if folder not in self._roots:
+            at = folder
+            self._roots[folder] = None
+            for _ in range(_DEEPEST_FOLDER):
+                git = os.path.join(at, ".git")  # a folder, or in a worktree a file
+                if self.read(os.path.join(git, "HEAD")) is not None or self.read(git) is not None:
+                    self._roots[folder] = at
+                    break
+                above = os.path.dirname(at)
+                if above == at:
+                    break
+                at = above
+        return self._roots[folder]
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two paths lead to one file, as far as their spelling tells."""
+    return os.path.abspath(one) == os.path.abspath(other)
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) < 4096 and "\0" not in name and "\n" not in name and "://" not in name
