@@ -7,8 +7,7 @@ import pytest
 
 from cfglint.cli import main
 from cfglint.features.diagnose.attribution import Share, failures, gpu_of, holders
-from cfglint.features.diagnose.moments import engine_of, moment, traceback_before
-from cfglint.features.diagnose.read import read
+from cfglint.features.diagnose.log import engine_of, moment, read, traceback_before
 
 GIB = 2**30
 SHARED = os.environ.get("CFGLINT_SHARED")
@@ -72,7 +71,7 @@ def test_ranks_are_one_failure_and_repeats_none():
     lines = [f"[rank{i}]: {text(gpu=i, rest=own)}" for i in range(4)]
     log = log_of(*lines, lines[0], "restarted", f"[rank0]: {text(gpu=0, rest=own.replace('40', '41'))}")
     found = failures(log.incidents)
-    assert [[one.gpu for one in failure.incidents] for failure in found] == [[0, 1, 2, 3], [0]]
+    assert [[one.gpu for one in failure] for failure in found] == [[0, 1, 2, 3], [0]]
 
 
 def test_a_killed_process_counts_only_where_nothing_else_tells():

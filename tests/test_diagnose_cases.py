@@ -13,7 +13,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from cfglint.command import output
 from cfglint.features.diagnose import command as diagnose
+from cfglint.report import Style
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "logs").glob("*.log"))
@@ -30,8 +32,8 @@ def run(case, flags, monkeypatch, capsys):
         del flags[at : at + 2]
     plain = "--ascii" in flags
     flags = [flag for flag in flags if flag != "--ascii"]
-    monkeypatch.setattr(diagnose, "_terminal", lambda **_: (False, width))
-    monkeypatch.setattr(diagnose, "_plain", lambda: plain)
+    style = Style(width=width, unicode=not plain)
+    monkeypatch.setattr(output, "terminal", lambda *_, **__: style)
     status = diagnose.main([case.name, *flags])
     page = capsys.readouterr().out
     if width:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.features.diagnose.read import read
+from cfglint.features.diagnose.log import read
 
 GIB, MIB = 2**30, 2**20
 PREFIXES = [

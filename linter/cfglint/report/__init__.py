@@ -15,12 +15,16 @@ FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "mar
 
 
 class Style(Value):
-    """What a form can show: colours, cells in a line (0: a pipe or a file), characters beyond ASCII."""
+    """What a form can show: colours, cells in a line (0: a pipe or a file), characters beyond ASCII.
+
+    ``loose`` lets a line end between a number and its unit.
+    """
 
     color: bool = field(default=False, kw_only=True)
     width: int = field(default=0, kw_only=True)
     unicode: bool = field(default=True, kw_only=True)
     markdown: bool = field(default=False, kw_only=True)
+    loose: bool = field(default=False, kw_only=True)
 
 
 def render(report: Report, form: str, *, color: bool = False, width: int = 80, verbose: bool = False) -> str:

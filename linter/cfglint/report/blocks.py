@@ -100,13 +100,17 @@ class Table(Record):
 
 
 class Column(Record):
-    """A head and its cells; ``least`` is the width that it has at least, ``drop`` when it is left out."""
+    """A head and its cells; ``least`` is the width that it has at least, ``drop`` when it is left out.
+
+    A cell of a last column that says ``below`` stands below its line where there is no room beside it.
+    """
 
     head: AnyCell
     cells: Sequence[AnyCell]
     left: bool = field(default=False, kw_only=True)
     least: int = field(default=0, kw_only=True)
     drop: int = field(default=0, kw_only=True)
+    below: bool = field(default=False, kw_only=True)
 
 
 class Cell(Record):

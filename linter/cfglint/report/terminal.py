@@ -26,10 +26,11 @@ _BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")
 
 def as_text(blocks: Iterable[Block], style: Style) -> str:
     """Return a page, ending in a line break."""
-    rows = list(_rows(blocks, style))
+    drawn = [(block, row) for block in blocks for row in _rows(block, style)]
     if style.color:
-        return painted(rows)
-    return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in rows)
+        return painted(row for _, row in drawn)
+    lines = (("".join(text for text, _ in row), isinstance(block, Diff)) for block, row in drawn)
+    return "".join((line if is_patch else line.rstrip()) + "\n" for line, is_patch in lines)
 
 
 def painted(rows: Iterable[Sequence[Piece]]) -> str:
@@ -51,11 +52,14 @@ def painted(rows: Iterable[Sequence[Piece]]) -> str:
     return out.getvalue()
 
 
-def wrap(text: str, width: int, first: str, rest: str) -> list[str]:
-    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole."""
+def wrap(text: str, width: int, first: str, rest: str, *, loose: bool = False) -> list[str]:
+    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole.
+
+    A number keeps its unit, unless ``loose`` says otherwise.
+    """
     lines: list[str] = []
     line, empty = first, True
-    for word in _BREAK.split(text):
+    for word in text.split(" ") if loose else _BREAK.split(text):
         if width and not empty and cell_len(line) + 1 + cell_len(word) > width:
             lines.append(line)
             line, empty = rest, True
@@ -65,20 +69,19 @@ def wrap(text: str, width: int, first: str, rest: str) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _rows(blocks: Iterable[Block], style: Style) -> Iterator[Sequence[Piece]]:
-    for block in blocks:
-        if isinstance(block, Blank):
-            yield ()
-        elif isinstance(block, Line):
-            yield block.pieces
-        elif isinstance(block, Paragraph):
-            yield from _paragraph(block, style)
-        elif isinstance(block, Table):
-            yield from _table(block, style)
-        elif isinstance(block, Diff):
-            yield from ([(line, _SIGN_COLORS.get(line[:1], ""))] for line in block.lines)
-        elif isinstance(block, Details):
-            yield from _rows(block.blocks, style)
+def _rows(block: Block, style: Style) -> Iterator[Sequence[Piece]]:
+    if isinstance(block, Blank):
+        yield ()
+    elif isinstance(block, Line):
+        yield block.pieces
+    elif isinstance(block, Paragraph):
+        yield from _paragraph(block, style)
+    elif isinstance(block, Table):
+        yield from _table(block, style)
+    elif isinstance(block, Diff):
+        yield from ([(line, _SIGN_COLORS.get(line[:1], ""))] for line in block.lines)
+    elif isinstance(block, Details):
+        yield from (row for inner in block.blocks for row in _rows(inner, style))
 
 
 def _plain(text: str, style: Style) -> str:
@@ -87,9 +90,9 @@ def _plain(text: str, style: Style) -> str:
 
 def _paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
     lead = _plain(block.lead, style)
-    for line in wrap(lead + _plain(block.text, style), style.width, "", block.rest):
-        yield (line[: len(lead)], block.lead_style), (line[len(lead) :], block.style)
-        lead = block.rest
+    first, *rest = wrap(lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose)
+    yield (first[: len(lead)], block.lead_style), (first[len(lead) :], block.style)
+    yield from ([(line, block.style)] for line in rest)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -98,7 +101,7 @@ class _Drawn:
 
     def __init__(self, column: Column, style: Style) -> None:
         cells = [column.head, *aligned(column.cells)]
-        self.left, self.drop = column.left, column.drop
+        self.left, self.drop, self.below = column.left, column.drop, column.below
         self.cells = [[(_plain(text, style), own) for text, own in _pieces(cell)] for cell in cells]
         self.width = max(column.least, *(sum(len(text) for text, _ in cell) for cell in self.cells))
 
@@ -126,10 +129,17 @@ def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
         for i in range(len(table.columns[0].cells) + 1):
             row = "dim" if i == 0 else "bold" if i - 1 in table.bold else ""
             pieces: list[Piece] = []
+            below: list[Piece] = []
             for column in group:
-                pieces += [(_GAP, "")] if pieces else []
-                pieces += column.cell(i, last=column is group[-1])
+                cell = column.cell(i, last=column is group[-1])
+                if column.below and width and _cells(pieces) + len(_GAP) + _cells(cell) > width:
+                    below = cell
+                    continue
+                pieces += [(_GAP, ""), *cell] if pieces else cell
             yield _joined([(text, own or row) for text, own in pieces])
+            yield from (
+                line for text, own in below if text for line in _paragraph(Paragraph(text, own, _GAP), style)
+            )
         if table.fixed:
             yield ()
 
@@ -157,6 +167,10 @@ def _fit(columns: list[_Drawn], width: int, style: Style, *, cut_first: bool) ->
 
 def _width(columns: Sequence[_Drawn]) -> int:
     return sum(column.width + len(_GAP) for column in columns) - len(_GAP)
+
+
+def _cells(pieces: Iterable[Piece]) -> int:
+    return sum(len(text) for text, _ in pieces)
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:

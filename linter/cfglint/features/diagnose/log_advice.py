@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from cfglint.features.diagnose.attribution import ENGINE, GIB, OTHER, Holder, Share
-from cfglint.features.diagnose.incident import (
+from cfglint.engine.memory import GIB
+from cfglint.features.diagnose.attribution import ENGINE, OTHER
+from cfglint.features.diagnose.log import CAPTURE, LOADING
+from cfglint.features.diagnose.messages import (
     CUDA,
     HOST,
     KILLED,
@@ -16,31 +17,31 @@ from cfglint.features.diagnose.incident import (
     VLLM_LENGTH,
     VLLM_POOL,
 )
-from cfglint.features.diagnose.moments import CAPTURE, LOADING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.features.diagnose.incident import Incident, Log
+    from cfglint.features.diagnose.attribution import Holder, Share
+    from cfglint.features.diagnose.log import Log
+    from cfglint.features.diagnose.messages import Incident
 
 _MUCH = 0.1  # of the GPU, reserved and not used
-
-
-_NO_BLOCKS = (
-    "raise gpu_memory_utilization, or shrink the weights of one GPU (tensor parallelism, a quantized "
-    "checkpoint) or "
-    "the prefill step (max_num_batched_tokens); a smaller share only makes it worse"
-)
-_UNTOLD = (
-    "the message does not say who held what: `cfglint verify` or nvidia-smi beside the running job "
-    "does; look for a "
-    "process that an earlier run left behind"
-)
-_KILLED_BY = (
-    "dmesg and the job's memory limit tell whether memory it was; fewer workers that load data, less "
-    "offload to the "
-    "host, or a larger limit"
-)
+# Of kinds whose numbers play no part.
+_FIXED = {
+    VLLM_POOL: (
+        "raise gpu_memory_utilization, or shrink the weights of one GPU (tensor parallelism, a quantized "
+        "checkpoint) or the prefill step (max_num_batched_tokens); a smaller share only makes it worse"
+    ),
+    CUDA: (
+        "the message does not say who held what: `cfglint verify` or nvidia-smi beside the running job does; "
+        "look for a process that an earlier run left behind"
+    ),
+    KILLED: (
+        "dmesg and the job's memory limit tell whether memory it was; fewer workers that load data, less "
+        "offload to the host, or a larger limit"
+    ),
+}
 
 
 def gib(value: float) -> str:
@@ -50,125 +51,122 @@ def gib(value: float) -> str:
     return f"{value / 2**20:.0f} MiB" if value >= 2**20 else f"{value:,.0f} bytes"
 
 
-def advice(one: Incident, held: Sequence[Holder], share: Share | None, log: Log) -> list[str]:
-    """Return what to do about an incident."""
-    by_kind = {
-        TORCH: lambda: list(_torch(one, held, share)),
-        SGLANG_POOL: lambda: list(_sglang(one, log)),
-        VLLM_FREE: lambda: list(_vllm_free(one)),
-        VLLM_LENGTH: lambda: list(_vllm_length(one, log)),
-        VLLM_POOL: lambda: [_NO_BLOCKS],
-        CUDA: lambda: [_UNTOLD],
-        HOST: lambda: list(_host(one)),
-        KILLED: lambda: [_KILLED_BY],
-    }  # fmt: skip
-    return by_kind[one.kind]()
+def advice(incident: Incident, holders: Sequence[Holder], share: Share | None, log: Log) -> Iterator[str]:
+    """Yield what to do about an incident."""
+    if incident.kind in _FIXED:
+        yield _FIXED[incident.kind]
+    elif incident.kind == TORCH:
+        yield from _torch(incident, holders, share)
+    else:
+        yield from _BY_KIND[incident.kind](incident, log)
 
 
-def _torch(one: Incident, held: Sequence[Holder], share: Share | None) -> Iterator[str]:
-    capacity, asked, free = one.capacity, one.asked, one.free
+def _torch(incident: Incident, holders: Sequence[Holder], share: Share | None) -> Iterator[str]:
+    capacity, asked, cached = incident.capacity, incident.asked or 0, incident.cached
     if capacity is None:
         yield "the message is cut off: who held what stands in the rest of it"
         return
-    died = next((h for h in held if h.died), None)
-    if asked is not None and asked > capacity:
+    if asked > capacity:
         yield (
-            f"{gib(asked)} in one tensor is more than the GPU has: a shape is wrong, or something grows "
-            f"with the square "
-            "of the sequence"
+            f"{gib(asked)} in one tensor is more than the GPU has: a shape is wrong, or something grows with "
+            "the square of the sequence"
         )
         return
-    if (
-        one.cached is not None
-        and asked is not None
-        and (one.cached >= asked or one.cached > _MUCH * capacity)
-    ):
+    if cached is not None and incident.asked is not None and (cached >= asked or cached > _MUCH * capacity):
         yield (
-            f"PyTorch held {gib(one.cached)} in pieces that it could not use: "
+            f"PyTorch held {gib(cached)} in pieces that it could not use: "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (from PyTorch 2.1 on) lets it join them"
         )
-    lack = max(0, (asked or 0) - (free or 0))
-    for holder in held:
-        if holder.died or holder.held is None or holder.held < _MUCH * capacity:
-            continue
-        part = f"{holder.held / capacity:.0%} of the GPU"
-        if holder.role == ENGINE and share is not None:
-            most = math.floor((share.value - lack / capacity) * 100 - 1e-9) / 100
-            yield (
-                f"{holder.name} held {part}: give it {max(most, 0):g} or less instead of {share.value:g}; "
-                "that is what this allocation lacked, and later moments may want more"
-            )
-        elif holder.role == OTHER and not one.processes:
-            yield f"{holder.name} held {gib(holder.held)}: nvidia-smi beside the job names them"
-        elif holder.role == OTHER:
-            name = f"process {holder.pid}" if holder.pid is not None else holder.name
-            yield (
-                f"{name} held {part}: lower its share if it is the job's inference engine, end it if an "
-                f"earlier run "
-                f"left it; at least {gib(lack)} more must be free"
-            )
+    lack = max(0, asked - (incident.free or 0))
+    for holder in holders:
+        if not holder.died and holder.held is not None and holder.held >= _MUCH * capacity:
+            yield from _beside(incident, holder, holder.held / capacity, lack, share)
+    died = next((holder for holder in holders if holder.died), None)
     if died is not None and died.role == ENGINE:
-        yield from _engine(one)
+        yield _engine(incident)
     elif died is not None and died.held is not None and died.held + lack > 0.9 * capacity:
         yield (
             f"{died.name} needs {gib(died.needed or died.held)} of {gib(capacity)} by itself, or more: "
-            f"smaller "
-            "micro-batches, checkpointing, sharding or offload"
+            "smaller micro-batches, checkpointing, sharding or offload"
         )
 
 
-def _engine(one: Incident) -> Iterator[str]:
+def _beside(
+    incident: Incident, holder: Holder, part: float, lack: float, share: Share | None
+) -> Iterator[str]:
+    """Advise on a process that held a part of the GPU beside the one that died for lack of memory."""
+    if holder.role == ENGINE and share is not None:
+        most = math.floor((share.value - lack / (incident.capacity or 1)) * 100 - 1e-9) / 100
+        yield (
+            f"{holder.name} held {part:.0%} of the GPU: give it {max(most, 0):g} or less instead of "
+            f"{share.value:g}; that is what this allocation lacked, and later moments may want more"
+        )
+    elif holder.role == OTHER and not incident.processes:
+        yield f"{holder.name} held {gib(holder.held or 0)}: nvidia-smi beside the job names them"
+    elif holder.role == OTHER:
+        name = f"process {holder.pid}" if holder.pid is not None else holder.name
+        yield (
+            f"{name} held {part:.0%} of the GPU: lower its share if it is the job's inference engine, end it "
+            f"if an earlier run left it; at least {gib(lack)} more must be free"
+        )
+
+
+def _engine(incident: Incident) -> str:
     """An engine that ran out itself: what to change hangs on whether its pool was there already."""
-    if one.moment == LOADING:
-        yield "the weights do not fit: more tensor parallelism, or a quantized checkpoint"
-        return
-    key = "mem_fraction_static" if one.engine == "sglang" else "gpu_memory_utilization"
-    graphs = ", or capture graphs for smaller batches (cuda_graph_max_bs)" if one.moment == CAPTURE else ""
-    yield (
+    if incident.moment == LOADING:
+        return "the weights do not fit: more tensor parallelism, or a quantized checkpoint"
+    key = "mem_fraction_static" if incident.engine == "sglang" else "gpu_memory_utilization"
+    captures = incident.moment == CAPTURE
+    graphs = ", or capture graphs for smaller batches (cuda_graph_max_bs)" if captures else ""
+    return (
         f"lower {key}: the pool of the KV cache leaves too little for what comes after it{graphs}; "
-        f"smaller prefill steps help too"
+        "smaller prefill steps help too"
     )
 
 
-def _sglang(one: Incident, log: Log) -> Iterator[str]:
-    before, weights = log.last("free at start", one), log.last("weights", one)
-    said = f"; {one.fraction:g} was too little" if one.fraction else ""
+def _sglang(incident: Incident, log: Log) -> Iterator[str]:
+    before, weights = log.last("free at start", incident), log.last("weights", incident)
+    fraction = f"; {incident.fraction:g} was too little" if incident.fraction else ""
     if before is not None and weights is not None and before.value > 0:
-        least = weights.value / before.value
+        least = math.ceil(weights.value / before.value * 100) / 100
         yield (
-            f"raise mem_fraction_static above {math.ceil(least * 100) / 100:g}{said}: the weights take "
-            f"{weights.value:.2f} of "
+            f"raise mem_fraction_static above {least:g}{fraction}: the weights take {weights.value:.2f} of "
             f"the {before.value:.2f} GiB that were free"
         )
-        return
-    yield f"raise mem_fraction_static{said}, or shrink the weights of one GPU; a smaller share makes it worse"
+    else:
+        yield (
+            f"raise mem_fraction_static{fraction}, or shrink the weights of one GPU; "
+            "a smaller share makes it worse"
+        )
 
 
-def _vllm_free(one: Incident) -> Iterator[str]:
-    if not one.capacity or one.free is None:
-        return
-    most = math.floor(one.free / one.capacity * 100) / 100
-    yield (
-        f"other processes held {gib(one.capacity - one.free)}: give vLLM {most:g} or less instead of "
-        f"{one.fraction:g}, or "
-        "free the GPU first (the trainer, or what an earlier run left)"
-    )
+def _vllm_free(incident: Incident, _: Log) -> Iterator[str]:
+    if incident.capacity and incident.free is not None:
+        most = math.floor(incident.free / incident.capacity * 100) / 100
+        yield (
+            f"other processes held {gib(incident.capacity - incident.free)}: give vLLM {most:g} or less "
+            f"instead of {incident.fraction:g}, or free the GPU first (the trainer, or what an earlier "
+            "run left)"
+        )
 
 
-def _vllm_length(one: Incident, log: Log) -> Iterator[str]:
-    fits = f" to {one.longest:,} tokens or fewer" if one.longest else ""
-    yield f"lower max_model_len{fits} from {one.tokens:,}, to what prompt and answer need"
-    if one.needed is not None and one.available is not None:
-        more = gib(one.needed - one.available)
-        note = log.last("mem_fraction", one)
+def _vllm_length(incident: Incident, log: Log) -> Iterator[str]:
+    fits = f" to {incident.tokens_that_fit:,} tokens or fewer" if incident.tokens_that_fit else ""
+    yield f"lower max_model_len{fits} from {incident.tokens:,}, to what prompt and answer need"
+    if incident.kv_needed is not None and incident.kv_available is not None:
+        note = log.last("mem_fraction", incident)
         now = f" ({note.value:g} now)" if note is not None else ""
+        more = gib(incident.kv_needed - incident.kv_available)
         yield f"or raise gpu_memory_utilization{now} by what comes to {more} more"
 
 
-def _host(one: Incident) -> Iterator[str]:
-    size = f" ({gib(one.available)} of {gib(one.capacity)} in use)" if one.available and one.capacity else ""
+def _host(incident: Incident, _: Log) -> Iterator[str]:
+    used, capacity = incident.kv_available, incident.capacity
+    size = f" ({gib(used)} of {gib(capacity)} in use)" if used and capacity else ""
     yield (
-        f"less offload to the host, fewer workers that load data, weights loaded by one rank at a time, "
-        f"or a larger limit for "
-        f"the job{size}"
+        "less offload to the host, fewer workers that load data, weights loaded by one rank at a time, or a "
+        f"larger limit for the job{size}"
     )
+
+
+_BY_KIND = {SGLANG_POOL: _sglang, VLLM_FREE: _vllm_free, VLLM_LENGTH: _vllm_length, HOST: _host}

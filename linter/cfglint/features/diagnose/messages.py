@@ -1,179 +1,291 @@
-r"""The messages that tell of memory, as patterns over text without blanks (see clean.squeezed).
+r"""What a log can say of memory: the known messages, as patterns over text without blanks.
 
-They are those of PyTorch's c10/cuda/CUDACachingAllocator.cpp, SGLang's model_executor and mem_cache, and
-vLLM's v1/worker/gpu_worker.py and v1/core/kv_cache_utils.py, held against logs that people published
-with issues. Without blanks, since terminals wrap lines anywhere, also inside numbers.
+The messages are those of PyTorch's c10/cuda/CUDACachingAllocator.cpp, SGLang's model_executor and mem_cache,
+and vLLM's v1/worker/gpu_worker.py and v1/core/kv_cache_utils.py, held against logs that people published
+with issues. Without blanks, since terminals wrap lines anywhere, also inside numbers. The groups of a pattern
+are named after the fields of an incident that they give.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from cfglint.features.diagnose.incident import (  # fmt: skip
-    CUDA,
-    HOST,
-    SGLANG_POOL,
-    TORCH,
-    VLLM_FREE,
-    VLLM_LENGTH,
-    VLLM_POOL,
-    Incident,
-    Process,
-)
-from cfglint.features.diagnose.units import AMOUNT, GB, NUMBER, amount
+from cfglint.record import Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from typing import Any
 
+# Kinds of incidents. Those of the host and `cuda` carry no account of who held what.
+TORCH = "torch"  # PyTorch's allocator: capacity, processes, allocated, reserved
+CUDA = "cuda"  # the CUDA runtime, cuBLAS or NCCL: that memory ran out, and nothing more
+SGLANG_POOL = "sglang-pool"  # SGLang does not start: nothing is left for its KV cache
+VLLM_FREE = "vllm-free"  # vLLM does not start: others hold what it wants
+VLLM_POOL = "vllm-pool"  # vLLM does not start: nothing is left for its KV cache
+VLLM_LENGTH = "vllm-length"  # vLLM does not start: one request of full length is larger than its KV cache
+HOST = "host"  # the machine's own memory
+KILLED = "killed"  # a process was killed, most often for the machine's own memory
+KINDS = {
+    TORCH: "PyTorch's out-of-memory text",
+    CUDA: "CUDA, cuBLAS and NCCL out of memory",
+    SGLANG_POOL: "SGLang's start-up errors",
+    VLLM_FREE: "vLLM's start-up errors",
+    HOST: "the host's memory and killed processes",
+}
+
+
+class Process(Value):
+    """A process that a message names: bytes that it held; ``own`` is the one that raised the error.
+
+    ``pid`` is None where the message does not tell, ``held`` None where the driver did not (WDDM).
+    """
+
+    pid: int | None
+    held: int | None
+    own: bool = False
+
+
+class Incident(Value):
+    """One failure, in bytes; None is what the message does not say. Equal are two prints of one message.
+
+    ``asked`` is the allocation that failed, ``allocated`` what PyTorch had handed out in the process that
+    raised the error, ``cached`` what it had reserved beside that, ``pools`` the part of it in private pools.
+    For engines: ``fraction`` of the capacity was asked for, ``kv_needed`` and ``kv_available`` are of the KV
+    cache, ``tokens`` and ``tokens_that_fit`` the tokens that were wanted and those that fit. ``source`` is
+    the part of the prefix that tells ranks apart; ``where`` the frame of the traceback that ``moment`` was
+    read from; ``library`` the one that ran out where no more is said.
+    """
+
+    kind: str
+    path: str = field(default="", compare=False)
+    line: int = field(default=0, compare=False)
+    source: str = ""
+    gpu: int | None = None
+    capacity: int | None = None
+    free: int | None = None
+    asked: int | None = None
+    allocated: int | None = None
+    cached: int | None = None
+    pools: int | None = field(default=None, compare=False)
+    processes: tuple[Process, ...] = ()
+    fraction: float | None = None
+    kv_needed: int | None = None
+    kv_available: int | None = None
+    tokens: int | None = None
+    tokens_that_fit: int | None = field(default=None, compare=False)
+    engine: str | None = field(default=None, compare=False)
+    moment: str | None = field(default=None, compare=False)
+    where: str = field(default="", compare=False)
+    library: str = field(default="", compare=False)
+
+    @property
+    def at(self) -> str:
+        """Where it stands: ``train.log:231``."""
+        return f"{self.path}:{self.line}"
+
+    @property
+    def fullness(self) -> int:
+        """How much is told; of two accounts of one message the fuller one counts."""
+        return sum(value not in (None, (), "") for value in (*self._compared(), self.moment, self.engine))
+
+
+class Note(Value):
+    """One line in which an engine or a trainer says what it holds: a name of the list below."""
+
+    name: str
+    line: int
+    path: str
+    value: float
+    engine: str | None = None
+    source: str = ""
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────
+_UNITS = {
+    "bytes": 1, "byte": 1, "B": 1,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50,
+    # Both engines divide by powers of two and write GB (sglang common.py, vllm mem_utils.py).
+    "KB": 2**10, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40,
+}  # fmt: skip
+_ABSURD = 2**62  # 2^64 - 1 is NVML's "not available"; no machine has this much
+_NUMBER = r"\d{1,20}(?:\.\d{1,9})?"
+_UNIT = r"(?:bytes|byte|[KMGTP]iB|[kKMGT]B|B)"
+_SHARE = r"0?\.\d{1,6}"
+# Of groups with these names; all others are memory, in GiB where no unit stands beside.
+_NUMBERS = {"gpu": int, "tokens": int, "tokens_that_fit": int, "bytes": int, "fraction": float}
+
+
+def _amount(name: str) -> str:
+    """Return the pattern of a number with its unit."""
+    return f"(?P<{name}>{_NUMBER})(?P<{name}_unit>{_UNIT})"
+
+
+def _gib(name: str, unit: str = "Gi?B") -> str:
+    """Return the pattern of a number of GiB, which engines also write as GB."""
+    return f"(?P<{name}>{_NUMBER}){unit}"
+
+
+def amount(number: str, unit: str) -> int | None:
+    """Return bytes; None for NVML's mark of what it does not know."""
+    value = float(number) * _UNITS[unit]
+    return round(value) if value < _ABSURD else None
+
+
+def _fields(found: re.Match[str] | None) -> dict[str, Any]:
+    """Return the numbers of a match by the names of its groups; nothing without a match."""
+    texts = {} if found is None else {name: text for name, text in found.groupdict().items() if text}
+    return {
+        name: _NUMBERS[name](text) if name in _NUMBERS else amount(text, texts.get(f"{name}_unit", "GiB"))
+        for name, text in texts.items()
+        if not name.endswith("_unit")
+    }
+
+
+# ── PyTorch ─────────────────────────────────────────────────────────────────────────────────────────────
 _REACH = 4000  # characters that one message may have: dozens of processes
 _TORCH = re.compile(
-    rf"(CUDA|HIP|XPU)outofmemory\.(?:Triedtoallocate(?:morethan1EBmemory|{AMOUNT})\.?)?"
-    rf"|Triedtoallocate{AMOUNT}(?=\(GPU\d|\.GPU\d)"  # quoted without its head
+    rf"(?:CUDA|HIP|XPU)outofmemory\.(?:Triedtoallocate(?:morethan1EBmemory|{_amount('asked')})\.?)?"
+    rf"|Triedtoallocate{_amount('quoted')}(?=\(GPU\d|\.GPU\d)"  # without its head
 )
 _OLD = re.compile(
-    rf"\((?:GPU|XPU)(\d+);{AMOUNT}totalcapacity;(?:{AMOUNT}alreadyallocated;)?{AMOUNT}free;"
-    rf"(?:{AMOUNT}allowed;)?(?:{AMOUNT}(?:reservedintotalbyPyTorch|cached))?"
+    rf"\((?:GPU|XPU)(?P<gpu>\d+);{_amount('capacity')}totalcapacity;(?:{_amount('allocated')}alreadyallocated;)?"
+    rf"{_amount('free')}free;(?:{_NUMBER}{_UNIT}allowed;)?"
+    rf"(?:{_amount('reserved')}(?:reservedintotalbyPyTorch|cached))?"
 )
-_NEW = re.compile(rf"(?:GPU|XPU)(\d+)hasatotalcapaci?tyof{AMOUNT}(?:ofwhich{AMOUNT}isfree)?")
-_PROCESS = re.compile(rf"Process(\d{{1,10}}|<unknown>)has{AMOUNT}memoryinuse")
-_OWN = re.compile(rf"[Ii]ncludingnon-PyTorchmemory,thisprocesshas{AMOUNT}memoryinuse")
+_NEW = re.compile(
+    rf"(?:GPU|XPU)(?P<gpu>\d+)hasatotalcapaci?tyof{_amount('capacity')}(?:ofwhich{_amount('free')}isfree)?"
+)
+_PROCESS = re.compile(rf"Process(?P<pid>\d{{1,10}}|<unknown>)has{_amount('held')}memoryinuse")
+_OWN = re.compile(rf"[Ii]ncludingnon-PyTorchmemory,thisprocesshas{_amount('held')}memoryinuse")
 _ALLOCATED = re.compile(
-    rf"Oftheallocatedmemory{AMOUNT}isallocatedbyPyTorch(?:,with{AMOUNT}allocatedinprivatepools)?"
+    rf"Oftheallocatedmemory{_amount('allocated')}isallocatedbyPyTorch"
+    rf"(?:,with{_amount('pools')}allocatedinprivatepools)?"
 )
-_CACHED = re.compile(rf"{AMOUNT}isreservedbyPyTorchbutunallocated")
+_CACHED = re.compile(rf"{_amount('cached')}isreservedbyPyTorchbutunallocated")
 
 
-def _torch(found: re.Match[str], text: str) -> Incident | None:
+def _torch(found: re.Match[str], text: str) -> Incident:
+    """Return what a message of PyTorch says, of version 1 or later."""
     tail = text[found.end() : found.end() + _REACH]
-    again = _TORCH.search(tail)
-    if again is not None:
-        tail = tail[: again.start()]
-    number, unit = found[2] or found[4], found[3] or found[5]
-    asked = amount(number, unit) if number else None
-    one = Incident(TORCH, 0, asked=asked, device=found[1] or "CUDA")
+    following = _TORCH.search(tail)
+    if following is not None:
+        tail = tail[: following.start()]
+    head = _fields(found)
+    asked = head.get("asked", head.get("quoted"))
     old = _OLD.match(tail)
     if old is not None:
-        gpu, *numbers = old.groups()
-        pairs = [
-            amount(numbers[i], numbers[i + 1]) if numbers[i] else None for i in range(0, len(numbers), 2)
-        ]
-        capacity, allocated, free, _, reserved = pairs
-        cached = reserved - allocated if reserved is not None and allocated is not None else None
+        account = _fields(old)
+        reserved, allocated = account.pop("reserved", None), account.get("allocated")
         # What PyTorch 1 reserved is the process but for its context: no process is named.
-        return replace(one, gpu=int(gpu), capacity=capacity, free=free, allocated=allocated, cached=cached)
+        cached = reserved - allocated if reserved is not None and allocated is not None else None
+        return Incident(TORCH, asked=asked, cached=cached, **account)
     new = _NEW.search(tail)
     if new is None:
-        return replace(one, kind=CUDA) if asked is None else one
-    gpu, cap, cap_unit, free_number, free_unit = new.groups()
+        return Incident(CUDA if asked is None else TORCH, asked=asked)
     processes = [
-        Process(int(m[1]) if m[1].isdigit() else None, amount(m[2], m[3])) for m in _PROCESS.finditer(tail)
+        Process(int(m["pid"]) if m["pid"].isdigit() else None, amount(m["held"], m["held_unit"]))
+        for m in _PROCESS.finditer(tail)
     ]
     own = _OWN.search(tail)
     if own is not None:
-        processes.append(Process(None, amount(own[1], own[2]), own=True))
-    handed = _ALLOCATED.search(tail)
-    kept = _CACHED.search(tail)
-    return replace(
-        one,
-        gpu=int(gpu),
-        capacity=amount(cap, cap_unit),
-        free=amount(free_number, free_unit) if free_number else None,
-        processes=tuple(processes),
-        allocated=amount(handed[1], handed[2]) if handed else None,
-        pools=amount(handed[3], handed[4]) if handed and handed[3] else None,
-        cached=amount(kept[1], kept[2]) if kept else None,
-    )
+        processes.append(Process(None, _fields(own)["held"], own=True))
+    account = _fields(new) | _fields(_ALLOCATED.search(tail)) | _fields(_CACHED.search(tail))
+    return Incident(TORCH, asked=asked, processes=tuple(processes), **account)
 
 
-def _gib(number: str | None) -> int | None:
-    return amount(number, "GiB") if number else None
+# ── engines, libraries, the host ────────────────────────────────────────────────────────────────────────
+class Message(Value):
+    """A message by words that no wrapping can hide once blanks are gone, and the incident that it tells of.
+
+    ``beside`` finds more in the characters of the message and the ``reach`` characters behind it.
+    """
+
+    kind: str
+    words: re.Pattern[str]
+    engine: str | None = None
+    library: str = ""
+    beside: re.Pattern[str] | None = None
+    reach: int = 0
+
+    def incident(self, found: re.Match[str], text: str) -> Incident:
+        """Return what a text says at a place where the words were found."""
+        account = _fields(found)
+        if self.beside is not None:
+            account |= _fields(self.beside.search(text[found.start() : found.end() + self.reach]))
+        asked = account.pop("bytes", account.pop("asked", None))
+        return Incident(self.kind, asked=asked, engine=self.engine, library=self.library, **account)
 
 
-def _vllm_free(m: re.Match[str], _: str) -> Incident:
-    gpu, free, total, fraction, wanted = m.groups()
-    return Incident(
-        VLLM_FREE, 0, gpu=int(gpu) if gpu else None, free=_gib(free), capacity=_gib(total),
-        fraction=float(fraction), asked=_gib(wanted), engine="vllm",
-    )  # fmt: skip
-
-
-def _vllm_serve(m: re.Match[str], text: str) -> Incident:
-    longest = re.search(r"[Ee]stimatedmaximummodellengthis(\d{1,9})", text[m.end() : m.end() + 400])
-    return Incident(
-        VLLM_LENGTH, 0, tokens=int(m[1]), needed=_gib(m[2]), available=_gib(m[3]),
-        longest=int(longest[1]) if longest else None, engine="vllm",
-    )  # fmt: skip
-
-
-def _vllm_length(m: re.Match[str], _: str) -> Incident:
-    return Incident(VLLM_LENGTH, 0, tokens=int(m[1]), longest=int(m[2]), engine="vllm")
-
-
-def _sglang_pool(m: re.Match[str], text: str) -> Incident:
-    near = text[m.start() : m.end() + 120]
-    said = re.search(r"mem_fraction_static=(0?\.\d{1,6}|1\.0)|mem-fraction-static=(0?\.\d{1,6})", near)
-    return Incident(SGLANG_POOL, 0, fraction=float(said[1] or said[2]) if said else None, engine="sglang")
-
-
-def _host(m: re.Match[str], _: str) -> Incident:
-    return Incident(HOST, 0, asked=int(m[1]))
-
-
-def _plain(kind: str, detail: str, engine: str | None = None) -> Callable[[re.Match[str], str], Incident]:
-    return lambda _, __: Incident(kind, 0, detail=detail, engine=engine)
-
-
-def _node(m: re.Match[str], _: str) -> Incident:
-    return Incident(HOST, 0, detail="ray", available=_gib(m[1]), capacity=_gib(m[2]))
-
-
-def _kernel(m: re.Match[str], _: str) -> Incident:
-    return Incident(HOST, 0, detail="kernel", pid=int(m[1]))
-
-
-# A message names its pattern by words that no wrapping can hide once blanks are gone.
-_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Incident | None]], ...] = (
-    (_TORCH, _torch),
-    (
+_LONGEST = re.compile(r"[Ee]stimatedmaximummodellengthis(?P<tokens_that_fit>\d{1,9})")
+_FRACTION = re.compile(
+    rf"(?P<fraction>(?<=mem_fraction_static=)(?:{_SHARE}|1\.0)|(?<=mem-fraction-static=){_SHARE})"
+)
+_MESSAGES = (
+    Message(
+        VLLM_FREE,
         re.compile(
-            rf"Freememoryondevice(?:[a-z]+:(\d+))?\({NUMBER}/{NUMBER}GiB\)onstartupislessthan"
-            rf"desiredGPUmemoryutilization\({NUMBER},{NUMBER}GiB\)"
+            rf"Freememoryondevice(?:[a-z]+:(?P<gpu>\d+))?\({_gib('free', '')}/{_gib('capacity', 'GiB')}\)"
+            rf"onstartupislessthandesiredGPUmemoryutilization"
+            rf"\((?P<fraction>{_NUMBER}),{_gib('asked', 'GiB')}\)"
         ),
-        _vllm_free,
+        engine="vllm",
     ),
-    (
+    Message(
+        VLLM_LENGTH,
         re.compile(
-            rf"Toserveatleastonerequestwiththemodels?'smaxseqlen\((\d{{1,9}})\),?\(?{GB}KVcacheisneeded,"
-            rf"whichislargerthantheavailableKVcachememory\({GB}\)"
+            rf"Toserveatleastonerequestwiththemodels?'smaxseqlen\((?P<tokens>\d{{1,9}})\),?\(?"
+            rf"{_gib('kv_needed')}KVcacheisneeded,"
+            rf"whichislargerthantheavailableKVcachememory\({_gib('kv_available')}\)"
         ),
-        _vllm_serve,
+        engine="vllm",
+        beside=_LONGEST,
+        reach=400,
     ),
-    (
+    Message(
+        VLLM_LENGTH,
         re.compile(
-            r"Themodel'smaxseqlen\((\d{1,9})\)islargerthanthemaximumnumberoftokensthatcanbestored"
-            r"inKVcache\((\d{1,9})\)"
+            r"Themodel'smaxseqlen\((?P<tokens>\d{1,9})\)"
+            r"islargerthanthemaximumnumberoftokensthatcanbestoredinKVcache\((?P<tokens_that_fit>\d{1,9})\)"
         ),
-        _vllm_length,
+        engine="vllm",
     ),
-    (re.compile(r"Noavailablememoryforthecacheblocks"), _plain(VLLM_POOL, "", "vllm")),
-    (re.compile(r"Notenoughmemory\.?Pleasetrytoincrease(?:the)?--mem-fraction-static"), _sglang_pool),
-    (re.compile(r"LoadedweightsleavenoGPUmemoryfortheKVcache"), _sglang_pool),
-    (re.compile(r"DefaultCPUAllocator:can'tallocatememory:youtriedtoallocate(\d{1,20})bytes"), _host),
-    (re.compile(rf"Memoryonthenode\([^()]{{0,200}}\)was{GB}/{GB}"), _node),
-    (re.compile(r"Outofmemory:Killedprocess(\d{1,10})"), _kernel),
-    (re.compile(r"oom[-_]kill(?:event|er)?|OOMKilled|srun:error:.{0,80}OutOfMemory"), _plain(HOST, "cgroup")),
-    (re.compile(r"NCCL.{0,200}?(?:outofmemory|FailedtoCUDAcalloc)"), _plain(CUDA, "NCCL")),
-    (re.compile(r"CUBLAS_STATUS_ALLOC_FAILED"), _plain(CUDA, "cuBLAS")),
-    (
+    Message(VLLM_POOL, re.compile(r"Noavailablememoryforthecacheblocks"), engine="vllm"),
+    Message(
+        SGLANG_POOL,
+        re.compile(r"Notenoughmemory\.?Pleasetrytoincrease(?:the)?--mem-fraction-static"),
+        engine="sglang",
+        beside=_FRACTION,
+        reach=120,
+    ),
+    Message(
+        SGLANG_POOL,
+        re.compile(r"LoadedweightsleavenoGPUmemoryfortheKVcache"),
+        engine="sglang",
+        beside=_FRACTION,
+        reach=120,
+    ),
+    Message(
+        HOST,
+        re.compile(r"DefaultCPUAllocator:can'tallocatememory:youtriedtoallocate(?P<bytes>\d{1,20})bytes"),
+    ),
+    Message(
+        HOST, re.compile(rf"Memoryonthenode\([^()]{{0,200}}\)was{_gib('kv_available')}/{_gib('capacity')}")
+    ),
+    Message(HOST, re.compile(r"Outofmemory:Killedprocess\d{1,10}")),
+    Message(HOST, re.compile(r"oom[-_]kill(?:event|er)?|OOMKilled|srun:error:.{0,80}OutOfMemory")),
+    Message(CUDA, re.compile(r"NCCL.{0,200}?(?:outofmemory|FailedtoCUDAcalloc)"), library="NCCL"),
+    Message(CUDA, re.compile(r"CUBLAS_STATUS_ALLOC_FAILED"), library="cuBLAS"),
+    Message(
+        CUDA,
         re.compile(r"(?:CUDA|HIP)error:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"),
-        _plain(CUDA, "CUDA"),
+        library="CUDA",
     ),
 )
 # Told of one line, and only where nothing else tells why: launchers end their processes so, too.
 _KILLED = re.compile(
-    r"^(?:\S+:line\d+:)?\d*Killed(?:[\s(].*|python.*|torchrun.*)?$|exit(?:ed|ing)?(?:with)?(?:code|status|code:|status:)?:?\(?(?:-9|137)\b"
+    r"^(?:\S+:line\d+:)?\d*Killed(?:[\s(].*|python.*|torchrun.*)?$"
+    r"|exit(?:ed|ing)?(?:with)?(?:code|status|code:|status:)?:?\(?(?:-9|137)\b"
     r"|exitcode:?-9\b|[Ss]ignal:?9\(SIGKILL\)|\(SIGKILL\)receivedbyPID|SignalNo\.9"
 )
 
@@ -181,14 +293,13 @@ _KILLED = re.compile(
 def incidents(text: str) -> Iterator[tuple[int, Incident]]:
     """Yield the incidents that a text without blanks tells, with the offset of each."""
     taken: list[tuple[int, int]] = []
-    for pattern, make in _MESSAGES:
-        for found in pattern.finditer(text):
+    for words, read in ((_TORCH, _torch), *((message.words, message.incident) for message in _MESSAGES)):
+        for found in words.finditer(text):
             if any(start <= found.start() < end for start, end in taken):
                 continue
-            one = make(found, text)
-            if one is not None:
-                taken.append((found.start(), found.end() + (200 if one.kind == TORCH else 0)))
-                yield found.start(), one
+            incident = read(found, text)
+            taken.append((found.start(), found.end() + (200 if incident.kind == TORCH else 0)))
+            yield found.start(), incident
 
 
 def killed(text: str) -> bool:
@@ -196,36 +307,40 @@ def killed(text: str) -> bool:
     return _KILLED.search(text) is not None
 
 
-# ── notes: what engines and trainers say of themselves ─────────────────────────────────────────────────
-# SGLang and vLLM write GB for 2^30 bytes, AReaL's device.py too.
-_NOTES: tuple[tuple[str, str | None, re.Pattern[str]], ...] = (
-    ("weights", "sglang", re.compile(rf"Loadweightend\..{{0,400}}?memusage={NUMBER}")),
-    ("free after weights", "sglang", re.compile(rf"Loadweightend\..{{0,300}}?availmem={NUMBER}")),
-    ("free at start", "sglang", re.compile(rf"Loadweightbegin\.availmem={NUMBER}")),
-    ("tokens", "sglang", re.compile(r"KVCacheisallocated\..{0,80}?#tokens:(\d{1,12})")),
-    ("K cache", "sglang", re.compile(rf"KVCacheisallocated\..{{0,120}}?Ksize:{NUMBER}GB")),
-    ("V cache", "sglang", re.compile(rf"KVCacheisallocated\..{{0,160}}?Vsize:{NUMBER}GB")),
-    ("KV cache", "sglang", re.compile(rf"KVCacheisallocated\..{{0,120}}?KVsize:{NUMBER}GB")),
-    ("free after pool", "sglang", re.compile(rf"Memorypoolend\.availmem={NUMBER}")),
-    ("before graphs", "sglang", re.compile(rf"[Cc]apture(?:cuda|CUDA)graphbegin\..{{0,90}}?mem={NUMBER}")),
-    ("graphs", "sglang", re.compile(rf"Capture(?:cuda|CUDA)graphend\..{{0,80}}?memusage={NUMBER}")),
-    ("tokens", "sglang", re.compile(r"max_total_num_tokens=(\d{1,12})")),
-    ("mem_fraction", "sglang", re.compile(r"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?(0?\.\d{1,6}|1\.0)")),
-    ("weights", "vllm", re.compile(rf"[Mm]odelloadingtook{GB}")),
-    ("KV cache", "vllm", re.compile(rf"AvailableKVcachememory:{GB}")),
-    ("tokens", "vllm", re.compile(r"GPUKVcachesize:([\d,]{1,16})tokens")),
-    ("graphs", "vllm", re.compile(rf"[Gg]raphcapturingfinishedin\d{{1,6}}secs,took{GB}")),
-    ("mem_fraction", "vllm", re.compile(r"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?(0?\.\d{1,6}|1\.0)")),
-    ("device used", None, re.compile(rf"devicememoryused/total\(GB\):{NUMBER}/")),
-    ("trainer reserved", None, re.compile(rf"memoryreserved\(GB\):{NUMBER}")),
-    ("trainer allocated", None, re.compile(rf"memoryallocated\(GB\):{NUMBER}")),
-    ("trainer reserved", None, re.compile(rf"Max_CA{NUMBER}GB")),
-    ("trainer allocated", None, re.compile(rf"Max_MA{NUMBER}GB")),
-)  # fmt: skip
+# ── notes: what engines and trainers say of themselves ──────────────────────────────────────────────────
+_N = f"({_NUMBER})"
+_GB = f"({_NUMBER})Gi?B"  # SGLang and vLLM write GB for 2^30 bytes, AReaL's device.py too
+_NOTES = tuple(
+    (name, engine, re.compile(words))
+    for name, engine, words in (
+        ("weights", "sglang", rf"Loadweightend\..{{0,400}}?memusage={_N}"),
+        ("free after weights", "sglang", rf"Loadweightend\..{{0,300}}?availmem={_N}"),
+        ("free at start", "sglang", rf"Loadweightbegin\.availmem={_N}"),
+        ("tokens", "sglang", r"KVCacheisallocated\..{0,80}?#tokens:(\d{1,12})"),
+        ("K cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?Ksize:{_N}GB"),
+        ("V cache", "sglang", rf"KVCacheisallocated\..{{0,160}}?Vsize:{_N}GB"),
+        ("KV cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?KVsize:{_N}GB"),
+        ("free after pool", "sglang", rf"Memorypoolend\.availmem={_N}"),
+        ("before graphs", "sglang", rf"[Cc]apture(?:cuda|CUDA)graphbegin\..{{0,90}}?mem={_N}"),
+        ("graphs", "sglang", rf"Capture(?:cuda|CUDA)graphend\..{{0,80}}?memusage={_N}"),
+        ("tokens", "sglang", r"max_total_num_tokens=(\d{1,12})"),
+        ("mem_fraction", "sglang", rf"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
+        ("weights", "vllm", rf"[Mm]odelloadingtook{_GB}"),
+        ("KV cache", "vllm", rf"AvailableKVcachememory:{_GB}"),
+        ("tokens", "vllm", r"GPUKVcachesize:([\d,]{1,16})tokens"),
+        ("graphs", "vllm", rf"[Gg]raphcapturingfinishedin\d{{1,6}}secs,took{_GB}"),
+        ("mem_fraction", "vllm", rf"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
+        ("device used", None, rf"devicememoryused/total\(GB\):{_N}/"),
+        ("trainer reserved", None, rf"memoryreserved\(GB\):{_N}"),
+        ("trainer allocated", None, rf"memoryallocated\(GB\):{_N}"),
+        ("trainer reserved", None, rf"Max_CA{_N}GB"),
+        ("trainer allocated", None, rf"Max_MA{_N}GB"),
+    )
+)
 
 
 def notes(text: str) -> Iterator[tuple[int, str, str | None, float]]:
     """Yield what a text without blanks notes: offset, name, engine, and the number (GiB, tokens, a share)."""
-    for name, engine, pattern in _NOTES:
-        for found in pattern.finditer(text):
+    for name, engine, words in _NOTES:
+        for found in words.finditer(text):
             yield found.start(), name, engine, float(found[1].replace(",", "") or 0)

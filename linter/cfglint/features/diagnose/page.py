@@ -1,149 +1,441 @@
-"""A diagnosis for people at a terminal: the sentence first, then the account, then what mends it."""
+"""The page of a diagnosis: who held what, then what mends it; and its JSON. Memory in GiB of 2^30 bytes."""
 
 from __future__ import annotations
 
-import textwrap
-
-from cfglint.features.diagnose import words
-from cfglint.features.fit.words import DASH, spread
+from cfglint.engine.memory import GIB
+from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER
+from cfglint.features.diagnose.log import WHEN
+from cfglint.features.diagnose.log_advice import gib as sized
+from cfglint.features.diagnose.messages import (
+    CUDA,
+    HOST,
+    KILLED,
+    SGLANG_POOL,
+    TORCH,
+    VLLM_FREE,
+    VLLM_LENGTH,
+    VLLM_POOL,
+)
+from cfglint.record import fields
+from cfglint.report.blocks import (
+    DASH,
+    INF,
+    Blank,
+    Cell,
+    Column,
+    Diff,
+    Markup,
+    Paragraph,
+    Table,
+    heading,
+    item,
+    spread,
+)
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.features.diagnose.compute import Diagnosis, Judgement, Repair
+    from collections.abc import Iterator
+    from typing import Any
 
-_AGAIN = 5  # later failures that are told
-_LEAST = 40
+    from cfglint.engine.memory import Span
+    from cfglint.features.diagnose.attribution import Holder
+    from cfglint.features.diagnose.compute import Diagnosis, Failure, Judgement, Prediction, Repair
+    from cfglint.features.diagnose.messages import Incident
+    from cfglint.record import Record
+    from cfglint.report import Style
+    from cfglint.report.blocks import Block
+    from cfglint.report.order import Lines
+
+FORMATS = ("text", "json", "markdown")
+_REPEATS = 5  # later failures that are told
 _FINDINGS = 3  # of those that no fix mends
 _LEVELS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-class _Page:
-    def __init__(self, width: int, *, plain: bool) -> None:
-        self.rows: list[list[tuple[str, str]]] = []
-        self.width = max(width, _LEAST) if width else 0
-        self.dash = "-" if plain else DASH
-        self.plain = plain
-
-    def add(self, text: str, style: str = "", indent: str = "", first: str = "") -> None:
-        """Add a paragraph, wrapped to the page; ``first`` is a coloured word before it."""
-        if self.plain:
-            text = text.replace("\u2014", "-").replace(DASH, "-")
-        head = f"{first} " if first else ""
-        room = self.width or 10**6
-        lines = textwrap.wrap(
-            head + text, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        ) or [""]
-        for i, line in enumerate(lines):
-            if i == 0 and head and line.startswith(first):
-                self.rows.append([(first, style), (line[len(first) :], "")])
-            else:
-                self.rows.append([(line, "" if head else style)])
-
-    def text(self, *, color: bool) -> str:
-        if color:
-            from cfglint.report.terminal import painted
-
-            return painted(self.rows)
-        return "\n".join("".join(part for part, _ in row) for row in self.rows) + "\n"
+def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
+    """Yield the sentence first, then the account, then what mends it."""
+    yield from _markdown(diagnosis) if style.markdown else _text(diagnosis)
 
 
-def as_text(found: Diagnosis, *, color: bool, width: int, plain: bool) -> str:
-    """Return a diagnosis as text; ``width`` is 0 for a pipe."""
-    page = _Page(width, plain=plain)
-    told = found.told[0]
-    page.add(words.headline(told), "bold")
-    page.add(words.where(told.failure.first), "dim")
-    for line in words.ranks(told):
-        page.add(line, "dim", "  ")
-    if told.again:
-        page.add(f"the message came {told.again} more time{'s' * (told.again != 1)}", "dim")
-    table = words.rows(told, found.judgement, dash=page.dash)
-    if table:
-        page.add("")
-        _table(page, table, predicted=found.judgement is not None)
-    lines = words.inside(told)
-    if lines:
-        page.add("")
-        for line in lines:
-            page.add(line, "dim", "  ")
-    if found.judgement is not None:
-        page.add("")
-        _judged(page, found.judgement)
-    if told.advice and (found.judgement is None or not found.judgement.repairs):
-        page.add("")
-        for line in told.advice:
-            page.add(line, "green", "     ", "try:")
-    later = words.again(found)
+def _text(diagnosis: Diagnosis) -> Iterator[Block]:
+    failure, judgement = diagnosis.failures[0], diagnosis.judgement
+    yield Paragraph(headline(failure), "bold", rest="")
+    yield Paragraph(_where(failure.first), "dim", rest="")
+    yield from (Paragraph(line, "dim") for line in _ranks(failure))
+    if failure.repeats:
+        times = f"{failure.repeats} more time{'s' * (failure.repeats != 1)}"
+        yield Paragraph(f"the message came {times}", "dim", rest="")
+    if failure.holders:
+        yield Blank()
+        yield _table(failure, judgement)
+    inside = _inside(failure)
+    if inside:
+        yield Blank()
+        yield from (Paragraph(line, "dim") for line in inside)
+    if judgement is not None:
+        yield Blank()
+        yield from _judgement(judgement)
+    if failure.advice and (judgement is None or not judgement.repairs):
+        yield Blank()
+        yield from (_led("try:", "green", line) for line in failure.advice)
+    later = _later(diagnosis)
     if later:
-        page.add("")
-        for line in later[:_AGAIN]:
-            page.add(line, "dim", "       ", "again:")
-        if len(later) > _AGAIN:
-            page.add(f"and {len(later) - _AGAIN} more")
-    return page.text(color=color)
+        yield Blank()
+        yield from (_led("again:", "dim", line) for line in later[:_REPEATS])
+    if len(later) > _REPEATS:
+        yield Paragraph(f"and {len(later) - _REPEATS} more", rest="")
 
 
-def _table(page: _Page, rows: list[words.Row], *, predicted: bool) -> None:
-    head = ("GiB", "held", "predicted" if predicted else "", "")
-    name, number, estimate = (max(len(row[i]) for row in (head, *rows)) for i in range(3))
-    for i, row in enumerate((head, *rows)):
-        cells = f"{row[0]:<{name}}  {row[1]:>{number}}"
-        if estimate:
-            cells += f"  {row[2]:>{estimate}}"
-        remark = row[3]
-        if remark and page.width and len(cells) + 2 + len(remark) > page.width:
-            page.rows.append([(cells.rstrip(), "")])
-            page.add(f"  {remark}", "dim", "  ")
-            continue
-        page.rows.append(
-            [
-                (cells.rstrip() if not remark else cells, "dim" if i == 0 else ""),
-                (f"  {remark}" if remark else "", "dim"),
-            ]
-        )
+def _led(lead: str, color: str, text: str, rest: str | None = None) -> Paragraph:
+    """Return a sentence behind a coloured word; its lines stand below each other but for ``rest``."""
+    return Paragraph(f" {text}", "", lead, color, " " * (len(lead) + 1) if rest is None else rest)
 
 
-def _judged(page: _Page, judgement: Judgement) -> None:
-    page.add(f"{shown(judgement.path)}: {judgement.chosen}", "dim", "  ")
+def _judgement(judgement: Judgement) -> Iterator[Block]:
+    yield Paragraph(f"{shown(judgement.path)}: {judgement.chosen}", "dim")
     if judgement.corrections:
-        names = " and ".join(sorted({name.partition(".")[0] for name in judgement.corrections}))
-        page.add(f"the measured numbers take the place of the estimates of {names}", "dim", "  ")
+        roles = " and ".join(sorted({name.partition(".")[0] for name in judgement.corrections}))
+        yield Paragraph(f"the measured numbers take the place of the estimates of {roles}", "dim")
     if not judgement.repairs:
-        for finding in judgement.findings[:_FINDINGS]:
-            page.add(shown(finding.message), _LEVELS[finding.level], "  ", f"{finding.level} {finding.code}:")
-        if judgement.row.verdict == "fits" and not judgement.findings:
-            numbers = "the measured numbers" if judgement.corrections else "the estimates"
-            page.add(f"by {numbers} this config fits: was it the one that ran?")
-        elif judgement.row.verdict != "fits":
-            page.add(
-                "no single change of the config was proven to mend it; cfglint check says what stands "
-                "in the way"
-            )
+        yield from _unmended(judgement)
         return
     for i, repair in enumerate(judgement.repairs):
         kind = repair.fix.applicability + (", may not suffice" if repair.fix.certainty == "may" else "")
-        effect = f" \u2014 {shown(repair.fix.effect)}" if repair.fix.effect else ""
-        page.add(
-            f"{shown(repair.fix.title)}{effect}",
-            "green" if i == 0 else "cyan",
-            "  ",
-            f"{'fix' if i == 0 else 'or'} ({kind}):",
+        effect = f" — {shown(repair.fix.effect)}" if repair.fix.effect else ""
+        lead, color = ("fix", "green") if i == 0 else ("or", "cyan")
+        yield _led(f"{lead} ({kind}):", color, f"{shown(repair.fix.title)}{effect}", "  ")
+        yield Paragraph(_after(repair), lead="  ")
+    yield Blank()
+    yield Diff([shown(line) for line in judgement.repairs[0].diff.splitlines()])
+
+
+def _unmended(judgement: Judgement) -> Iterator[Block]:
+    """Yield what is found, and what to make of it, where no fix mends it."""
+    for finding in judgement.findings[:_FINDINGS]:
+        color = _LEVELS[finding.level]
+        yield _led(f"{finding.level} {finding.code}:", color, shown(finding.message), "  ")
+    if judgement.row.verdict != "fits":
+        text = (
+            "no single change of the config was proven to mend it; cfglint check says what stands in the way"
         )
-        for line in after(repair, page.dash):
-            page.add(f"  {line}", "", "  ")
-    page.add("")
-    for line in judgement.repairs[0].diff.splitlines():
-        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        page.rows.append([(shown(line), style)])
+        yield Paragraph(text, rest="")
+    elif not judgement.findings:
+        numbers = "the measured numbers" if judgement.corrections else "the estimates"
+        yield Paragraph(f"by {numbers} this config fits: was it the one that ran?", rest="")
 
 
-def after(repair: Repair, dash: str) -> list[str]:
+# ── Markdown ────────────────────────────────────────────────────────────────────────────────────────────
+_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_|<[]#@"})
+
+
+def _safe(text: str) -> Markup:
+    return Markup(shown(text).translate(_SPECIAL))
+
+
+def _markdown(diagnosis: Diagnosis) -> Iterator[Block]:
+    failure, judgement = diagnosis.failures[0], diagnosis.judgement
+    yield heading(_safe(headline(failure)))
+    place = f"`{_where(failure.first).replace('`', '')}`"
+    yield Paragraph(Markup("\n".join([place, *(f"- {_safe(line)}" for line in _ranks(failure))])))
+    if failure.holders:
+        rows = (f"| {' | '.join(map(_safe, row))} |" for row in _rows(failure, judgement))
+        yield Paragraph(Markup("\n".join(("| GiB | held | predicted | |", "|---|---:|---:|---|", *rows))))
+    yield from (item(_safe(line)) for line in _inside(failure))
+    yield Blank()
+    if judgement is not None:
+        yield Paragraph(_safe(f"{judgement.path}: {judgement.chosen}"))
+        for i, repair in enumerate(judgement.repairs):
+            effect = f" — {repair.fix.effect}" if repair.fix.effect else ""
+            word = "**Fix**" if i == 0 else "Or"
+            yield Paragraph(_safe(repair.fix.title + effect), md=f"{word} ({repair.fix.applicability}): {{}}")
+            yield Paragraph(_safe(_after(repair)), md="<br>{}")
+        if judgement.repairs:
+            yield Diff(judgement.repairs[0].diff.rstrip("\n").split("\n"))
+    if judgement is None or not judgement.repairs:
+        yield from (item(_safe(line)) for line in failure.advice)
+    later = _later(diagnosis)
+    if later:
+        yield Paragraph("Again:")
+    yield from (item(_safe(line)) for line in later)
+
+
+# ── the table ───────────────────────────────────────────────────────────────────────────────────────────
+def _table(failure: Failure, judgement: Judgement | None) -> Table:
+    names, amounts, estimates, remarks = zip(*_rows(failure, judgement), strict=True)
+    columns = [Column("GiB", names, left=True), Column("held", amounts)]
+    if judgement is not None:
+        columns.append(Column("predicted", estimates))
+    return Table([*columns, Column("", [Cell([(r, "dim")]) for r in remarks], left=True, below=True)])
+
+
+def _rows(failure: Failure, judgement: Judgement | None) -> list[tuple[str, str, str, str]]:
+    """Return who, held, predicted and a remark, for each process; then what was free, and the whole."""
+    rows = []
+    for holder in failure.holders:
+        process = f", process {holder.pid}" if holder.pid is not None and holder.role != OTHER else ""
+        held = "?" if holder.held is None else _bare(holder.held)
+        prediction = judgement.predictions.get(holder.role) if judgement is not None else None
+        estimate = "" if prediction is None else spread(prediction.span).replace(DASH, f" {DASH} ")
+        rows.append((_called(holder) + process, held, estimate, _remark(holder, prediction)))
+    for name, size in (("free", failure.first.free), ("capacity", failure.first.capacity)):
+        if size is not None:
+            rows.append((name, _bare(size), "", ""))
+    return rows
+
+
+def _remark(holder: Holder, prediction: Prediction | None) -> str:
+    """Say what a process needed or held beside what was predicted of it."""
+    if holder.died and holder.needed is not None:
+        least = f"needed {_bare(holder.needed)} or more"
+        return least if prediction is None else f"{least}{_at_death(holder.needed, prediction.span)}"
+    if holder.held is None:
+        return "the driver does not tell"
+    if prediction is None:
+        return ""
+    low, high = prediction.span.low * GIB, prediction.span.high * GIB
+    if prediction.needs and high == INF:
+        return "no estimate: wants " + ", ".join(map(shown, prediction.needs[:3]))
+    if holder.held < low - GIB / 200:
+        return f"{_bare(low - holder.held)} less than the estimate"
+    above = holder.held > high + GIB / 200
+    return f"{_bare(holder.held - high)} above the estimate" if above else "inside the estimate"
+
+
+def _at_death(needed: int, estimate: Span) -> str:
+    """Say where the least that a process needed lies; nothing where the estimate has no bounds."""
+    if estimate.high == INF:
+        return ""
+    if needed < estimate.low * GIB:
+        return "; died on the way to its peak"
+    return f": {'inside' if needed <= estimate.high * GIB else 'more than'} the estimate"
+
+
+def _bare(value: float) -> str:
+    """Return bytes in GiB, without the unit."""
+    return f"{value / GIB:.2f}"
+
+
+def _called(holder: Holder) -> str:
+    """Return a process as sentences call it."""
+    return f"process {holder.pid}" if holder.role == OTHER and holder.pid is not None else holder.name
+
+
+# ── the sentences ───────────────────────────────────────────────────────────────────────────────────────
+def headline(failure: Failure) -> str:
+    """Return what happened, in one sentence."""
+    incident = failure.first
+    return _torch(failure) if incident.kind == TORCH else _HEADLINES[incident.kind](incident)
+
+
+def _torch(failure: Failure) -> str:
+    incident = failure.first
+    asked = f" while asking for {sized(incident.asked)} more" if incident.asked else ""
+    when = _when(incident)
+    if incident.capacity is None:
+        return f"PyTorch ran out of GPU memory{asked}{when}; the message is cut off"
+    size = sized(incident.capacity)
+    others = [(_called(h), h.held) for h in failure.holders if not h.died and h.held]
+    parts = [f"{name} held {_bare(size)}" for name, size in others[:3]]
+    if len(others) > 3:
+        parts.append(f"{len(others) - 3} others {_bare(sum(size for _, size in others[3:]))}")
+    died = next((holder for holder in failure.holders if holder.died), None)
+    if died is None:
+        parts.append(f"PyTorch ran out of memory{asked}{when}")
+    else:
+        alone = "" if others else "alone on it, "
+        amount = f" with {_bare(died.held)}" if died.held is not None else ""
+        parts.append(f"{alone}{died.name} died{amount}{asked}{when}")
+    gpu = f"GPU {incident.gpu} ({size})" if incident.gpu is not None else size
+    return f"{gpu}: {', '.join(parts)}"
+
+
+def _when(incident: Incident) -> str:
+    return f", {WHEN[incident.moment]}" if incident.moment is not None else ""
+
+
+def _vllm_free(incident: Incident) -> str:
+    capacity, free = sized(incident.capacity or 0), sized(incident.free or 0)
+    asked = f"{sized(incident.asked or 0)} ({incident.fraction:g} of {capacity})"
+    return f"vLLM did not start: it wanted {asked}, and {free} were free"
+
+
+def _vllm_length(incident: Incident) -> str:
+    if incident.kv_needed is None or incident.kv_available is None:
+        holds = f"its KV cache holds {incident.tokens_that_fit:,} tokens"
+        return f"vLLM did not start: {holds}, one request may have {incident.tokens:,}"
+    takes = f"one request of {incident.tokens:,} tokens takes {sized(incident.kv_needed)} of KV cache"
+    return f"vLLM did not start: {takes}, and there are {sized(incident.kv_available)}"
+
+
+def _vllm_pool(_: Incident) -> str:
+    return "vLLM did not start: weights and a prefill step leave nothing of its share for the KV cache"
+
+
+def _sglang(incident: Incident) -> str:
+    share = f"{incident.fraction:g}" if incident.fraction else "mem_fraction_static"
+    return f"SGLang did not start: within {share} of the GPU, the weights leave nothing for the KV cache"
+
+
+def _cuda(incident: Incident) -> str:
+    library = incident.library
+    return f"{library} ran out of GPU memory{_when(incident)}; the message does not say who held it"
+
+
+def _host(incident: Incident) -> str:
+    asked = f" while asking for {sized(incident.asked)}" if incident.asked else ""
+    return f"the machine's own memory ran out{asked}, not the GPU's"
+
+
+def _killed(_: Incident) -> str:
+    return "a process was killed from outside (signal 9), which is mostly for the machine's own memory"
+
+
+_HEADLINES = {
+    CUDA: _cuda, SGLANG_POOL: _sglang, VLLM_FREE: _vllm_free, VLLM_POOL: _vllm_pool,
+    VLLM_LENGTH: _vllm_length, HOST: _host, KILLED: _killed,
+}  # fmt: skip
+
+
+def _where(incident: Incident) -> str:
+    """Return where it stands: ``train.log:231 [rank0]``."""
+    source = f" [{shown(incident.source)}]" if incident.source else ""
+    return f"{shown(incident.at)}{source}"
+
+
+def _inside(failure: Failure) -> list[str]:
+    """Return what PyTorch told of the process that died, and from what roles were read."""
+    incident = failure.first
+    lines = []
+    if incident.allocated is not None:
+        pools = f" ({sized(incident.pools)} of it in CUDA graphs' pools)" if incident.pools else ""
+        cached = f", and kept {sized(incident.cached)} that it could not use" if incident.cached else ""
+        lines.append(f"PyTorch had handed out {sized(incident.allocated)}{pools}{cached}")
+    roles = [holder for holder in failure.holders if holder.role in (ENGINE, TRAINER)]
+    lines += [f"{_called(holder)}: {shown(holder.why)}" for holder in roles if holder.why]
+    if incident.where:
+        lines.append(f"told by: {shown(incident.where[:160])}")
+    return lines
+
+
+def _ranks(failure: Failure) -> list[str]:
+    """Return one line for each further rank of the failure."""
+    lines = []
+    for incident in failure.incidents[1:]:
+        gpu = f"GPU {incident.gpu}" if incident.gpu is not None else "a GPU"
+        own = next((process.held for process in incident.processes if process.own), None)
+        amount = f" with {_bare(own)}" if own is not None else ""
+        asked = f" asking for {sized(incident.asked)}" if incident.asked else ""
+        lines.append(f"also on {gpu}{amount}{asked}: {_where(incident)}")
+    return lines
+
+
+def _later(diagnosis: Diagnosis) -> list[str]:
+    """Return one line for each failure after the first."""
+    return [f"{_where(failure.first)}: {headline(failure)}" for failure in diagnosis.failures[1:]]
+
+
+def _after(repair: Repair) -> str:
     """Return what the processes come to with a fix, and whether that fits."""
-    parts = ", ".join(
-        f"{name} {spread(old, dash=dash)} -> {spread(new, dash=dash)}" if spread(old) != spread(new)
-        else f"{name} {spread(new, dash=dash)}"
-        for name, old, new in repair.parts
-    )  # fmt: skip
-    capacity = f" of {repair.after.capacity_gib:.2f} GiB" if repair.after.capacity_gib is not None else ""
-    return [f"{parts}: {spread(repair.after.need_gib, dash=dash)}{capacity}, {repair.after.verdict}"]
+    parts = []
+    for part in repair.parts:
+        before, after = spread(part.before_gib), spread(part.after_gib)
+        parts.append(f"{part.role} {before} -> {after}" if before != after else f"{part.role} {after}")
+    row = repair.after
+    capacity = f" of {row.capacity_gib:.2f} GiB" if row.capacity_gib is not None else ""
+    return f"{', '.join(parts)}: {spread(row.need_gib)}{capacity}, {row.verdict}"
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────
+_MEMORY = frozenset(
+    (
+        "capacity",
+        "free",
+        "asked",
+        "allocated",
+        "cached",
+        "pools",
+        "kv_needed",
+        "kv_available",
+        "held",
+        "needed",
+    )
+)
+# A fix as the report of check tells it; what it does to the memory stands in `parts`.
+_OF_FIX = ("id", "applicability", "certainty", "title", "effect", "edits")
+
+
+def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return a diagnosis as ``schemas/diagnosis.schema.json`` describes it."""
+    judgement = diagnosis.judgement
+    predictions = judgement.predictions if judgement is not None else {}
+    failures = [
+        _failure_data(failure, predictions if i == 0 else {}) for i, failure in enumerate(diagnosis.failures)
+    ]
+    config = _judgement_data(judgement) if judgement is not None else None
+    return {"version": 1, "failures": failures, "config": config}
+
+
+def _account(record: Record) -> dict[str, Any]:
+    """Return what a log told: memory in GiB, null for what it did not tell."""
+    data: dict[str, Any] = {}
+    for name in fields(record):
+        value = getattr(record, name)
+        if name in _MEMORY:
+            data[f"{name}_gib"] = None if value is None else round(value / GIB, 4)
+        elif name not in ("processes", "library"):
+            data[name] = None if value == "" else value
+    return data
+
+
+def _failure_data(failure: Failure, predictions: dict[str, Prediction]) -> dict[str, Any]:
+    from cfglint.report.encode import encode
+
+    spans = [predictions[h.role].span if h.role in predictions else None for h in failure.holders]
+    return {
+        "message": headline(failure),
+        "incidents": [_account(incident) for incident in failure.incidents],
+        "processes": [
+            {**_account(holder), "predicted_gib": encode(span)}
+            for holder, span in zip(failure.holders, spans, strict=True)
+        ],
+        "advice": list(failure.advice),
+        "repeated": failure.repeats,
+    }
+
+
+def _judgement_data(judgement: Judgement) -> dict[str, Any]:
+    from cfglint.findings import Report
+    from cfglint.lang.values import parts
+    from cfglint.report.encode import encode
+    from cfglint.report.order import Lines
+
+    report = Report()
+    report.texts[judgement.path] = judgement.text
+    lines = Lines(report)
+    return {
+        **{name: getattr(judgement, name) for name in ("path", "target", "gpu", "chosen")},
+        "corrections": [
+            {"name": name, "gib": [round(bound / GIB, 4) for bound in parts(value)[:2]], "source": source}
+            for name, (value, source) in sorted(judgement.corrections.items())
+        ],
+        "need_gib": encode(judgement.row.need_gib),
+        "verdict": judgement.row.verdict,
+        "findings": [{"code": f.code, "level": f.level, "message": f.message} for f in judgement.findings],
+        "repairs": [_repair_data(lines, judgement.path, repair) for repair in judgement.repairs],
+    }
+
+
+def _repair_data(lines: Lines, path: str, repair: Repair) -> dict[str, Any]:
+    from cfglint.report.encode import encode
+    from cfglint.report.machine import _fix
+
+    rows = {"before": repair.before, "after": repair.after}
+    return {
+        "code": repair.finding.code,
+        **{key: value for key, value in _fix(lines, path, repair.fix).items() if key in _OF_FIX},
+        "parts": encode(repair.parts),
+        "need_gib": {when: encode(row.need_gib) for when, row in rows.items()},
+        "verdict": {when: row.verdict for when, row in rows.items()},
+        "diff": repair.diff,
+    }

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 def _predicted(args: Args) -> dict[str, Span]:
     """Return what the rules say of engine and trainer on this machine."""
-    from cfglint.features.diagnose.measured import predictions
+    from cfglint.features.diagnose.compute import predictions
     from cfglint.hardware.nvml import detect
 
     args.gpu = args.hardware = args.rule = args.select = args.ignore = args.format = None
@@ -78,7 +78,7 @@ def _predicted(args: Args) -> dict[str, Span]:
     if not subjects:
         raise UsageError(inputs.unknown(run, args.path))
     values = run.on(next(iter(detection.targets), None), subjects[0]).values
-    return {role: one.span for role, one in predictions(values).items()}
+    return {role: prediction.span for role, prediction in predictions(values).items()}
 
 
 def _verified(measured: Holdings, path: str | None, predicted: dict[str, Span] | None) -> Verified:
