@@ -2,7 +2,7 @@
 
 A name is looked up where it was given (an example, the target, a facts file), then in the framework's
 bindings as far as their keys are present, then in the bindings' defaults, then as a let; what is left is
-missing, and says so wherever it is used. `origin.py` tells afterwards where a value came from.
+missing, and says so wherever it is used. `engine/describe.py` tells afterwards where a value came from.
 """
 
 from __future__ import annotations

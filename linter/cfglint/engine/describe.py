@@ -1,35 +1,41 @@
-"""Values and requirements in words: ``44.42 GiB``, ``0.8 * 44.42 GiB + 0.8 GiB = 36.34 GiB``."""
+"""Values and requirements in words, and where each value comes from: a line, a default, the catalogue."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cfglint.document.trace import Trace
 from cfglint.lang import tree as t
-from cfglint.lang.build import template, walk
+from cfglint.lang.build import paths_in, template, walk
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, Type
 from cfglint.lang.units import DURATION, PLAIN, UNITS, show_number
-from cfglint.lang.values import INF, Interval, Open, Unknown
+from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
+from cfglint.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cfglint.facts import Values
+    from cfglint.facts import Steps, Values
     from cfglint.lang.symbols import Symbols
 
-
 _LISTED = 16  # items of a list in a message
+_SHOWN = 8  # items of a list elsewhere
+_OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+_WORDS = {True: "true", False: "false", None: "null"}
 
 
 class Evaluator:
-    """Evaluates any expression of the language on the values of a file; compiled once each."""
+    """Evaluates any expression of the language on the values of a file; compiled once each.
 
-    def __init__(self, symbols: Symbols) -> None:
+    ``own_lets`` are what a framework derives for itself.
+    """
+
+    def __init__(self, symbols: Symbols, own_lets: Mapping[str, t.Let] | None = None) -> None:
         self.symbols = symbols
-        self.names = Names(symbols)
+        self.names = Names(symbols, own_lets)
         self._compiled: dict[tuple[t.Expr, tuple[str, ...]], tuple[Any, Type]] = {}
 
     def __call__(
@@ -52,34 +58,34 @@ class Evaluator:
         """Return a name's type."""
         return self.names.type_of(name) or ANY
 
-    def shown(self, node: t.Expr, values: Values, variables: Mapping[str, object] | None = None) -> str:
-        """Return an expression's value as text."""
-        try:
-            return show_value(*self(node, values, variables))
-        except (CompileError, ZeroDivisionError, OverflowError):
-            return "?"
+    def is_word(self, node: t.Expr) -> bool:
+        """Whether a name is an enumeration's member."""
+        return isinstance(node, t.Name) and self.names.type_of(node.name) is None
 
 
-def show_value(value: object, kind: Type, *, exactly: bool = False) -> str:
-    """Return a value as reports print it; ``exactly`` keeps the type's own unit."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float, Interval)):
+# ── values in words: 44.42 GiB ─────────────────────────────────────────────────────────────────────────────
+def show_value(value: object, kind: Type, *, unit: str | None = None) -> str:
+    """Return a value as reports print it; in ``unit``, if one is given."""
+    if isinstance(value, (int, float, Interval)) and not isinstance(value, bool):
         if isinstance(value, Interval) and (value.lo == -INF or value.hi == INF):
             return "unknown" if value.needs else "any number"
-        unit = kind.unit if exactly else _unit(kind)
-        return show_number(value, kind.dimension if kind.kind == "number" else PLAIN, unit)
+        return show_number(value, kind.dimension if kind.kind == "number" else PLAIN, unit or _unit(kind))
     if isinstance(value, (Open, Unknown)):
         return "unknown" if value.needs else "open"
     if isinstance(value, (list, tuple)):
-        if kind.kind == "version":
-            return "newest" if INF in value else "v" + ".".join(map(str, value))
-        return (
-            "[" + ", ".join(show_value(v, ANY) for v in value[:8]) + (", …" if len(value) > 8 else "") + "]"
-        )
-    if hasattr(value, "keys"):
-        return "a mapping"
-    return "null" if value is None else str(value) or '""'
+        return _version(value) if kind.kind == "version" else f"[{_items(value, _SHOWN)}]"
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    return "a mapping" if hasattr(value, "keys") else str(value) or '""'
+
+
+def _version(numbers: list[Any] | tuple[Any, ...]) -> str:
+    return "newest" if INF in numbers else "v" + ".".join(map(str, numbers))
+
+
+def _items(values: list[Any] | tuple[Any, ...], most: int) -> str:
+    shown = ", ".join(show_value(value, ANY) for value in values[:most])
+    return shown + ", …" if len(values) > most else shown
 
 
 def _unit(kind: Type) -> str | None:
@@ -95,21 +101,18 @@ def message(
     """Return a rule's message with the values in its braces: texts as they are, lists without brackets."""
     parts = []
     for part in template(say):
-        if not isinstance(part, str):
-            value, kind = evaluator(part, values, variables)
-            part = value if isinstance(value, str) else _in_message(value, kind)  # noqa: PLW2901
-        parts.append(part)
+        if isinstance(part, str):
+            parts.append(part)
+            continue
+        value, kind = evaluator(part, values, variables)
+        if isinstance(value, (list, tuple)) and kind.kind != "version":
+            parts.append(_items(value, _LISTED) or "none")
+        else:
+            parts.append(value if isinstance(value, str) else show_value(value, kind))
     return "".join(parts)
 
 
-def _in_message(value: object, kind: Type) -> str:
-    """Return a value as messages print it: of a list its first items, ``1, 2, 4, 7``."""
-    if not isinstance(value, (list, tuple)) or kind.kind == "version":
-        return show_value(value, kind)
-    items = [show_value(item, ANY) for item in value[:_LISTED]]
-    return ", ".join(items) + (", …" if len(value) > _LISTED else "") if items else "none"
-
-
+# ── requirements with the numbers put in: 0.8 * 44.42 GiB + 0.8 GiB = 36.34 GiB ────────────────────────────
 def arithmetic(
     node: t.Expr, evaluator: Evaluator, values: Values, is_default: Callable[[str], bool]
 ) -> list[str]:
@@ -118,35 +121,19 @@ def arithmetic(
     return [f"{show(part)}, but {put.against(part)}" for part in put.failing(node)]
 
 
-class _Numbers:
+class _Numbers(Record):
     """Puts numbers into expressions; ``is_default`` says whether the file leaves a name to its default."""
 
-    def __init__(self, evaluator: Evaluator, values: Values, is_default: Callable[[str], bool]) -> None:
-        self.evaluator = evaluator
-        self.values = values
-        self.is_default = is_default
-
-    def shown(self, node: t.Expr, unit: str | None = None) -> str:
-        if isinstance(node, t.Path) and not self.values.has(node.steps):
-            return "not in the file"
-        value, kind = self.evaluator(node, self.values)
-        worth = show_value(
-            value, kind if unit is None else replace(kind, unit=unit), exactly=unit is not None
-        )
-        if isinstance(node, t.Name) and self.is_default(node.name):
-            return f"{worth} (the default)"
-        return worth
-
-    def is_word(self, node: t.Expr) -> bool:
-        """Whether a name is an enumeration's member."""
-        return isinstance(node, t.Name) and self.evaluator.names.type_of(node.name) is None
+    evaluator: Evaluator
+    values: Values
+    is_default: Callable[[str], bool]
 
     def failing(self, node: t.Expr) -> list[t.Expr]:
         """Return the parts of a conjunction that do not hold; what is absent is told alone."""
         if not isinstance(node, t.Junction) or node.operator != "and":
             return [node] if self._fails(node) else []
-        found = [part for operand in node.operands for part in self.failing(operand)]
-        return [part for part in found if isinstance(part, t.Has)] or found
+        parts = [part for operand in node.operands for part in self.failing(operand)]
+        return [part for part in parts if isinstance(part, t.Has)] or parts
 
     def _fails(self, node: t.Expr) -> bool:
         try:
@@ -157,36 +144,206 @@ class _Numbers:
     def against(self, part: t.Expr) -> str:
         """Say what is the case instead of ``part``."""
         if isinstance(part, t.Compare) and len(part.operands) == 2 and part.operators[0] in _OPPOSITE:
-            left, right = self._alike(*part.operands)
+            left, right = self._sides(*part.operands)
             return f"{left} {_OPPOSITE[part.operators[0]]} {right}"
         if isinstance(part, t.Has):
             return f"{show(part.path)} is not in the file"
-        names = dict.fromkeys(
-            n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.is_word(n)
-        )
-        return ", ".join(f"{show(n)} is {self.shown(n)}" for n in names) or "it does not hold"
+        named = (n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.evaluator.is_word(n))
+        return ", ".join(f"{show(n)} is {self._value(n)}" for n in dict.fromkeys(named)) or "it does not hold"
 
-    def _alike(self, left: t.Expr, right: t.Expr) -> tuple[str, str]:
+    def _sides(self, left: t.Expr, right: t.Expr) -> tuple[str, str]:
         """Return both sides, in one unit where they would be printed in two."""
         (a, kind), (b, _) = self.evaluator(left, self.values), self.evaluator(right, self.values)
-        shown = show_value(a, kind), show_value(b, kind)
-        if kind.dimension == DURATION and {s.rpartition(" ")[2] for s in shown} == {"s", "h"}:
-            return self._side(left, "s"), self._side(right, "s")
-        return self._side(left), self._side(right)
+        units = {show_value(value, kind).rpartition(" ")[2] for value in (a, b)}
+        unit = "s" if kind.dimension == DURATION and units == {"s", "h"} else None
+        return self._side(left, unit), self._side(right, unit)
 
-    def _side(self, node: t.Expr, unit: str | None = None) -> str:
-        worth = self.shown(node, unit)
-        if isinstance(node, (t.Sum, t.Product, t.Negative)):
-            spelled = show(node, self._number)
-            return worth if spelled == worth else f"{spelled} = {worth}"
-        return worth
+    def _side(self, node: t.Expr, unit: str | None) -> str:
+        value = self._value(node, unit)
+        if not isinstance(node, (t.Sum, t.Product, t.Negative)):
+            return value
+        numbers = show(node, self._number)
+        return value if numbers == value else f"{numbers} = {value}"
+
+    def _value(self, node: t.Expr, unit: str | None = None) -> str:
+        if isinstance(node, t.Path) and not self.values.has(node.steps):
+            return "not in the file"
+        text = show_value(*self.evaluator(node, self.values), unit=unit)
+        return f"{text} (the default)" if isinstance(node, t.Name) and self.is_default(node.name) else text
 
     def _number(self, node: t.Expr) -> str | None:
-        if isinstance(node, (t.Name, t.Path, t.Call, t.Quantifier, t.Choice, t.If)) and not self.is_word(
-            node
-        ):
-            return self.evaluator.shown(node, self.values)
-        return None
+        """Return what stands for a part of a sum: of names and calls their values."""
+        valued = isinstance(node, (t.Name, t.Path, t.Call, t.Quantifier, t.Choice, t.If))
+        if not valued or self.evaluator.is_word(node):
+            return None
+        try:
+            return show_value(*self.evaluator(node, self.values))
+        except (CompileError, ZeroDivisionError, OverflowError):
+            return "?"
 
 
-_OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+# ── where a value comes from ───────────────────────────────────────────────────────────────────────────────
+class Origin(Record):
+    """``kind`` is file, default, target, derived, registry or missing; ``source`` says it in words.
+
+    ``paths`` are the keys that a binding reads (present or not), ``uses`` the names that it is derived from,
+    ``binding`` the binding in force, if one is.
+    """
+
+    kind: str
+    source: str
+    paths: tuple[Steps, ...] = ()
+    uses: tuple[str, ...] = ()
+    binding: t.Binding | None = None
+
+
+class Origins:
+    """Origins of the facts of one document on one target."""
+
+    def __init__(
+        self, symbols: Symbols, values: Values, sources: Mapping[str, str], framework: str | None
+    ) -> None:
+        self.symbols = symbols
+        self.values = values
+        self.sources = sources
+        self.framework = framework
+        self.bindings: dict[str, list[t.Binding]] = {}
+        self.own_lets: dict[str, t.Let] = {}
+        for node in symbols.frameworks.get(framework or "", ()):
+            for entry in node.entries:
+                if isinstance(entry, t.Binding):
+                    self.bindings.setdefault(entry.name, []).append(entry)
+                elif isinstance(entry, t.Let):
+                    self.own_lets.setdefault(entry.name, entry)  # a user's block stands first, and wins
+        self._origins: dict[str, Origin] = {}
+
+    def of(self, name: str) -> Origin:
+        """Return the origin of a name's value."""
+        origin = self._origins.get(name)
+        if origin is None:
+            if name in self.values.given:
+                origin = Origin("target", self.sources.get(name, "given"))
+            else:
+                origin = self._bound(name) or self._stated(name) or self._derived(name) or self._other(name)
+            self._origins[name] = origin
+        return origin
+
+    def _bound(self, name: str) -> Origin | None:
+        """Return the origin of what the framework binds to a key."""
+        compiled = self.values.bindings.get(name)
+        chosen = self.values.alternatives_in_force(compiled) if compiled is not None else ()
+        if compiled is None or not chosen:
+            return None
+        node = self.bindings[name][compiled.index(chosen[0][0])]
+        paths, view = paths_in(node.source), self.values.view
+        present = [path for path in paths if view is not None and view.has(path)]
+        if present:
+            return Origin("file", self._line(present[0]), paths, self.names_in(node.source), node)
+        if not paths:
+            return Origin("derived", "derived", (), self.names_in(node.source), node)
+        return Origin("default", self._default(node), paths, (), node)
+
+    def _stated(self, name: str) -> Origin | None:
+        """Return the origin of what the file gives by the fact's own name."""
+        path = self.values.key_of(name)
+        if path is None:
+            return None
+        return Origin("file", self._line(path), (path,), (), t.Binding(name, t.Path(path)))
+
+    def _derived(self, name: str) -> Origin | None:
+        """Return the origin of what a let computes."""
+        let = self.own_lets.get(name) or self.symbols.lets.get(name)
+        if let is None:
+            return None
+        uses, paths = self.names_in(let.body), paths_in(let.body)
+        if name not in self.symbols.types or not self.values.named or name in self.bindings:
+            return Origin("derived", self._only_place(paths, uses), paths, uses)
+        # The file may give the fact by its own name: a repair writes it there.
+        key = tuple(name.split("."))
+        binding = t.Binding(name, t.Path(key))
+        if name in self.own_lets and not uses and not paths:
+            return Origin("default", self._default(binding), (key,), (), binding)
+        if name in self.symbols.knobs:
+            return Origin("derived", "derived", (key, *paths), uses, binding)
+        return Origin("derived", "derived", paths, uses)
+
+    def _other(self, name: str) -> Origin:
+        """Return the origin of what neither the file nor a rule gives."""
+        prefix = name.partition(".")[0]
+        if prefix in self.symbols.registries and not needs_of(self.values[name]):
+            return Origin("registry", self._registry(prefix))
+        if prefix in ("framework", "document") and prefix != name:
+            return Origin("file", "this file")
+        return Origin("missing", "not known")
+
+    def _registry(self, prefix: str) -> str:
+        """Say what told a registry's row: the table itself, where it knows that."""
+        registry = self.symbols.registries[prefix]
+        source_of = getattr(self.values.tables.get(registry.table), "source_of", None)
+        for key in registry.keys if source_of is not None else ():
+            wanted = self.values[key]
+            source = source_of(wanted) if type(wanted) in (str, int, float) else ""  # type: ignore[misc]
+            if source:
+                return str(source)
+        return f"{registry.table} registry"
+
+    def _only_place(self, paths: tuple[Steps, ...], uses: tuple[str, ...]) -> str:
+        """Say where a name's one key stands, if that is in another file."""
+        trace = self.trace(paths[0]) if len(set(paths)) == 1 and not uses else None
+        return trace.where if trace is not None and trace.present and trace.source is not None else "derived"
+
+    def _default(self, node: t.Binding) -> str:
+        return f"default of {self.framework}" + (f" ({node.citation})" if node.citation else "")
+
+    def _line(self, path: Steps) -> str:
+        trace = self.trace(path)
+        return "this file" if trace is None else trace.where
+
+    def trace(self, path: Steps) -> Trace | None:
+        """Return where the value at a path is defined."""
+        view = self.values.view
+        return None if view is None or "*" in path else Trace(view, path)
+
+    def names_in(self, node: t.Expr | None) -> tuple[str, ...]:
+        """Return the facts and lets that an expression names, in its order."""
+        if node is None:
+            return ()
+        types, lets, functions = self.symbols.types, self.symbols.lets, self.symbols.functions
+        parts = list(walk(node))
+        names = dict.fromkeys(
+            part.name
+            for part in parts
+            if isinstance(part, t.Name) and (part.name in types or part.name in lets)
+        )
+        for part in parts:
+            if isinstance(part, t.Call) and part.function in functions:
+                names |= dict.fromkeys(self.names_in(functions[part.function].body))
+            elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
+                names |= dict.fromkeys(self._names_of_roles())
+        return tuple(names)
+
+    def _names_of_roles(self) -> Iterator[str]:
+        """Yield the names that an expression over all roles asks for."""
+        for role in self.symbols.roles.values():
+            yield from self.names_in(role.when)
+            yield from (f"{role.name}.{key}" for key, _ in role.fields)
+
+    def leaves(self, name: str) -> Iterator[str]:
+        """Yield the names at the bottom of a derivation: those with a value of their own."""
+        seen: set[str] = set()
+        waiting = [name]
+        while waiting:
+            current = waiting.pop(0)
+            if current in seen:
+                continue
+            seen.add(current)
+            origin = self.of(current)
+            waiting += origin.uses
+            if origin.kind != "derived" or origin.paths:
+                yield current
+
+    def with_leaves(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield names, each before its leaves."""
+        for name in names:
+            yield name
+            yield from self.leaves(name)

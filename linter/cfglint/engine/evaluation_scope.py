@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from cfglint.engine.describe import Evaluator, show_value
+from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.build import walk
 from cfglint.lang.builtin import FUNCTIONS
-from cfglint.lang.compile import CompileError, Names
+from cfglint.lang.compile import CompileError
 from cfglint.lang.show import quote, show
 from cfglint.lang.types import ANY, Type
 from cfglint.lang.values import Interval, Unknown
@@ -21,19 +21,12 @@ from cfglint.lang.values import Interval, Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cfglint.engine.describe import Evaluator
     from cfglint.facts import Values
-    from cfglint.lang.symbols import Symbols
 
 _PLAIN = (str, int, float, list, type(None))  # what a list shows; of others it says how many
 _LONGEST = 60  # characters of a text in a formula
 _FAILS = (CompileError, ZeroDivisionError, OverflowError, RecursionError)
-
-
-def evaluator_for(symbols: Symbols, own_lets: Mapping[str, t.Let]) -> Evaluator:
-    """Return an evaluator that knows what a framework derives for itself."""
-    evaluator = Evaluator(symbols)
-    evaluator.names = Names(symbols, own_lets)
-    return evaluator
 
 
 @dataclass(frozen=True, slots=True)

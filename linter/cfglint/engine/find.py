@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
-from cfglint.engine.describe import Evaluator, arithmetic, message, show_value
-from cfglint.engine.origin import Origins
+from cfglint.engine.describe import Evaluator, Origins, arithmetic, message, show_value
+from cfglint.engine.judge import BY_SCHEMA
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.build import paths_in
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
+from cfglint.record import Record
+from cfglint.schema.judge import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from collections.abc import Mapping as Lookup
+    from typing import Any, TypeAlias
 
-    from cfglint.document.trace import Trace
-    from cfglint.engine.subject import Judged, Subject, Verdict
+    from cfglint.engine.subject import Judged, Mistake, Verdict
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
 
-    Found = tuple[Judged, Verdict, Finding]
+    Span: TypeAlias = tuple[int, int]
+    Found: TypeAlias = tuple[Judged, Verdict, Finding]
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
+_LISTS = {f"document.{kind}": kind for kind in (*BY_SCHEMA, "misfits")}
 
 
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    """A broken rule on one subject and target, with the way to every number's origin."""
-
-    rule: t.Rule
-    verdict: Verdict
-    subject: Subject
-    origins: Origins
-    target: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Spot:
+class _Spot(Record):
     """Where a finding stands, the span that belongs to it, and the item of a list that it speaks of."""
 
-    start: int
-    end: int
-    related: tuple[int, int] | None = None
-    bound: Lookup[str, object] | None = None
+    span: Span
+    related: Span | None = None
+    variables: Lookup[str, object] | None = None
 
 
 class Finder:
@@ -67,50 +58,36 @@ class Finder:
     def findings(self, verdict: Verdict, one: Judged, target: str | None) -> Iterator[Finding]:
         """Yield what a verdict comes to: one finding, or one for each item of the list it is about."""
         rule = self.symbols.rules[verdict.rule.code]
-        values, origins = one.values, self.origins(one)
-        broken = _Broken(rule, verdict, one.subject, origins, target)
-        needed = rule.requirement
+        for spot in self._spots(rule, one):
+            yield self._finding(rule, one, spot, possible=verdict.truth is not False, target=target)
+
+    def _spots(self, rule: t.Rule, one: Judged) -> Iterator[_Spot]:
+        origins, needed = self.origins(one), rule.requirement
         if isinstance(needed, t.Quantifier) and needed.kind == "all":
-            items, _ = self.evaluator(needed.source, values)
+            items, _ = self.evaluator(needed.source, one.values)
             if isinstance(items, list):
-                yield from self._per_item(broken, needed, items)
+                yield from self._items(needed, items, origins)
                 return
-        yield self._finding(broken, _Spot(*self._place(rule, origins)))
+        yield _Spot(_place(rule, origins))
 
-    def _per_item(self, broken: _Broken, needed: t.Quantifier, items: list[object]) -> Iterator[Finding]:
-        shown = 0
+    def _items(self, needed: t.Quantifier, items: list[object], origins: Origins) -> Iterator[_Spot]:
+        """Yield where the items of a list stand that a requirement does not hold of."""
+        left = _MOST_ITEMS
         for item in items:
-            bound = {needed.variable: _Fields(item)}
-            if self.evaluator(needed.body, broken.origins.values, bound)[0] is True:
+            variables = {needed.variable: _Fields(item)}
+            if self.evaluator(needed.body, origins.values, variables)[0] is True:
                 continue
-            shown += 1
-            if shown > _MOST_ITEMS:
+            if not left:
                 return
-            start, end, related = self._item_place(item, needed.source, broken.origins)
-            yield self._finding(broken, _Spot(start, end, related, bound))
+            left -= 1
+            yield _item_spot(item, needed.source, origins, variables)
 
-    def _item_place(
-        self, item: object, source: t.Expr, origins: Origins
-    ) -> tuple[int, int, tuple[int, int] | None]:
-        start = getattr(item, "start", None)
-        if isinstance(start, int):
-            return start, item.end, item.related  # type: ignore[attr-defined]
-        path = getattr(item, "path", None)
-        trace = origins.trace(path) if isinstance(path, tuple) else None
-        if trace is None:
-            paths = paths_in(source)
-            listed = (
-                paths[0][: paths[0].index("*")] if paths and "*" in paths[0] else paths[0] if paths else None
-            )
-            trace = origins.trace(listed) if listed is not None else None
-        return (*trace.own_span, None) if trace is not None else (0, 0, None)
-
-    def _finding(self, broken: _Broken, spot: _Spot) -> Finding:
-        rule, origins = broken.rule, broken.origins
-        possible = broken.verdict.truth is not False
-        level = LEVELS[max(0, LEVELS.index(rule.level) - possible)]
+    def _finding(
+        self, rule: t.Rule, one: Judged, spot: _Spot, *, possible: bool, target: str | None
+    ) -> Finding:
+        origins, path = self.origins(one), one.subject.document.file.path
         sums: list[str] = []
-        if spot.bound is None:
+        if spot.variables is None:
             sums = arithmetic(
                 rule.requirement,
                 self.evaluator,
@@ -118,25 +95,24 @@ class Finder:
                 lambda name: origins.of(name).kind == "default",
             )
         if rule.say:
-            said = message(rule.say, self.evaluator, origins.values, spot.bound)
+            text = message(rule.say, self.evaluator, origins.values, spot.variables)
         else:
             because = f" (since {show(rule.condition)})" if rule.condition is not None else ""
-            said = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
+            text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
-        path = broken.subject.document.file.path
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first here")]
-        related += self._elsewhere(rule, origins)
+        related += _elsewhere(rule, origins)
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
-            related += self._beside(rule, origins, spot)
+            related += _beside(rule, origins, spot)
         return Finding(
-            Place(path, spot.start, spot.end),
+            Place(path, *spot.span),
             rule.code,
             rule.name,
-            level,
+            LEVELS[max(0, LEVELS.index(rule.level) - possible)],
             rule.level,
-            said,
+            text,
             possible=possible,
-            target=broken.target,
+            target=target,
             arithmetic="\n".join(sums),
             why=rule.why,
             see="; ".join(rule.see),
@@ -154,99 +130,167 @@ class Finder:
             leaves = (leaf for leaf in origins.leaves(name) if leaf in again)
             wanted |= dict.fromkeys(leaf for leaf in leaves if origins.of(leaf).kind in _GIVEN)
         for name in wanted:
-            value = origins.values[name]
-            if self.evaluator.type_of(name).kind == "list" or (name not in named and needs_of(value)):
+            value, kind = origins.values[name], self.evaluator.type_of(name)
+            if kind.kind == "list" or (name not in named and needs_of(value)):
                 continue
-            if value == "":  # a key that the file does not have, where that says something
-                continue
-            yield UsedFact(name, show_value(value, self.evaluator.type_of(name)), origins.of(name).source)
+            if value != "":  # a key that the file does not have, where that says something
+                yield UsedFact(name, show_value(value, kind), origins.of(name).source)
 
-    def _beside(self, rule: t.Rule, origins: Origins, spot: _Spot) -> Iterator[Related]:
-        """Yield where the file has the other keys of a requirement."""
-        for path in paths_in(rule.requirement):
-            trace = origins.trace(path)
-            if trace is None or not trace.present or trace.source is not None or trace.span[1] < 0:
-                continue
-            if trace.span != (spot.start, spot.end):
-                said = show_value(trace.view.get(path), ANY)
-                told = dotted(path).removeprefix("launch.")
-                yield Related(Place(trace.file.path, *trace.span), f"{told} is {said} here")
+    # ── one mistake, one finding ───────────────────────────────────────────────────────────────────────
+    def once(self, found: list[Found], targets: int) -> list[Found]:
+        """Return the findings of a subject without those that say again what another says of the same key.
 
-    def _elsewhere(self, rule: t.Rule, origins: Origins) -> Iterator[Related]:
-        """Yield the places in other files that the rule's numbers come from."""
-        view = origins.values.view
-        if view is None or view.sources is None:
-            return
-        told: set[tuple[str, int]] = set()
-        named = (*origins.names_in(rule.requirement), *origins.names_in(rule.condition))
-        for name in dict.fromkeys(leaf for one in named for leaf in (one, *origins.leaves(one))):
-            for path in origins.of(name).paths:
-                trace = origins.trace(path)
-                if trace is None or not trace.present or trace.source is None:
-                    continue
-                place = trace.file.path, trace.span[0]
-                if place not in told:
-                    told.add(place)
-                    yield Related(Place(trace.file.path, *trace.span), f"{_key(trace)} is set here")
-
-    def _place(self, rule: t.Rule, origins: Origins) -> tuple[int, int]:
-        """Return the span that a finding stands on: the value that is most likely to be changed.
-
-        Where the requirement's keys are all absent, that is the nearest parent of the first of them.
+        A rule of its own and the framework's schema may speak of the same key. Which of them stays is told
+        by place and target, never by code. A rule's own words are the better ones, unless the schema knows
+        which key was meant: its rename can be done.
         """
-        view = origins.values.view
-        absent: tuple[int, int] | None = None
-        for paths in self._candidates(rule, origins):
-            for path in paths:
-                trace = origins.trace(path)
-                if trace is None:
-                    continue
-                if trace.source is not None:
-                    absent = absent or trace.own_span
-                    continue
-                if trace.present and not any(step.kind == "override" for step in trace.steps):
-                    # A block of lines is named by its key.
-                    block = isinstance(trace.node, (Mapping, Sequence)) and not trace.node.flow
-                    return trace.key_span if block else trace.span
+        mistakes = [self._mistake(*one) for one in found]
+        dropped: set[int] = set()
+        for i, mistake in enumerate(mistakes):
+            if mistake is None or mistake.problem is None:
+                continue
+            one, _, finding = found[i]
+            trace = Trace(one.subject.view, mistake.problem.path)  # a finding stands at the key or its value
+            own = {trace.span, trace.key_span} if trace.present and trace.source is None else set()
+            spans = {(mistake.start, mistake.end), *own}
+            others = [
+                k
+                for k, (judged, verdict, other) in enumerate(found)
+                if mistakes[k] is None
+                and (other.place.start, other.place.end) in spans
+                and not other.possible
+                and LEVELS.index(other.level) >= LEVELS.index(finding.level)
+                and spans.issuperset(self._rests_on(judged, verdict))
+            ]
+            covered = {found[k][2].target for k in others}
+            if others and (None in covered or len(covered) == targets):
+                renamed = mistake.problem.what == "key" and meant(mistake.problem, one.subject.view)
+                dropped.update(others if renamed else [i])
+        return [one for i, one in enumerate(found) if i not in dropped]
+
+    def _mistake(self, one: Judged, verdict: Verdict, finding: Finding) -> Mistake | None:
+        """Return what the schema found, where a finding tells that."""
+        needed = self.symbols.rules[verdict.rule.code].requirement
+        if not (isinstance(needed, t.Quantifier) and isinstance(needed.source, t.Name)):
+            return None
+        mistakes = (one.subject.checked or {}).get(_LISTS.get(needed.source.name, ""), ())
+        place = (finding.place.start, finding.place.end)
+        return next((m for m in mistakes if (m.start, m.end) == place and m.problem is not None), None)
+
+    def _rests_on(self, one: Judged, verdict: Verdict) -> Iterator[Span]:
+        """Yield where the keys stand that a rule speaks of; a place in another file is none of this one's."""
+        origins, needed = self.origins(one), self.symbols.rules[verdict.rule.code].requirement
+        named = dict.fromkeys(origins.with_leaves(origins.names_in(needed)))
+        paths = [path for name in named if origins.of(name).kind == "file" for path in origins.of(name).paths]
+        for path in (*paths, *paths_in(needed)):
+            trace = origins.trace(path)
+            if trace is not None and trace.present:
+                yield trace.span if trace.source is None else (-1, -1)
+
+
+# ── where a finding stands ─────────────────────────────────────────────────────────────────────────────────
+def _item_spot(item: Any, source: t.Expr, origins: Origins, variables: Lookup[str, object]) -> _Spot:
+    """Return where an item of a list stands; where nothing says that, the list does."""
+    start = getattr(item, "start", None)
+    if isinstance(start, int):
+        return _Spot((start, item.end), item.related, variables)
+    path = getattr(item, "path", None)
+    trace = origins.trace(path) if isinstance(path, tuple) else None
+    if trace is None:
+        listed = next(iter(paths_in(source)), None)
+        if listed is not None:
+            trace = origins.trace(listed[: listed.index("*")] if "*" in listed else listed)
+    return _Spot(trace.own_span if trace is not None else (0, 0), None, variables)
+
+
+def _place(rule: t.Rule, origins: Origins) -> Span:
+    """Return the span that a finding stands on: the value that is most likely to be changed.
+
+    Where the requirement's keys are all absent, that is the nearest parent of the first of them.
+    """
+    view = origins.values.view
+    if view is None:
+        return (0, 0)
+    absent: Span | None = None
+    for paths in _candidates(rule, origins):
+        for trace in _traces(paths, origins):
+            if trace.source is not None:
+                absent = absent or trace.own_span
+            elif trace.present and not any(step.kind == "override" for step in trace.steps):
+                # A block of lines is named by its key.
+                block = isinstance(trace.node, (Mapping, Sequence)) and not trace.node.flow
+                return trace.key_span if block else trace.span
+            else:
                 absent = absent or trace.span
-            if absent is not None:
-                break
-        if view is None:
-            return (0, 0)
-        start = view.document.start
-        if absent is not None and absent != (start, start):
-            return absent
-        if view.document.key is not None:
-            return (view.document.key.start, view.document.key.end)
-        root = view.document.root  # not the comment above it
-        return (start, start) if root is None else (root.start, root.start)
-
-    def _candidates(self, rule: t.Rule, origins: Origins) -> Iterator[list[Steps]]:
-        """Yield groups of paths, those that say most about the rule first."""
-        if isinstance(rule.at, t.Path):
-            yield [rule.at.steps]
-        elif rule.at is not None:
-            yield list(self._paths(rule.at.name, origins))
-        for node in (rule.requirement, rule.condition):
-            names = origins.names_in(node)
-            leaves = [leaf for name in names for leaf in origins.leaves(name)]
-            knobs = [name for name in names if name in self.symbols.knobs]
-            direct = [name for name in names if origins.of(name).kind == "file"]
-            yield [path for name in knobs for path in self._paths(name, origins)]
-            deep = [leaf for leaf in leaves if leaf in self.symbols.knobs]
-            yield [path for name in (*direct, *deep, *leaves) for path in self._paths(name, origins)]
-            if node is not None:
-                yield list(paths_in(node))
-
-    def _paths(self, name: str, origins: Origins) -> Iterator[Steps]:
-        for leaf in (name, *origins.leaves(name)):
-            yield from origins.of(leaf).paths
+        if absent is not None:
+            break
+    document = view.document
+    if absent is not None and absent != (document.start, document.start):
+        return absent
+    if document.key is not None:
+        return (document.key.start, document.key.end)
+    start = document.start if document.root is None else document.root.start  # not the comment above it
+    return (start, start)
 
 
-def _key(trace: Trace) -> str:
-    """Return the key of a value in the file that it stands in."""
-    hangs = trace.view.hangs(trace.at)
-    return dotted(trace.at if hangs is None else hangs[1])
+def _candidates(rule: t.Rule, origins: Origins) -> Iterator[Iterable[Steps]]:
+    """Yield groups of paths, those that say most about the rule first."""
+    knobs = origins.symbols.knobs
+    if isinstance(rule.at, t.Path):
+        yield [rule.at.steps]
+    elif rule.at is not None:
+        yield _paths([rule.at.name], origins)
+    for node in (rule.requirement, rule.condition):
+        names = origins.names_in(node)
+        leaves = [leaf for name in names for leaf in origins.leaves(name)]
+        direct = [name for name in names if origins.of(name).kind == "file"]
+        yield _paths([name for name in names if name in knobs], origins)
+        yield _paths([*direct, *(leaf for leaf in leaves if leaf in knobs), *leaves], origins)
+        if node is not None:
+            yield paths_in(node)
+
+
+def _paths(names: Iterable[str], origins: Origins) -> Iterator[Steps]:
+    for leaf in origins.with_leaves(names):
+        yield from origins.of(leaf).paths
+
+
+def _traces(paths: Iterable[Steps], origins: Origins) -> Iterator[Trace]:
+    for path in paths:
+        trace = origins.trace(path)
+        if trace is not None:
+            yield trace
+
+
+def _elsewhere(rule: t.Rule, origins: Origins) -> Iterator[Related]:
+    """Yield the places in other files that the rule's numbers come from."""
+    view = origins.values.view
+    if view is None or view.sources is None:
+        return
+    places: set[tuple[str, int]] = set()
+    named = (*origins.names_in(rule.requirement), *origins.names_in(rule.condition))
+    for name in dict.fromkeys(origins.with_leaves(named)):
+        for trace in _traces(origins.of(name).paths, origins):
+            if not trace.present or trace.source is None:
+                continue
+            place = trace.file.path, trace.span[0]
+            if place not in places:
+                places.add(place)
+                hangs = trace.view.hangs(trace.at)
+                key = dotted(trace.at if hangs is None else hangs[1])  # in the file that it stands in
+                yield Related(Place(trace.file.path, *trace.span), f"{key} is set here")
+
+
+def _beside(rule: t.Rule, origins: Origins, spot: _Spot) -> Iterator[Related]:
+    """Yield where the file has the other keys of a requirement."""
+    for path in paths_in(rule.requirement):
+        trace = origins.trace(path)
+        if trace is None or not trace.present or trace.source is not None or trace.span[1] < 0:
+            continue
+        if trace.span != spot.span:
+            key = dotted(path).removeprefix("launch.")
+            value = show_value(trace.view.get(path), ANY)
+            yield Related(Place(trace.file.path, *trace.span), f"{key} is {value} here")
 
 
 class _Fields:

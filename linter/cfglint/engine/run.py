@@ -177,9 +177,7 @@ class Run(Reading):
         """Return the findings of a subject; one mistake has one, whichever rules see it."""
         found = list(self._findings(judgements))
         if len(found) > 1 and judgements[0].subject.checked:
-            from cfglint.engine.dedupe import once
-
-            return once(found, self.finder, len(judgements))
+            return self.finder.once(found, len(judgements))
         return found
 
     def _findings(self, judgements: Sequence[Judged]) -> Iterator[Found]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
     from cfglint.document.scalars import Dialect
-    from cfglint.engine.origin import Origins
+    from cfglint.engine.describe import Origins
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import CompiledRule, Pack

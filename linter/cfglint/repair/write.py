@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cfglint.document.view import View
-    from cfglint.engine.origin import Origins
+    from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang.symbols import Symbols

@@ -12,7 +12,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted
 from cfglint.document.view import View
 from cfglint.engine.describe import Evaluator, show_value
-from cfglint.engine.evaluation_scope import Bound, evaluator_for
+from cfglint.engine.evaluation_scope import Bound
 from cfglint.engine.judge import values_for
 from cfglint.engine.subject import dialect_of, names_bases
 from cfglint.facts import Values
@@ -248,7 +248,7 @@ class _Asked:
     def __init__(self, run: Run, values: Values) -> None:
         self.lets = run.finder.symbols.lets
         self.values = values
-        self.bound = Bound(evaluator_for(run.finder.symbols, {}), values)
+        self.bound = Bound(run.finder.evaluator, values)
 
     def holds(self, node: t.Expr) -> bool:
         return self.bound.truth(node) is True

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
-from cfglint.engine.describe import Evaluator, show_value
+from cfglint.engine.describe import Evaluator, Origins, show_value
 from cfglint.engine.knobs import Effect, alters_results, effects
-from cfglint.engine.origin import Origins
 from cfglint.features.compare.raw_keys import Key, spelled
 from cfglint.lang.units import DURATION, MEMORY
 from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts

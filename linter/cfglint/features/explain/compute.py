@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
-from cfglint.engine.describe import message
-from cfglint.engine.evaluation_scope import Bound, RoleOf, evaluator_for, extremes, formula_text, substitute
+from cfglint.engine.describe import Evaluator, Origins, message
+from cfglint.engine.evaluation_scope import Bound, RoleOf, extremes, formula_text, substitute
 from cfglint.engine.judge import values_for
-from cfglint.engine.origin import Origins
 from cfglint.engine.sensitivity import Meter, verdict_of
 from cfglint.features.explain.nodes import Child, Derivation, Node, reached, unique
 from cfglint.features.explain.provenance import Source, Whence
@@ -47,7 +46,7 @@ class Deriver:
         self.compiled = next(rule for rule in run.pack.rules if rule.code == code)
         self.values = one.values.again()
         self.origins = Origins(self.symbols, self.values, one.sources, one.subject.framework)
-        evaluator = evaluator_for(self.symbols, self.origins.own_lets)
+        evaluator = Evaluator(self.symbols, self.origins.own_lets)
         self.top = Bound(evaluator, self.values)
         self.whence = Whence(self.origins, self.top, one.name)
         self.meter = Meter(self.rule, self.compiled, self.top)

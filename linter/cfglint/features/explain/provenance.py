@@ -10,8 +10,8 @@ from cfglint.lang.show import path as path_text
 from cfglint.lang.values import needs_of
 
 if TYPE_CHECKING:
+    from cfglint.engine.describe import Origins
     from cfglint.engine.evaluation_scope import Bound
-    from cfglint.engine.origin import Origins
     from cfglint.facts import Steps
 
 

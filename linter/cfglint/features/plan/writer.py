@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.reading import read_text
 from cfglint.document.tree import dotted
+from cfglint.engine.describe import Origins
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import row_of
-from cfglint.engine.origin import Origins
 from cfglint.lang import tree as t
 from cfglint.record import Value
 from cfglint.repair.inverse import invert
@@ -22,7 +22,7 @@ from cfglint.text import apply_edits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.origin import Origin
+    from cfglint.engine.describe import Origin
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
