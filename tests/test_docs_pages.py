@@ -1,4 +1,4 @@
-"""Pages that show a rule or a framework being added: their files are written to a folder, every command is run.
+"""Pages that add a rule or a framework: their files are written to a folder, every command is run there.
 
 ``CFGLINT_UPDATE=1`` writes what the commands print into the page.
 """
