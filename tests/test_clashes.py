@@ -16,6 +16,7 @@ def _told(*rules: str) -> list[str]:
     return [clash.what for clash in found if codes >= set(clash.codes)]
 
 
+@pytest.mark.long
 def test_the_shipped_rules_are_at_peace() -> None:
     assert clashes(load()) == []
 
@@ -70,6 +71,7 @@ def test_a_fix_that_breaks_another_rule() -> None:
     assert _broken_fixes(example, "seq_len <= 1024 -> num_epochs >= 2") == []
 
 
+@pytest.mark.long
 def test_the_command(cfglint, folder) -> None:
     rules = "rule MEM901 low error { seq_len <= 128 }\nrule MEM902 high error { seq_len >= 256 }\n"
     (folder / "own.rules").write_text(rules)

@@ -314,7 +314,15 @@ def test_an_unknown_gpu(check):
     one_error(check(".", "--gpu", "a41"), "unknown GPU 'a41'; did you mean")
 
 
-@pytest.mark.parametrize("damage", [b"", b"x", b"\0" * 5000, None])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"x",
+        pytest.param(b"", marks=pytest.mark.long),
+        pytest.param(b"\0" * 5000, marks=pytest.mark.long),
+        pytest.param(None, marks=pytest.mark.long),
+    ],
+)
 def test_a_damaged_cache_costs_time_only(cfglint, config, small, tmp_path, damage):
     cache = tmp_path / "cache"
     env = {"CFGLINT_CACHE": str(cache)}

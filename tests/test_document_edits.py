@@ -17,6 +17,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, walk
 from cfglint.document.view import View
 from cfglint.text import apply_edits
+from tiers import tried
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 shared = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED is unset: no corpus to read")
@@ -345,7 +346,7 @@ def files(draw):
 VALUES = st.sampled_from([7, 0.25, 1e-6, True, None, "text", "no", "a: b", "x,y", "", "{b}", "#", "1e-5"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(300))
 @given(files(), st.data(), VALUES, st.sampled_from([PYYAML, OMEGACONF]))
 def test_replacing_changes_one_value_and_no_other_byte(document, data, value, dialect):
     text = document.file.text
@@ -384,7 +385,7 @@ def put(tree, path, value):
     return tree
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=tried(500))
 @given(files(), st.data(), VALUES, st.sampled_from([PYYAML, OMEGACONF]))
 def test_inserting_adds_one_key_and_keeps_every_byte(document, data, value, dialect):
     text = document.file.text
@@ -418,7 +419,7 @@ def test_inserting_adds_one_key_and_keeps_every_byte(document, data, value, dial
         assert native(noted.root, dialect) == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(300))
 @given(files(), st.data())
 def test_a_note_changes_no_value(document, data):
     scalars = [n for n in walk(document.root) if isinstance(n, Scalar)]
@@ -434,7 +435,7 @@ def test_a_note_changes_no_value(document, data):
     assert noted.count("# why") == 1
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=tried(200))
 @given(
     st.recursive(
         st.integers() | st.text(max_size=3),

@@ -19,6 +19,7 @@ from cfglint.document.scalars import OMEGACONF
 from cfglint.document.trace import Trace
 from cfglint.document.tree import ABSENT, Missing
 from cfglint.document.view import View
+from tiers import tried
 
 try:
     import hydra
@@ -344,7 +345,7 @@ def test_random_projects_are_hydras(tmp_path):
 
     @settings(
         deadline=None,
-        max_examples=150,
+        max_examples=tried(150),
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
@@ -378,7 +379,7 @@ ODD = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=tried(300), derandomize=True)
 @given(
     ODD,
     ODD,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cfglint.document.json import parse_json
 from cfglint.document.scalars import JSON, resolve
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
+from tiers import tried
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -76,7 +77,7 @@ def same(one, other):
     return type(one) is type(other) and one == other
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(300))
 @given(VALUES, st.booleans(), st.sampled_from([None, 2, "\t"]))
 def test_what_json_writes_is_read(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
@@ -85,7 +86,7 @@ def test_what_json_writes_is_read(value, ascii_only, indent):
     assert same(native(parsed.root), json.loads(text))
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=tried(1500))
 @given(SOUP)
 def test_it_takes_what_json_takes(text):
     (parsed,) = parse_json(text)
@@ -102,7 +103,7 @@ def test_it_takes_what_json_takes(text):
         assert same(native(parsed.root), expected)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(300))
 @given(VALUES)
 def test_each_span_is_a_value_of_its_own(value):
     text = json.dumps(value, indent=1)
@@ -154,7 +155,7 @@ def test_hostile(text):
             resolve(node, JSON)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(300))
 @given(VALUES, st.sampled_from(["// c\n", "# c\n", "/* c\n * / */", " "]))
 def test_comments_are_passed_over(value, comment):
     """What hjson takes is noted, and the values are there all the same."""

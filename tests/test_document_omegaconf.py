@@ -22,6 +22,7 @@ from cfglint.document.trace import find_defects
 from cfglint.document.tree import ALL, Missing
 from cfglint.document.view import MappingView, View
 from cfglint.document.yaml import parse_yaml
+from tiers import tried
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 NEWER = pytest.mark.skipif(
@@ -258,7 +259,7 @@ def compare(seen, conf, where):
     return count
 
 
-@settings(deadline=None, max_examples=500, derandomize=True)  # OmegaConf's own corners are met by chance
+@settings(deadline=None, max_examples=tried(500), derandomize=True)
 @given(DOCUMENTS)
 def test_random_documents_are_omegaconfs(tree):
     text = yaml.dump(tree, width=10_000)
@@ -329,7 +330,7 @@ SUMS = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=500, derandomize=True)
+@settings(deadline=None, max_examples=tried(500), derandomize=True)
 @given(SUMS)
 def test_sums_of_eval_are_pythons(text):
     ours = resolved("eval", [text])

@@ -17,6 +17,7 @@ from cfglint.document.scalars import OMEGACONF
 from cfglint.document.trace import Trace
 from cfglint.document.tree import ABSENT, Missing
 from cfglint.document.view import View
+from tiers import tried
 
 PARENTS = Way("parents")
 BASE = """\
@@ -169,7 +170,7 @@ MARKED = st.builds(
 NAMED = st.lists(st.sampled_from(["p.yaml", "d/q.yaml"]), max_size=2)
 
 
-@settings(deadline=None, max_examples=400, derandomize=True)
+@settings(deadline=None, max_examples=tried(400), derandomize=True)
 @given(NAMED, CONTENT | MARKED, CONTENT | MARKED, CONTENT | MARKED, CONTENT)
 def test_random_families_are_nemo_rls(named, child, one, two, root):
     def text(content, names):

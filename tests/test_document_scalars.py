@@ -24,6 +24,7 @@ from cfglint.document.scalars import (
 )
 from cfglint.document.tree import Missing, Scalar
 from cfglint.document.yaml import parse_yaml
+from tiers import tried
 
 NUMBERLIKE = st.text(alphabet="0123456789+-._eExXbBoO:aAfFinNyYsTtruU~", min_size=1, max_size=9)
 WORDS = st.sampled_from(
@@ -89,7 +90,7 @@ def same(one, other):
     return type(one) is type(other) and one == other
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=tried(1500))
 @given(NUMBERLIKE | WORDS)
 def test_pyyaml_is_pyyaml(text):
     try:
@@ -105,7 +106,7 @@ def test_pyyaml_is_pyyaml(text):
     assert same(resolve_plain(text, PYYAML), value)
 
 
-@settings(deadline=None, max_examples=800)
+@settings(deadline=None, max_examples=tried(800))
 @given(NUMBERLIKE | WORDS)
 def test_omegaconf_is_omegaconf(text):
     try:
@@ -215,7 +216,7 @@ LIKES = st.sampled_from([None, *"'\"|>", "True", "no", "ON", "1e-6", "~", "", "x
 )
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=tried(1000))
 @given(VALUES, LIKES, st.sampled_from([PYYAML, OMEGACONF]))
 def test_what_is_spelled_is_read_back(value, like, dialect):
     if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
@@ -230,7 +231,7 @@ def test_what_is_spelled_is_read_back(value, like, dialect):
         assert same(resolve(node, dialect), value), (spelled, template)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(300))
 @given(VALUES)
 def test_json_spelling(value):
     if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
@@ -238,7 +239,7 @@ def test_json_spelling(value):
     assert same(resolve(parse_json(spell(value, None, JSON))[0].root, JSON), value)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=tried(200))
 @given(st.text(max_size=6) | WORDS)
 def test_a_spelled_text_is_a_text_to_the_real_loaders(value):
     if any("\ud800" <= c <= "\udfff" for c in value):

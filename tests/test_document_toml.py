@@ -19,6 +19,7 @@ from cfglint.document.scalars import TOML, resolve
 from cfglint.document.toml import parse_toml
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
 from cfglint.text import apply_edits
+from tiers import tried
 
 if sys.version_info >= (3, 11):
     from tomllib import loads
@@ -165,13 +166,13 @@ def documents(draw):
     return text if draw(st.booleans()) else text.rstrip("\r\n")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=tried(400), deadline=None)
 @given(documents())
 def test_random_documents_agree_with_tomllib(text) -> None:
     agrees(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tried(150), deadline=None)
 @given(documents())
 def test_every_span_is_its_own_spelling(text) -> None:
     document = tree(text)
@@ -230,7 +231,7 @@ def _unordered(value):
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tried(300), deadline=None)
 @given(documents(), NEW, st.data())
 def test_an_edit_changes_its_value_alone(text, new, data) -> None:
     before = loads(text)
@@ -246,7 +247,7 @@ def test_an_edit_changes_its_value_alone(text, new, data) -> None:
     assert same(native(agrees(after).root), plain(before))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=tried(400), deadline=None)
 @given(documents(), NEW, st.data())
 def test_an_insertion_adds_its_key_alone(text, new, data) -> None:
     before = loads(text)
@@ -270,7 +271,7 @@ SOUP = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tried(300), deadline=None)
 @given(st.lists(st.sampled_from(SOUP), max_size=14).map("".join))
 def test_soup_is_taken_where_tomllib_takes_it(text) -> None:
     document = tree(text)

@@ -14,6 +14,7 @@ from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective, walk
 from cfglint.document.yaml import MAX_DEPTH, parse_yaml
 from cfglint.text import LineIndex
+from tiers import tried
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 shared = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED is unset: no corpus to read")
@@ -297,7 +298,7 @@ class TestHostile:
         assert "nodes" in str(error("[" + "a," * 1_000_001 + "]"))
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=tried(1500))
 @given(SOUP)
 def test_any_text_gives_a_tree_or_an_error(text):
     for parsed in parse_yaml(text):
@@ -308,7 +309,7 @@ def test_any_text_gives_a_tree_or_an_error(text):
             assert parsed.start <= node.start <= node.end <= parsed.end
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=tried(1500))
 @given(SOUP)
 def test_the_tree_is_the_loaders(text):
     parsed = parse_yaml(text)
@@ -334,7 +335,7 @@ def reparsed(spelling, *, flow):
     return at(root(f"[{spelling}]" if flow else f"a: {spelling}"), 0 if flow else "a")
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=tried(1000))
 @given(SOUP)
 def test_a_span_means_what_the_node_says(text):
     for parsed in parse_yaml(text):

@@ -22,6 +22,7 @@ from cfglint.lang.symbols import Source, Symbols
 from cfglint.lang.units import UNITS
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.text import line_starts
+from tiers import tried
 
 WORDS = frozenset(
     {
@@ -286,14 +287,14 @@ statements = st.one_of(
 
 
 @given(st.lists(statements, max_size=3))
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(150), deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_printed_file_reads_back(nodes: list[t.Statement]) -> None:
     text = show_file(nodes)
     assert parse(text, "t.rules") == tuple(nodes)
 
 
 @given(expressions)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(150), deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_printed_expression_reads_back_and_prints_the_same(node: t.Expr) -> None:
     text = show(node)
     again = parse_rule(text, "--rule").requirement
@@ -333,7 +334,7 @@ class Facts(dict[str, object]):
 
 
 @given(expressions)
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(250), deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_well_formed_expression_compiles_or_says_why_not_and_runs(node: t.Expr) -> None:
     function = Function(Names(SYMBOLS))
     with contextlib.suppress(CompileError):
@@ -349,7 +350,7 @@ def test_a_well_formed_expression_compiles_or_says_why_not_and_runs(node: t.Expr
 
 
 @given(st.lists(statements, max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_files_load_or_are_refused_with_places(nodes: list[t.Statement]) -> None:
     text = show_file(nodes)
     read = parse(text, "t.rules")

@@ -41,6 +41,7 @@ from cfglint.lang.values import (  # fmt: skip
     parts,
     square_root,
 )
+from tiers import tried
 
 COMPARISONS = {
     "<": operator.lt,
@@ -171,7 +172,7 @@ def exact(node: t.Expr) -> bool:
 
 
 @given(arithmetic | junctions, points)
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(400), deadline=None, suppress_health_check=list(HealthCheck))
 def test_known_values_give_what_the_reference_gives(node: t.Expr, facts: dict[str, object]) -> None:
     try:
         expected = meaning(node, facts)
@@ -227,7 +228,7 @@ def allows(found: object, value: object) -> bool:
 
 
 @given(arithmetic | junctions, boxes())
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(1000), deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_known_in_part_allows_every_point_inside(
     node: t.Expr, box: tuple[dict[str, object], dict[str, object]]
 ) -> None:
@@ -241,7 +242,7 @@ def test_what_is_known_in_part_allows_every_point_inside(
 
 
 @given(arithmetic | junctions, boxes())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(300), deadline=None, suppress_health_check=list(HealthCheck))
 def test_needs_name_only_what_is_missing(
     node: t.Expr, box: tuple[dict[str, object], dict[str, object]]
 ) -> None:
@@ -281,7 +282,7 @@ UNARY = {
 
 
 @given(st.sampled_from(sorted(BINARY)), spans(), spans())
-@settings(max_examples=800, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(800), deadline=None, suppress_health_check=list(HealthCheck))
 def test_operators_contain_every_point(name: str, a: tuple[object, float], b: tuple[object, float]) -> None:
     over, at = BINARY[name]
     assume(name not in ("/", "mod") or b[1] != 0)
@@ -295,7 +296,7 @@ def test_operators_contain_every_point(name: str, a: tuple[object, float], b: tu
 
 
 @given(st.sampled_from(sorted(UNARY)), spans())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(300), deadline=None, suppress_health_check=list(HealthCheck))
 def test_functions_contain_every_point(name: str, a: tuple[object, float]) -> None:
     over, at = UNARY[name]
     assume(name != "sqrt" or a[1] >= 0)
@@ -305,7 +306,7 @@ def test_functions_contain_every_point(name: str, a: tuple[object, float]) -> No
 
 
 @given(spans(), spans(), st.sampled_from(sorted(COMPARISONS)))
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(400), deadline=None, suppress_health_check=list(HealthCheck))
 def test_comparisons_are_decided_only_where_all_points_agree(
     a: tuple[object, float], b: tuple[object, float], sign: str
 ) -> None:
@@ -334,7 +335,7 @@ polynomials = st.dictionaries(monomials, st.integers(-4, 4).filter(bool), max_si
 
 
 @given(polynomials, boxes(), st.sampled_from(sorted(COMPARISONS)))
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(600), deadline=None, suppress_health_check=list(HealthCheck))
 def test_rearranged_comparisons_agree_with_every_point(
     terms: dict[tuple[str, ...], int], box: tuple[dict[str, object], dict[str, object]], sign: str
 ) -> None:

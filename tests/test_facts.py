@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.document.reading import read_text
-from cfglint.engine.find import Finder
 from cfglint.engine.describe import Origins
+from cfglint.engine.find import Finder
 from cfglint.engine.run import Run
 from cfglint.facts import Values
 from cfglint.lang.pack import load

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfglint.features.diagnose.log import read
+from tiers import tried
 
 GIB, MIB = 2**30, 2**20
 PREFIXES = [
@@ -89,7 +90,7 @@ def told(one):
     return (one.gpu, one.asked, one.capacity, one.free, one.allocated, one.cached, one.pools, processes)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tried(300), deadline=None)
 @given(
     st.one_of(messages(), old_messages()),
     st.integers(24, 400),
@@ -109,14 +110,14 @@ def test_a_message_reads_back(message, width, prefix, where, end, piece):
     assert log.incidents[0].line in (2, 3)  # the name of the error may fill a line
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(200), deadline=None)
 @given(st.lists(st.binary(max_size=200), max_size=20))
 def test_any_bytes_are_read(chunks):
     log = read(chunks, "x.log")
     assert log.lines <= sum(chunk.count(b"\n") for chunk in chunks) + 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tried(100), deadline=None)
 @given(messages(), st.binary(max_size=400))
 def test_garbage_before_a_message_hides_nothing(message, garbage):
     text, expected = message

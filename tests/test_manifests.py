@@ -21,6 +21,7 @@ from cfglint.document.view import View
 from cfglint.document.yaml import parse_yaml
 from cfglint.hardware.target import declared
 from cfglint.text import apply_edits
+from tiers import tried
 
 RUN = "torchrun --nproc_per_node 2 t.py --a 1 --b 2"
 
@@ -39,7 +40,7 @@ def targets(text, path="x.yaml"):
 TEXTS = st.text(st.sampled_from("ab -\n'\"\\$é🙂\t={}"), min_size=1, max_size=30)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=tried(400), deadline=None)
 @given(
     TEXTS, st.sampled_from([None, "'", '"', "|", ">"]), st.booleans(), st.sampled_from([8, 80]), st.booleans()
 )
@@ -51,7 +52,7 @@ def test_each_character_of_a_scalar_keeps_its_place(value, style, plain, width, 
         _check(text, parsed.root)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(200), deadline=None)
 @given(TEXTS, st.booleans())
 def test_each_character_of_a_json_text_keeps_its_place(value, escaped):
     text = json.dumps({"k": value}, ensure_ascii=escaped)
@@ -347,7 +348,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tried(300), deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES), TREES, max_size=6))
 def test_no_manifest_crashes_the_reader(tree):
     text = yaml.dump(tree)

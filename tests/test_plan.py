@@ -26,6 +26,7 @@ from cfglint.features.plan.compute import (
 )
 from cfglint.features.plan.ranking import advise, planned
 from cfglint.hardware.target import Target, all_targets, parse_target
+from tiers import tried
 
 ZERO3 = """\
 cfglint: facts
@@ -62,7 +63,7 @@ def test_divisors(number):
     assert divisors(number) == [d for d in range(1, number + 1) if number % d == 0]
 
 
-@settings(max_examples=200)
+@settings(max_examples=tried(200))
 @given(
     batch=st.integers(1, 120),
     gpus=st.integers(1, 24),

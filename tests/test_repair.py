@@ -10,6 +10,7 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
+from tiers import tried
 
 TOY = """
 fact toy.rate: fraction "a share"
@@ -177,7 +178,7 @@ SPELLINGS = ["0.8", "0.51", "9e-1", "'0.7'", '"0.95"', "0.6   # why"]
     st.sampled_from(SPELLINGS),
     st.sampled_from(["\n", "\r\n"]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tried(60))
 def test_every_other_byte_stays(lines: list[str], at: int, spelled: str, newline: str) -> None:
     text = newline.join(["toy:", *lines[:at], f"  rate: {spelled}", *lines[at:], ""])
     fixed = _fixed(load({"toy.rules": TOY}), text, "PRF901")

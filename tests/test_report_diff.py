@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfglint.report.diff import split_lines, unified
+from tiers import tried
 
 # Lines from few pieces, so that equal runs, empty lines and all kinds of line ends meet.
 PIECES = [
@@ -67,7 +68,7 @@ def applied(root, name, old, new, given=None):
     return path.read_bytes()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tried(80), deadline=None)
 @given(old=TEXTS, new=TEXTS)
 def test_git_applies_any_change(repo, old, new):
     if old == new:
@@ -76,7 +77,7 @@ def test_git_applies_any_change(repo, old, new):
         assert applied(repo, "c.yaml", old, new) == new.encode()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tried(40), deadline=None)
 @given(text=TEXTS.filter(bool), data=st.data())
 def test_git_applies_a_small_edit(repo, text, data):
     at = data.draw(st.integers(0, len(text)))

@@ -17,6 +17,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, walk
 from cfglint.document.view import View
 from cfglint.text import apply_edits
+from tiers import tried
 
 BASH = shutil.which("bash")
 UNKNOWN = object()
@@ -141,7 +142,7 @@ def scripts(draw):
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 @given(scripts())
 def test_known_words_of_random_scripts_are_those_of_bash(script):
     ours, real = words(script), real_words(script, "/nonexistent" if BASH is None else "/usr/share")
@@ -381,7 +382,7 @@ def test_what_a_batch_script_asks_for(head, kind, figures, memory):
 TRICKY = ["$(", "${", "((((", "if", "A=(", "<<EOF", "'", "\x00", "torchrun $A", "\ud800", "a=$((1/0))", "\\"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tried(150), deadline=None)
 @example("torchrun t.py --a {\U0009c19f..\U000f02fd} ${\U000cf946} $((\U000e4956))")
 @example("torchrun t.py " + "$(" * 500)
 @example("torchrun t.py " + "(" * 5000)
@@ -413,7 +414,7 @@ def test_no_script_crashes_the_reader_and_edits_replace_their_span(text):
             assert not isinstance(node, Alias) or isinstance(node.target, Scalar | Mapping)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tried(100), deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_crash_the_reader(data):
     read(b"torchrun t.py --a " + data, "x.sh")
