@@ -31,10 +31,12 @@ print(time.process_time() - start)
 """
 LINT = """
 import sys, time
-from cfglint.cli import check, options
+from cfglint.command import options, setup
+from cfglint.command.flags import parse
+from cfglint.features.check import command as check
 start = time.process_time()
-args = options.merged(check.parser().parse_args([sys.argv[1], "--no-detect", *sys.argv[3:]]))
-run = options.run(args)
+args = options.merged(parse(check.CheckOptions, [sys.argv[1], "--no-detect", *sys.argv[3:]]))
+run = setup.run(args)
 check.judge(run, args)
 seconds = time.process_time() - start
 assert run.report.files == int(sys.argv[2]), run.report.files

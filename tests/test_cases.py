@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.api import check_file
-from cfglint.command import options
+from cfglint.command import setup
+from cfglint.command.flags import parse
 from cfglint.document.reading import read
-from cfglint.features.fix import command as fix_command
+from cfglint.features.fix.command import FixOptions
 from cfglint.repair.apply import repair
 from cfglint.report import render
 from cfglint.report.diff import unified
@@ -42,7 +43,7 @@ def _flags(case: Path) -> list[str]:
 
 def _run(flags: tuple[str, ...], select: str | None) -> Run:
     arguments = [*flags, "--no-detect", *(["--select", select] if select else [])]
-    return options.run(fix_command.parser().parse_args(["x.yaml", *arguments]))
+    return setup.run(parse(FixOptions, ["x.yaml", *arguments]))
 
 
 @cache

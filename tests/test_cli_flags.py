@@ -2,28 +2,44 @@
 
 import pytest
 
-from cfglint.command.flags import LIST, NUMBER, SWITCH, TEXT, Flag, Parser
+from cfglint.command.flags import Arguments, form, free, number, offered, parse, switch, texts
 from cfglint.errors import UsageError
-from cfglint.features.check import command as check
-from cfglint.features.fix import command as fix
+from cfglint.features.check.command import CheckOptions
+from cfglint.features.fix.command import FixOptions
+from cfglint.record import fields
 
-FLAGS = (
-    Flag("gpu", "a GPU", kind=LIST, metavar="NAME"),
-    Flag("format", "the form", kind=TEXT, metavar="FORM", choices=("text", "json")),
-    Flag("jobs", "how many", kind=NUMBER, metavar="N"),
-    Flag("quiet", "less", kind=SWITCH, short="q"),
-    Flag("verbose", "more", kind=SWITCH, short="v"),
-)
-MANY = Parser("check", "Lint.", FLAGS, positional=("paths", "PATH", "files"), many=True, default=["."])
-ONE = Parser("explain", "Tell.", (), positional=("code", "CODE", "a rule"), needed=True)
+
+class Many(Arguments):
+    command = "check"
+    about = "Lint."
+
+    paths: list[str] = free("PATH", "files", many=True, default=["."])
+    gpu: list[str] = texts("a GPU", "NAME")
+    format: str | None = form(("text", "json"))
+    jobs: int | None = number("how many", "N")
+    quiet: bool = switch("less", short="q")
+    verbose: bool = switch("more", short="v")
+
+
+class One(Arguments):
+    command = "explain"
+    about = "Tell."
+
+    code: str = free("CODE", "a rule", needed=True)
+
+
+class Nothing(Arguments):
+    command = "gpus"
+    about = "List."
 
 
 def read(*words):
-    return vars(MANY.parse_args(words))
+    args = parse(Many, words)
+    return {name: getattr(args, name) for name in fields(args)}
 
 
 def test_nothing_given():
-    expected = {"paths": ["."], "gpu": None, "format": None, "jobs": None, "quiet": False, "verbose": False}
+    expected = {"paths": ["."], "gpu": [], "format": None, "jobs": None, "quiet": False, "verbose": False}
     assert read() == expected
 
 
@@ -79,21 +95,26 @@ def test_mistakes(words, said):
 
 
 def test_one_positional():
-    assert ONE.parse_args(["X"]).code == "X"
+    assert parse(One, ["X"]).code == "X"
     with pytest.raises(UsageError, match="wants CODE"):
-        ONE.parse_args([])
+        parse(One, [])
     with pytest.raises(UsageError, match="takes one CODE, and 'Y' is a second one"):
-        ONE.parse_args(["X", "Y"])
+        parse(One, ["X", "Y"])
     with pytest.raises(UsageError, match="takes no 'X'"):
-        Parser("gpus", "List.", ()).parse_args(["X"])
+        parse(Nothing, ["X"])
 
 
-@pytest.mark.parametrize("parser", [check.parser(), fix.parser()], ids=lambda p: p.command)
-def test_help_names_every_flag(parser, capsys):
+def test_lists_are_not_shared():
+    parse(Many, ["--gpu", "x", "."]).paths.append("y")
+    assert (read()["gpu"], read()["paths"]) == ([], ["."])
+
+
+@pytest.mark.parametrize("kind", [CheckOptions, FixOptions], ids=lambda kind: kind.command)
+def test_help_names_every_flag(kind, capsys):
     with pytest.raises(SystemExit) as end:
-        parser.parse_args(["--help"])
+        parse(kind, ["--help"])
     assert end.value.code == 0
     page = capsys.readouterr().out
-    for flag in parser.flags:
-        assert f"--{flag.name}" in page
+    for _, name, _ in offered(kind):
+        assert f"--{name}" in page
     assert max(map(len, page.splitlines())) <= 110

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.command import globs, options, settings
+from cfglint.command import options, settings, setup
+from cfglint.command.flags import TABLE, offered, parse
 from cfglint.errors import UsageError
-from cfglint.features.fix import command as fix
+from cfglint.features.fix.command import FixOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "settings.schema.json").read_text("utf-8"))
@@ -45,7 +46,7 @@ def written(value):
 def accepted(folder, key, value):
     (folder / "cfglint.toml").write_text(f"{key} = {written(value)}\n")
     try:
-        settings.load(str(folder))
+        options.settings_of(str(folder))
     except UsageError as error:
         assert "\n" not in str(error), error  # noqa: PT017 (most values are accepted and raise nothing)
         return False
@@ -53,10 +54,12 @@ def accepted(folder, key, value):
 
 
 def test_the_schema_names_what_the_code_knows():
-    assert set(SCHEMA["properties"]) == set(settings.KNOWN) == set(GOOD)
-    flags = {flag.name for flag in fix.parser().flags} | {"detect"}
-    assert set(settings.KNOWN) - set(settings.TABLES) <= flags
-    for key, choices in settings.CHOICES.items():
+    assert set(SCHEMA["properties"]) == set(options.SETTINGS) == set(GOOD)
+    names = {name for _, name, _ in offered(FixOptions)} | {"detect"}
+    assert {key for key, (_, flag) in options.SETTINGS.items() if flag.kind != TABLE} <= names
+    choices_of = {key: flag.choices for key, (_, flag) in options.SETTINGS.items() if flag.choices}
+    assert set(choices_of) == {"format", "fail-on", "fix-level"}
+    for key, choices in choices_of.items():
         assert SCHEMA["properties"][key]["enum"] == list(choices) or set(choices) == set(
             SCHEMA["properties"][key]["enum"]
         )
@@ -72,15 +75,16 @@ def test_schema_and_code_agree(tmp_path, key):
 def test_the_nearest_settings_hold(tmp_path):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
-    assert settings.load(str(inner)) == {}
+    assert options.settings_of(str(inner)) == {}
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.cfglint]\ngpu = "a40"\n')
-    assert settings.load(str(inner)) == {"gpu": ["a40"]}
+    assert options.settings_of(str(inner)) == {"gpu": ["a40"]}
     (tmp_path / "a" / "pyproject.toml").write_text('[project]\nname = "cfglint-user"\n[tool.ruff]\n')
-    assert settings.load(str(inner)) == {"gpu": ["a40"]}, "a pyproject.toml without our table is passed by"
+    # A pyproject.toml without our table is passed by.
+    assert options.settings_of(str(inner)) == {"gpu": ["a40"]}
     (tmp_path / "a" / "cfglint.toml").write_text('gpu = ["h100-sxm"]\n')
-    assert settings.load(str(inner)) == {"gpu": ["h100-sxm"]}
+    assert options.settings_of(str(inner)) == {"gpu": ["h100-sxm"]}
     (inner / "pyproject.toml").write_text("[tool]\ncfglint = {jobs = 2}\n")
-    assert settings.load(str(inner)) == {"jobs": 2}
+    assert options.settings_of(str(inner)) == {"jobs": 2}
 
 
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
@@ -89,7 +93,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(inner)
     absolute = str(tmp_path / "x.rules")
     (tmp_path / "cfglint.toml").write_text(f'rules = ["mine", "{absolute}"]\nhardware = "hw/sheet.json"\n')
-    assert settings.load(str(inner)) == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
+    assert options.settings_of(str(inner)) == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
 def test_what_is_refused(tmp_path, name, text, said):
     (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError) as error:
-        settings.load(str(tmp_path))
+        options.settings_of(str(tmp_path))
     assert str(error.value).startswith(str(tmp_path / name))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
@@ -118,7 +122,7 @@ def test_what_is_refused(tmp_path, name, text, said):
 def merged(folder, monkeypatch, text, *words):
     monkeypatch.chdir(folder)
     (folder / "cfglint.toml").write_text(text)
-    return options.merged(fix.parser().parse_args(words))
+    return options.merged(parse(FixOptions, words))
 
 
 def test_flags_win(tmp_path, monkeypatch):
@@ -130,7 +134,7 @@ def test_flags_win(tmp_path, monkeypatch):
     args = merged(tmp_path, monkeypatch, text, "--gpu", "h100-sxm", "--fail-on", "never", "--jobs", "1")
     assert (args.gpu, args.hardware, args.fail_on, args.jobs) == (["h100-sxm"], None, "never", 1)
     args = merged(tmp_path, monkeypatch, text, "--hardware", "t.json")
-    assert (args.gpu, args.hardware) == (None, "t.json")
+    assert (args.gpu, args.hardware) == ([], "t.json")
 
 
 def test_through_the_command(cfglint, config, small):
@@ -173,7 +177,7 @@ GLOBS = [
 
 @pytest.mark.parametrize(("glob", "path", "fits"), GLOBS)
 def test_globs(glob, path, fits):
-    assert (globs.pattern(glob).fullmatch(path) is not None) == fits
+    assert (settings.pattern(glob).fullmatch(path) is not None) == fits
 
 
 def test_frameworks_by_path(tmp_path, monkeypatch):
@@ -184,14 +188,14 @@ def test_frameworks_by_path(tmp_path, monkeypatch):
         'frameworks = { "configs/**" = "trl==0.20", "./configs/old/*.yaml" = "areal" }\nframework = "verl"\n'
     )
     (tmp_path / "cfglint.toml").write_text(table)
-    run = options.run(options.merged(fix.parser().parse_args(["--no-detect"])))
+    run = setup.run(options.merged(parse(FixOptions, ["--no-detect"])))
     assert run.named_for("a.yaml") == ("trl", (0, 20))
     assert run.named_for("old/a.yaml") == ("areal", None), "the last one wins"
     assert run.named_for(str(inner / "old" / "a.yaml")) == ("areal", None)
     assert run.named_for("../a.yaml") == ("verl", None), "the others are what the settings say of all"
     assert run.named_for("<stdin>") == ("verl", None)
     words = ["--no-detect", "--framework", "axolotl"]
-    run = options.run(options.merged(fix.parser().parse_args(words)))
+    run = setup.run(options.merged(parse(FixOptions, words)))
     assert run.named_for("old/a.yaml") == ("axolotl", None), "the flag goes before both"
 
 

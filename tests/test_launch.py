@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from cfglint.api import check_text, fix_text
-from cfglint.command import options
+from cfglint.command import setup
+from cfglint.command.flags import parse
 from cfglint.document.reading import read
-from cfglint.features.check import command as check
+from cfglint.features.check.command import CheckOptions
 from cfglint.lang.values import needs_of
 
 SHARED = os.environ.get("CFGLINT_SHARED")
@@ -155,7 +156,7 @@ SCRIPTS = {
 
 
 def _run():
-    return options.run(check.parser().parse_args(["x", "--no-detect"]))
+    return setup.run(parse(CheckOptions, ["x", "--no-detect"]))
 
 
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no corpus")

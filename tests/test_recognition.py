@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
+from cfglint.features.catalogue.page import as_json, as_text
 from cfglint.features.catalogue.recognition import recognition
-from cfglint.features.catalogue.recognition_page import as_json, as_text
 from cfglint.lang.pack import load
 from cfglint.report import Style
 

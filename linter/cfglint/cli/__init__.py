@@ -1,4 +1,4 @@
-"""The command line. Only here, and in the editor server, are disk, argv and stdout touched."""
+"""The command line: finds the command, runs it, and turns what goes wrong into one line and a status."""
 
 from __future__ import annotations
 
@@ -8,105 +8,107 @@ import sys
 
 from cfglint import files
 from cfglint.errors import CfglintError, RulesError, UsageError
+from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HELP = """\
+
+class Command(Value):
+    """A command: how the help shows it, and the function of ``cfglint.features`` that runs it."""
+
+    usage: str
+    about: str
+    module: str
+    function: str = "main"
+
+
+COMMANDS = {
+    command.usage.partition(" ")[0]: command
+    for command in (
+        Command("check [PATH…]", "lint; PATH a file, a folder or - (default: .)", "check.command"),
+        Command(
+            "fix [PATH…]", "apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]", "fix.command"
+        ),
+        Command(
+            "fit PATH",
+            "per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]",
+            "fit.command",
+        ),
+        Command(
+            "compare A B",
+            "what differs, in words and with both keys; memory of each, what the change does",
+            "compare.command",
+        ),
+        Command(
+            "plan PATH",
+            "what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]",
+            "plan.command",
+        ),
+        Command(
+            "explain CODE",
+            "a rule, its reason and its source; with PATH, how it comes out on that file",
+            "explain.command",
+        ),
+        Command(
+            "diagnose LOG…",
+            "why memory ran out, by the log of a job   [--config PATH]: and the fix",
+            "diagnose.command",
+        ),
+        Command(
+            "verify [PATH]",
+            "what the processes on this machine's GPUs hold, beside what was predicted",
+            "verify.command",
+        ),
+        Command(
+            "hardware",
+            "what NVML reports here [--json]: a sheet to commit and lint against",
+            "catalogue.command",
+            "hardware",
+        ),
+        Command("gpus [NAME]", "the GPUs that cfglint knows", "catalogue.command", "gpus"),
+        Command("rules", "the rules", "catalogue.command", "rules"),
+        Command(
+            "frameworks",
+            "the frameworks that it recognises; with PATH…, what each file is taken for, and why",
+            "catalogue.command",
+            "frameworks",
+        ),
+        Command(
+            "schema NAME",
+            "the JSON Schema of a framework's keys, for editors   [--list]",
+            "catalogue.command",
+            "schema",
+        ),
+        Command(
+            "test [RULES…]",
+            "run the rules' own examples, and find rules that are at odds",
+            "test.command",
+        ),
+        Command("init", "write settings, the pre-commit entry and the CI workflow", "init.command"),
+    )
+}
+
+
+def _help() -> str:
+    rows = "".join(f"  cfglint {command.usage:<16} {command.about}\n" for command in COMMANDS.values())
+    return f"""\
 cfglint: what will break or be wasted in a GPU training config, with the arithmetic, and the fix
 
-  cfglint check [PATH…]    lint; PATH a file, a folder or - (default: .)
-  cfglint fix [PATH…]      apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]
-  cfglint fit PATH         per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]
-  cfglint compare A B      what differs, in words and with both keys; memory of each, what the change does
-  cfglint plan PATH        what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]
-  cfglint explain CODE     a rule, its reason and its source; with PATH, how it comes out on that file
-  cfglint diagnose LOG…    why memory ran out, by the log of a job   [--config PATH]: and the fix
-  cfglint verify [PATH]    what the processes on this machine's GPUs hold, beside what was predicted
-  cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
-  cfglint gpus [NAME]      the GPUs that cfglint knows
-  cfglint rules            the rules
-  cfglint frameworks       the frameworks that it recognises; with PATH…, what each file is taken for, and why
-  cfglint schema NAME      the JSON Schema of a framework's keys, for editors   [--list]
-  cfglint test [RULES…]    run the rules' own examples, and find rules that are at odds
-  cfglint init             write settings, the pre-commit entry and the CI workflow
-
+{rows}
 Each takes --help. Exit status: 0 nothing at or above --fail-on (default: error), 1 findings, 2 the command,
 the settings, a rule file or an unreadable PATH is wrong.
 """
-COMMANDS = (
-    "check",
-    "fix",
-    "fit",
-    "compare",
-    "plan",
-    "explain",
-    "diagnose",
-    "verify",
-    "hardware",
-    "gpus",
-    "rules",
-    "frameworks",
-    "schema",
-    "test",
-    "init",
-)
 
 
 def _command(name: str) -> Callable[[list[str]], int]:
-    if name == "check":
-        from cfglint.features.check import command as check
-
-        return check.main
-    if name == "fix":
-        from cfglint.features.fix import command as fix
-
-        return fix.main
-    if name == "fit":
-        from cfglint.features.fit import command as fit
-
-        return fit.main
-    if name == "compare":
-        from cfglint.features.compare import command as compare
-
-        return compare.main
-    if name == "plan":
-        from cfglint.features.plan import command as plan
-
-        return plan.main
-    if name == "explain":
-        from cfglint.features.explain import command as explain
-
-        return explain.main
-    if name == "diagnose":
-        from cfglint.features.diagnose import command as diagnose
-
-        return diagnose.main
-    if name == "verify":
-        from cfglint.features.verify import command as verify
-
-        return verify.main
-    if name == "init":
-        from cfglint.features.init import command as init
-
-        return init.main
-    if name == "schema":
-        from cfglint.features.catalogue import schema
-
-        return schema.schema
-    if name == "test":
-        from cfglint.features.test import command as test
-
-        return test.main
-    if name in ("hardware", "gpus"):
-        from cfglint.features.catalogue import hardware
-
-        return hardware.COMMANDS[name]
-    if name in COMMANDS:
-        from cfglint.features.catalogue import command as catalogues
-
-        return catalogues.COMMANDS[name]
+    """Return the function that runs a command, its module imported. Raises UsageError."""
+    command = COMMANDS.get(name)
+    if command is not None:
+        module = __import__(f"cfglint.features.{command.module}", fromlist=[command.function])
+        run: Callable[[list[str]], int] = getattr(module, command.function)
+        return run
     if name.startswith("-"):
         raise UsageError(f"a command comes first: cfglint check {name} …; see cfglint --help")
     if files.exists(name):
@@ -164,7 +166,7 @@ def _apologise(error: Exception) -> None:
 
 def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_HELP)
+        sys.stdout.write(_help())
         return 0
     if arguments[0] in ("-V", "--version", "version"):
         from cfglint import __version__

@@ -6,63 +6,64 @@ import os
 
 from cfglint.errors import CfglintError
 from cfglint.findings import Report
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
+    from typing import Any, TypeAlias, TypeVar
 
-    from cfglint.command.flags import Args
+    from cfglint.command.options import Options
     from cfglint.engine.run import Run
     from cfglint.findings import Fix
     from cfglint.hardware.target import Target
 
+    Own = TypeVar("Own", bound=Options)
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
-    Task: TypeAlias = Callable[[Run, Args, str, bool, "Outcome"], None]
+    Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
 _CHUNK = 8  # files that a process takes at once
 
 
-class Outcome:
+class Outcome(Record):
     """What came of one file: what was found, and ``error``, the line to print where it could not be judged.
 
     ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
     alone), a line for each fix, and the patch.
     """
 
-    __slots__ = ("applied", "content", "diff", "error", "fixes", "path", "report", "skipped")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.error: str | None = None
-        self.report = Report()
-        self.fixes = 0
-        self.skipped = False
-        self.content: bytes | None = None
-        self.applied: list[str] = []
-        self.diff = ""
+    path: str
+    error: str | None = None
+    report: Report = field(factory=Report)
+    fixes: int = 0
+    skipped: bool = False
+    content: bytes | None = None
+    applied: list[str] = field(factory=list)
+    diff: str = ""
 
 
-def outcomes(run: Run, args: Args, files: Sequence[tuple[str, bool]], task: Task) -> Iterator[Outcome]:
+def outcomes(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
     """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
     for outcome in _each(run, args, files, task):
         _gather(run, outcome)
         yield outcome
 
 
-def _each(run: Run, args: Args, files: Sequence[tuple[str, bool]], task: Task) -> Iterator[Outcome]:
+def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
     # Only this process has the user's stdin.
-    if (args.jobs or 1) == 1 or len(files) < 2 or any(path == "-" for path, _ in files):
+    jobs = args.jobs or 1
+    if jobs == 1 or len(files) < 2 or any(path == "-" for path, _ in files):
         for path, named in files:
             yield _apart(run, args, path, named, task)
         return
     from concurrent.futures import ProcessPoolExecutor
 
-    with ProcessPoolExecutor(args.jobs, initializer=_begin, initargs=(args, run.targets, task)) as pool:
+    processes = min(jobs, -(-len(files) // _CHUNK))  # there is nothing to do for more
+    with ProcessPoolExecutor(processes, initializer=_begin, initargs=(args, run.targets, task)) as pool:
         yield from pool.map(_one, files, chunksize=_CHUNK)
 
 
-def _apart(run: Run, args: Args, path: str, named: bool, task: Task) -> Outcome:
+def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outcome:
     """Judge one file into a report of its own, its fixes numbered from 1; what fails, fails alone."""
     outcome = Outcome(path)
     whole, fixes = run.report, run.fixes
@@ -105,14 +106,14 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.skipped += outcome.skipped
 
 
-_state: list[tuple[Run, Args, Task]] = []
+_state: list[tuple[Run, Any, Task[Any]]] = []
 
 
-def _begin(args: Args, targets: Sequence[Target], task: Task) -> None:
+def _begin(args: Own, targets: Sequence[Target], task: Task[Own]) -> None:
     """Set a worker up. The main process has said all that there is to say about flags and targets."""
-    from cfglint.command import options
+    from cfglint.command import setup
 
-    _state[:] = [(options.run(args, targets), args, task)]
+    _state[:] = [(setup.run(args, targets), args, task)]
 
 
 def _one(file: tuple[str, bool]) -> Outcome:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TextIO
 
-    from cfglint.command.flags import Args
+    from cfglint.command.options import Options
     from cfglint.document.document import File
     from cfglint.findings import Report
 
@@ -23,7 +23,7 @@ def say(line: str) -> None:
     print(f"cfglint: {line}", file=sys.stderr)
 
 
-def announce(notices: Iterable[str], args: Args) -> None:
+def announce(notices: Iterable[str], args: Options) -> None:
     """Print what there is to say about the targets and the file."""
     if not args.quiet:
         for notice in notices:
@@ -37,7 +37,7 @@ def complain(errors: Iterable[str]) -> None:
 
 
 # ── pages ──────────────────────────────────────────────────────────────────────────────────────────────────
-def emit(page: Callable[[Style], str], args: Args, symbols: str = "", *, to: TextIO | None = None) -> None:
+def emit(page: Callable[[Style], str], args: Options, symbols: str = "", *, to: TextIO | None = None) -> None:
     """Print a page, or write it to ``--output-file``; ``symbols`` are what it would like to show."""
     target = getattr(args, "output_file", None)
     if target is not None:
@@ -67,7 +67,7 @@ def _takes(stream: TextIO, symbols: str) -> bool:
     return True
 
 
-def emit_report(report: Report, args: Args, *, bad: bool = False, to: TextIO | None = None) -> None:
+def emit_report(report: Report, args: Options, *, bad: bool = False, to: TextIO | None = None) -> None:
     """Print the report, or write it to ``--output-file``; ``bad`` says that errors were printed before."""
     form = args.format or "text"
     for_people = form in ("text", "concise")
@@ -85,7 +85,7 @@ def emit_report(report: Report, args: Args, *, bad: bool = False, to: TextIO | N
     emit(page, args, to=to)
 
 
-def failed(report: Report, args: Args) -> int:
+def failed(report: Report, args: Options) -> int:
     """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
     fail_on = args.fail_on or "error"
     if fail_on == "never":

@@ -1,33 +1,23 @@
-"""Settings: ``[tool.cfglint]`` of the nearest pyproject.toml, or the nearest cfglint.toml, going upwards.
+"""Finds settings: ``[tool.cfglint]`` of the nearest pyproject.toml, or the nearest cfglint.toml, upwards.
 
-What ``load`` gives for ``frameworks`` is the file that it stands in, and the table.
+``ByPath`` is what their ``frameworks`` say of each file.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 
 from cfglint import files
-from cfglint.errors import UsageError, did_you_mean
-from cfglint.findings import LEVELS
-from cfglint.report import FORMATS
+from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
 
-FAIL_ON = ("error", "warning", "info", "never")
-
-# The flags that settings stand in for, and ``detect = false`` for --no-detect; schemas/settings.schema.json
-# says the same to editors, and a test compares the two.
-LISTS = ("gpu", "rules", "rule", "select", "ignore", "set")
-TEXTS = ("hardware", "framework", "model-config")
-CHOICES = {"format": FORMATS, "fail-on": FAIL_ON, "fix-level": LEVELS}
-SWITCHES = ("detect", "skip-unknown", "annotate", "online")
-NUMBERS = ("jobs",)
-TABLES = ("frameworks",)  # no flag takes one
-KNOWN = (*LISTS, *TEXTS, *CHOICES, *SWITCHES, *NUMBERS, *TABLES)
-_PATHS = ("rules", "hardware", "model-config")  # relative to the settings file
+    Named: TypeAlias = tuple[str, tuple[float, ...] | None]  # a framework, and its version if one is named
 
 
 def find(start: str) -> tuple[str, dict[str, Any]] | None:
@@ -46,15 +36,6 @@ def find(start: str) -> tuple[str, dict[str, Any]] | None:
         if parent == at:
             return None
         at = parent
-
-
-def load(start: str) -> dict[str, Any]:
-    """Return the settings that hold in the folder ``start``; paths in them are relative to their file."""
-    found = find(start)
-    if found is None:
-        return {}
-    path, table = found
-    return {key: _checked(path, key, value) for key, value in table.items()}
 
 
 def _may_speak_of_us(text: str) -> bool:
@@ -76,12 +57,19 @@ def _read(path: str) -> str | None:
 
 def _table(path: str, text: str) -> dict[str, Any] | None:
     """Return the settings of a file, None where it has no table for cfglint."""
-    from cfglint.command.toml import TomlError, loads
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
 
     try:
-        table: Any = loads(text)
-    except TomlError as error:
+        table: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}") from None
+    except ValueError:  # a limit of Python's own
+        raise UsageError(f"{path}: a number in it has too many digits") from None
+    except RecursionError:
+        raise UsageError(f"{path}: lists or tables in it are nested too deeply") from None
     if os.path.basename(path) == "pyproject.toml":
         tool = table.get("tool")
         table = tool.get("cfglint") if isinstance(tool, dict) else None
@@ -90,35 +78,51 @@ def _table(path: str, text: str) -> dict[str, Any] | None:
     return table
 
 
-def _checked(path: str, key: str, value: Any) -> Any:
-    if key not in KNOWN:
-        near = did_you_mean(key, KNOWN) or f"; known are {', '.join(KNOWN)}"
-        raise UsageError(f"{path}: no setting is named {key!r}{near}")
-    if key in LISTS:
-        several = [value] if isinstance(value, str) else value
-        if not isinstance(several, list) or not all(isinstance(v, str) for v in several):
-            raise UsageError(f"{path}: {key} is a text or a list of texts")
-        return [_placed(path, v) for v in several] if key in _PATHS else several
-    if key in SWITCHES:
-        if not isinstance(value, bool):
-            raise UsageError(f"{path}: {key} is true or false")
-        return value
-    if key in NUMBERS:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise UsageError(f"{path}: {key} is a number from 1 on")
-        return value
-    if key in TABLES:
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise UsageError(f'{path}: {key} is a table of globs and names: {{ "old/*.yaml" = "areal" }}')
-        return path, value
-    if not isinstance(value, str):
-        raise UsageError(f"{path}: {key} is a text")
-    if key in CHOICES and value not in CHOICES[key]:
-        near = did_you_mean(value, CHOICES[key])
-        raise UsageError(f"{path}: {key} is one of {', '.join(CHOICES[key])}, not {value!r}{near}")
-    return _placed(path, value) if key in _PATHS else value
-
-
-def _placed(path: str, value: str) -> str:
+def placed(path: str, value: str) -> str:
     """Return a path of the settings file as seen from here."""
     return value if os.path.isabs(value) else os.path.relpath(os.path.join(os.path.dirname(path), value))
+
+
+# ── frameworks by path ─────────────────────────────────────────────────────────────────────────────────────
+def pattern(glob: str) -> re.Pattern[str]:
+    """Return what the paths of a glob look like; ``*`` and ``?`` stay within a folder, ``**`` does not."""
+    out = ""
+    i = 0
+    while i < len(glob):
+        if glob.startswith("**/", i) and (i == 0 or glob[i - 1] == "/"):
+            out += "(?:.*/)?"
+            i += 3
+        elif glob.startswith("**", i):
+            out += ".*"
+            i += 2
+        elif glob[i] == "[" and (end := glob.find("]", i + 2)) > 0:
+            inner = glob[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
+            out += f"(?!/)[{'^' + inner[1:] if inner[0] == '!' else inner}]"
+            i = end + 1
+        else:
+            out += {"*": "[^/]*", "?": "[^/]"}.get(glob[i]) or re.escape(glob[i])
+            i += 1
+    return re.compile(out, re.DOTALL)
+
+
+class ByPath:
+    """The frameworks of files by globs, relative to the settings' folder; the last that fits wins."""
+
+    def __init__(self, settings: str, named: Sequence[tuple[str, Named]]) -> None:
+        self.settings = settings
+        self._folder = os.path.dirname(os.path.abspath(settings))
+        self._named = [(glob, pattern(glob.removeprefix("./")), meant) for glob, meant in reversed(named)]
+
+    def glob_of(self, path: str) -> tuple[str, Named] | None:
+        """Return the glob that holds for a file, and what it names; None where none does."""
+        if path.startswith("<"):  # stdin is nowhere
+            return None
+        try:
+            relative = os.path.relpath(path, self._folder).replace(os.sep, "/")
+        except ValueError:  # another drive
+            return None
+        return next(((glob, meant) for glob, like, meant in self._named if like.fullmatch(relative)), None)
+
+    def __call__(self, path: str) -> Named | None:
+        found = self.glob_of(path)
+        return None if found is None else found[1]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cfglint.api import check_file
-from cfglint.command import inputs, options, output
-from cfglint.command.flags import Args, Parser
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import free, parse
 from cfglint.command.jobs import Outcome, outcomes
 from cfglint.errors import UsageError
 
@@ -13,16 +13,20 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
 
 
-def parser() -> Parser:
-    """Return the flags of ``check``."""
+class CheckOptions(options.Options):
+    """The flags of ``check``."""
+
+    command = "check"
     about = "Lint configs for the GPUs that they will run on."
-    return Parser("check", about, options.SHARED, positional=options.PATHS, many=True, default=["."])
+    offers = options.SHARED
+
+    paths: list[str] = free("PATH", options.PATHS, many=True, default=["."])
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
-    args = options.merged(parser().parse_args(arguments))
-    run = options.run(args)
+    args = options.merged(parse(CheckOptions, arguments))
+    run = setup.run(args)
     output.announce(run.report.notices, args)
     bad = judge(run, args)
     status = 2 if bad else output.failed(run.report, args)
@@ -30,7 +34,7 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def judge(run: Run, args: Args) -> bool:
+def judge(run: Run, args: CheckOptions) -> bool:
     """Judge all files; returns whether something could not be read or is for no framework, which was said."""
     wrong: list[str] = []
     found = list(inputs.find(args.paths, wrong.append))
@@ -39,7 +43,7 @@ def judge(run: Run, args: Args) -> bool:
     return bool(wrong)
 
 
-def _check(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None:
+def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
     loaded = inputs.load(path, named=named)
     if loaded is None or not check_file(run, loaded[0], explicit=explicit):

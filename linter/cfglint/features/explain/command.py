@@ -5,66 +5,49 @@ from __future__ import annotations
 import sys
 
 from cfglint import files
-from cfglint.command import inputs, options, output
-from cfglint.command.flags import NUMBER, TEXT, Flag, Parser
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import form, free, number, parse
 from cfglint.errors import UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfglint.command.flags import Args
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject
     from cfglint.features.explain.nodes import Derivation
     from cfglint.lang.symbols import Symbols
     from cfglint.report import Style
 
-_WORDS = "CODE [PATH]"
-_SHARED = (
-    *("gpu", "hardware", "no-detect", "framework", "set"),
-    *("model-config", "online", "rules", "rule", "no-color"),
-)
 _DEPTH = 4
 _FORMS = ("text", "json")
 _DEEP = 20_000  # frames: rules nest up to 60 deep, in expressions and in lets, and both are walked
-FLAGS = (
-    *(flag for flag in options.SHARED if flag.name in _SHARED),
-    Flag(
-        "depth", f"levels of the tree to show (default: {_DEPTH})", kind=NUMBER, metavar="N", group="output"
-    ),
-    Flag(
-        "format",
-        "one of text, json (default: text)",
-        kind=TEXT,
-        metavar="FORM",
-        choices=_FORMS,
-        group="output",
-    ),
-)
 
 
-class _Parser(Parser):
-    """A parser whose help says that there is one code and one path."""
+class ExplainOptions(options.Options):
+    """The flags of ``explain``."""
 
-    def help(self) -> str:
-        return super().help().replace(f"{_WORDS}…", _WORDS)
+    command = "explain"
+    about = "A rule, its reason and its source; with PATH, how it comes out on that file, number by number."
+    offers = (
+        *("gpu", "hardware", "no_detect", "framework", "set", "model_config", "online", "rules", "rule"),
+        *("no_color", "depth", "format"),
+    )
+
+    words: list[str] = free(
+        "CODE [PATH]",
+        "a rule's code, such as CFG002 (cfglint rules lists them), and a file",
+        many=True,
+        counted=True,
+        needed=True,
+    )
+    depth: int | None = number(f"levels of the tree to show (default: {_DEPTH})", "N", group="output")
+    format: str | None = form(_FORMS)
 
 
 def main(arguments: list[str]) -> int:
     """Print a rule: what it demands, why, where that is from; with a file, how it comes out there."""
-    parser = _Parser(
-        "explain",
-        "A rule, its reason and its source; with PATH, how it comes out on that file, number by number.",
-        FLAGS,
-        positional=("words", _WORDS, "a rule's code, such as CFG002 (cfglint rules lists them), and a file"),
-        many=True,
-        needed=True,
-    )
-    args = parser.parse_args(arguments)
-    form, args.format = args.format, None
-    args = options.merged(args)
-    args.format = form  # the settings' form is one of reports
+    args = options.merged(parse(ExplainOptions, arguments))
     if not args.words:
         raise UsageError("cfglint explain wants CODE; see cfglint explain --help")
     if len(args.words) > 2:
@@ -84,10 +67,10 @@ def _known(code: str, symbols: Symbols) -> str:
     return code.upper()
 
 
-def _rule(args: Args) -> int:
+def _rule(args: ExplainOptions) -> int:
     from cfglint.lang.show import show_statement
 
-    symbols = options.pack(args).symbols()
+    symbols = setup.pack(args).symbols()
     rule = symbols.rules[_known(args.words[0], symbols)]
     print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
     print()
@@ -95,11 +78,9 @@ def _rule(args: Args) -> int:
     return 0
 
 
-def _file(args: Args, code: str, path: str) -> int:
-    args.select = args.ignore = None
-    _known(code, options.pack(args).symbols())  # before the machine's own GPU is asked
-    run = options.run(args)
-    args.quiet = False
+def _file(args: ExplainOptions, code: str, path: str) -> int:
+    _known(code, setup.pack(args).symbols())  # before the machine's own GPU is asked
+    run = setup.run(args)
     output.announce(run.report.notices, args)
     if files.is_folder(path):
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")

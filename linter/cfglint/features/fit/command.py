@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cfglint.command import inputs, options, output
-from cfglint.command.flags import LIST, TEXT, Args, Flag, Parser
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import SAME, form, free, parse, switch, text, texts
 from cfglint.engine.judge import values_for
 from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
 from cfglint.features.fit.estimates import estimates
@@ -21,98 +21,77 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
-_SHARED = {flag.name: flag for flag in options.SHARED}
 SYMBOLS = f"█░│{DASH}"  # what pages show where they can
 FAIL_ON = ("tight", "oom", "never")
-FLAGS = (
-    Flag(
-        "gpu",
+
+
+class CatalogueOptions(options.Options):
+    """The flags of what may look at all GPUs that cfglint knows."""
+
+    gpu: list[str] = texts(
         "a GPU to judge for, `all` for the whole catalogue; without :N, as many as the config asks for",
-        kind=LIST,
-        metavar="NAME[:N[xNODES]]",
+        "NAME[:N[xNODES]]",
         group="hardware",
-    ),
-    _SHARED["hardware"],
-    _SHARED["no-detect"],
-    _SHARED["framework"],
-    _SHARED["set"],
-    _SHARED["rules"],
-    _SHARED["model-config"],
-    _SHARED["online"],
-    Flag(
-        "vary",
-        "rows for several values of a fact or key, such as micro_batch_size=1,2,4",
-        kind=LIST,
-        metavar="NAME=V1,V2",
-        group="rows",
-    ),
-    Flag("fixes", "look for fixes also with --gpu all and --vary, where that takes its time", group="rows"),
-    Flag(
-        "format",
-        f"one of {', '.join(FORMATS)} (default: text)",
-        kind=TEXT,
-        metavar="FORM",
-        choices=FORMATS,
-        group="output",
-    ),
-    _SHARED["output-file"],
-    Flag(
-        "fail-on",
-        "exit with 1 where a target is oom, or already where one is tight (default: never)",
-        kind=TEXT,
-        metavar="VERDICT",
-        choices=FAIL_ON,
-        group="output",
-    ),
-    Flag("quiet", "no notices", short="q", group="output"),
-    _SHARED["no-color"],
-)
+        setting=SAME,
+    )
+    quiet: bool = switch("no notices", short="q", group="output")
 
 
-def parser() -> Parser:
-    """Return the flags of ``fit``."""
+class FitOptions(CatalogueOptions):
+    """The flags of ``fit``."""
+
+    command = "fit"
     about = (
         "Whether a config fits: the memory on the fullest GPU of each target, by part, and the cheapest fix."
     )
-    return Parser("fit", about, FLAGS, positional=("path", "PATH", "a config, - for stdin"), needed=True)
+    offers = (
+        *options.MODEL,
+        *("vary", "fixes", "format", "output_file", "fail_on", "quiet", "no_color"),
+    )
+    also = ("rule",)  # a fix may not break a rule that the settings give
+
+    path: str = free("PATH", "a config, - for stdin", needed=True)
+    vary: list[str] = texts(
+        "rows for several values of a fact or key, such as micro_batch_size=1,2,4",
+        "NAME=V1,V2",
+        group="rows",
+    )
+    fixes: bool = switch(
+        "look for fixes also with --gpu all and --vary, where that takes its time", group="rows"
+    )
+    format: str | None = form(FORMATS)
+    fail_on: str | None = text(
+        "exit with 1 where a target is oom, or already where one is tight (default: never)",
+        "VERDICT",
+        choices=FAIL_ON,
+        group="output",
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
-    args = _args(arguments)
+    args = options.merged(parse(FitOptions, arguments))
     every, found, notices = _targets(args)
     file = inputs.named(args.path)
     every, found = _asked(args, file, every, found, notices)
     base = _run(args, found)
-    subject = _subject(base, args, notices, file)
-    chosen = cases(base.pack, subject, [read_axis(text) for text in args.vary or ()])
+    subject = _subject(base, args.path, notices, file)
+    chosen = cases(base.pack, subject, [read_axis(axis) for axis in args.vary])
     rows = [row for case in chosen for row in _rows(base, subject, case, fixes=_looks_for_fixes(args, every))]
     fit = _told(base, subject, chosen[0], tuple(rows), every=every)
     if args.format not in ("json", "svg"):
         fit = _explained(base, subject, chosen[0], fit)
     output.announce(notices, args)
-    text = subject.document.file.text
-    output.emit(lambda style: render_fit(fit, args.format or "text", text, style), args, SYMBOLS)
+    content = subject.document.file.text
+    output.emit(lambda style: render_fit(fit, args.format or "text", content, style), args, SYMBOLS)
     return int(any(row.verdict in _failing(args.fail_on) for row in rows))
 
 
-def _args(arguments: list[str]) -> Args:
-    args = parser().parse_args(arguments)
-    own = args.format, args.fail_on
-    args.rule = args.select = args.ignore = None  # a fix may not break a rule that the settings give
-    args = options.merged(args)
-    args.format, args.fail_on = own  # those of the settings speak of findings
-    args.select = args.ignore = None
-    return args
-
-
-def _targets(args: Args) -> tuple[bool, list[Target], list[str]]:
+def _targets(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
     """Return whether the catalogue was taken, the targets, and what there is to say about them."""
-    named = [name for name in args.gpu or () if _all(name) is None]
-    counts = [count for name in args.gpu or () if (count := _all(name)) is not None]
-    args.all_gpus = bool(counts)
-    args.gpu, args.no_detect = named, args.no_detect or bool(counts)
-    found, notices = options.targets(args)
+    named = [name for name in args.gpu if _all(name) is None]
+    counts = [count for name in args.gpu if (count := _all(name)) is not None]
+    found, notices = setup.targets(replace(args, gpu=named, no_detect=args.no_detect or bool(counts)))
     every = bool(counts) or not found
     if not found and not counts:
         notices.append("no target: judged for the whole catalogue; name GPUs with --gpu")
@@ -136,11 +115,11 @@ def _catalogue(count: str) -> list[Target]:
     return sorted(whole, key=lambda t: (t.vram_gib is None, t.vram_gib or 0, t.name))
 
 
-def _run(args: Args, found: list[Target]) -> Run:
-    path = options.model_config(args)
+def _run(args: options.Options, found: list[Target]) -> Run:
+    path = setup.model_config(args)
     if path is not None:
         found = [_with_model(target, path) for target in found]
-    return options.run(args, found).but(named=True)  # what the job asks for is among them
+    return setup.run(args, found).but(named=True)  # what the job asks for is among them
 
 
 def _with_model(target: Target, path: str) -> Target:
@@ -149,11 +128,11 @@ def _with_model(target: Target, path: str) -> Target:
 
 
 def _asked(
-    args: Args, file: File, every: bool, found: list[Target], notices: list[str]
+    args: FitOptions, file: File, every: bool, found: list[Target], notices: list[str]
 ) -> tuple[bool, list[Target]]:
     """Return the GPUs that a job asks for itself, where none were named."""
     job = next((document.job for document in file.documents if document.job is not None), None)
-    if job is None or args.gpu or args.hardware or args.all_gpus:
+    if job is None or args.gpu or args.hardware:
         return every, found
     from cfglint.hardware.target import declared
 
@@ -166,16 +145,16 @@ def _asked(
     return False, asked
 
 
-def _subject(run: Run, args: Args, notices: list[str], file: File | None = None) -> Subject:
+def _subject(run: Run, path: str, notices: list[str], file: File | None = None) -> Subject:
     """Return the first document of the file that a framework recognises. Raises UsageError."""
-    file = file or inputs.named(args.path)
-    subjects = inputs.recognised(run, file, args.path)
+    file = file or inputs.named(path)
+    subjects = inputs.recognised(run, file, path)
     if len(subjects) > 1:
         notices.append(f"{file.path}: {len(subjects)} documents are recognised; judged is the first")
     return subjects[0]
 
 
-def _looks_for_fixes(args: Args, every: bool) -> bool:
+def _looks_for_fixes(args: FitOptions, every: bool) -> bool:
     return args.fixes or not (every or args.vary)
 
 

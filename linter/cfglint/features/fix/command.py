@@ -6,11 +6,10 @@ import sys
 
 from cfglint import files
 from cfglint.api import check_file
-from cfglint.command import inputs, options, output
-from cfglint.command.flags import TEXT, Args, Flag, Parser
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import free, parse, switch, text
 from cfglint.command.jobs import Outcome, outcomes
 from cfglint.errors import UsageError
-from cfglint.findings import LEVELS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,44 +17,32 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.repair.apply import Repaired
 
-FLAGS = (
-    Flag("diff", "print a unified diff and change no file; exit with 1 if there is one", group="fixes"),
-    Flag("unsafe", "also fixes after which the training's results may differ", group="fixes"),
-    Flag("accept-may", "also repairs that only may suffice, where none is certain", group="fixes"),
-    Flag("annotate", "append the old value and the rule to changed lines, as a comment", group="fixes"),
-    Flag(
-        "output",
-        "write the fixed copy here and leave the original as it is",
-        kind=TEXT,
-        metavar="FILE",
-        group="fixes",
-    ),
-    Flag(
-        "fix-level",
-        "repair findings from this level on: info, warning, error (default: warning)",
-        kind=TEXT,
-        metavar="LEVEL",
-        choices=LEVELS,
-        group="fixes",
-    ),
-)
 
+class FixOptions(options.Options):
+    """The flags of ``fix``."""
 
-def parser() -> Parser:
-    """Return the flags of ``fix``."""
+    command = "fix"
     about = "Repair configs: fixes that were derived and proven, and only the values they must change."
-    return Parser("fix", about, (*FLAGS, *options.SHARED), positional=options.PATHS, many=True, default=["."])
+    offers = ("diff", "unsafe", "accept_may", "annotate", "output", "fix_level", *options.SHARED)
+
+    paths: list[str] = free("PATH", options.PATHS, many=True, default=["."])
+    diff: bool = switch("print a unified diff and change no file; exit with 1 if there is one", group="fixes")
+    unsafe: bool = switch("also fixes after which the training's results may differ", group="fixes")
+    accept_may: bool = switch("also repairs that only may suffice, where none is certain", group="fixes")
+    output: str | None = text(
+        "write the fixed copy here and leave the original as it is", "FILE", group="fixes"
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
-    args = options.merged(parser().parse_args(arguments))
+    args = options.merged(parse(FixOptions, arguments))
     if args.output is not None:
         if args.diff:
             raise UsageError("--diff shows what --output would write: choose one of them")
         if len(args.paths) != 1 or (args.paths[0] != "-" and files.is_folder(args.paths[0])):
             raise UsageError("--output takes exactly one PATH, a file")
-    run = options.run(args)
+    run = setup.run(args)
     output.announce(run.report.notices, args)
     wrong: list[str] = []
     found = list(inputs.find(args.paths, wrong.append))
@@ -78,7 +65,7 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def _fix(run: Run, args: Args, path: str, named: bool, outcome: Outcome) -> None:
+def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
     loaded = inputs.load(path, named=named)
     file = loaded[0] if loaded is not None else None
@@ -124,7 +111,7 @@ def _lines(result: Repaired, path: str) -> list[str]:
     return lines
 
 
-def _written(outcome: Outcome, args: Args) -> str | None:
+def _written(outcome: Outcome, args: FixOptions) -> str | None:
     """Write a file's new content and say what was done; returns what went wrong."""
     if outcome.content is not None:
         to = args.output or outcome.path
@@ -139,7 +126,7 @@ def _written(outcome: Outcome, args: Args) -> str | None:
     return None
 
 
-def _show(diff: str, args: Args) -> None:
+def _show(diff: str, args: FixOptions) -> None:
     data = diff.encode("utf-8", "surrogateescape")
     if args.output_file is not None:
         files.write(args.output_file, data)

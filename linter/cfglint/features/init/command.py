@@ -6,16 +6,12 @@ import os
 
 from cfglint import about, files
 from cfglint.api import check_file
-from cfglint.command import inputs, options, settings
-from cfglint.command.flags import LIST, Flag, Parser
+from cfglint.command import inputs, options, settings, setup
+from cfglint.command.flags import parse, switch, texts
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError
 from cfglint.lang.pack import load
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.command.flags import Args
 
 _SETTINGS = """\
 # Settings of cfglint; flags on the command line take their place.
@@ -60,15 +56,20 @@ _UNKNOWN = about.source()  # installed from a folder, which CI does not have
 _MOST_FOLDERS = 8  # beyond, the workflow names the whole project
 
 
+class InitOptions(options.Options):
+    """The flags of ``init``."""
+
+    command = "init"
+    about = "Write settings, the pre-commit entry and the CI workflow here. Nothing is asked or overwritten."
+    offers = ("gpu", "no_detect")
+
+    gpu: list[str] = texts("a GPU that the configs will run on", "NAME[:N[xNODES]]")
+    no_detect: bool = switch("never ask this machine's own GPU")
+
+
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
-    purpose = (
-        "Write settings, the pre-commit entry and the CI workflow here. Nothing is asked or overwritten."
-    )
-    gpu = Flag("gpu", "a GPU that the configs will run on", kind=LIST, metavar="NAME[:N[xNODES]]")
-    detect = Flag("no-detect", "never ask this machine's own GPU")
-    args = Parser("init", purpose, (gpu, detect)).parse_args(arguments)
-    args.hardware = None
+    args = parse(InitOptions, arguments)
     configs = _configs()
     print(f"{len(configs)} training config{'s' * (len(configs) != 1)} found here")
     _write_settings(args)
@@ -104,7 +105,7 @@ def _folders(configs: list[str]) -> str:
     return " ".join(folders)
 
 
-def _write_settings(args: Args) -> None:
+def _write_settings(args: InitOptions) -> None:
     try:
         present = settings.find(os.getcwd())
     except CfglintError as error:
@@ -113,7 +114,7 @@ def _write_settings(args: Args) -> None:
     if present is not None:
         print(f"{os.path.relpath(present[0])}: has settings already, left as it is")
         return
-    found, notices = options.targets(args)
+    found, notices = setup.targets(args)
     names = ", ".join(f'"{target.name}"' for target in found)
     _write(
         "cfglint.toml",

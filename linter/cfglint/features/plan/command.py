@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from cfglint.command import options, output
-from cfglint.command.flags import NUMBER, TEXT, Args, Flag, Parser
+from cfglint.command import options, output, setup
+from cfglint.command.flags import parse
 from cfglint.engine.memory import Span
 from cfglint.errors import UsageError
-from cfglint.features.fit import command as fit
 from cfglint.features.fit.command import SYMBOLS, _run, _subject
 from cfglint.features.plan.compute import (
-    OFF,
-    ON,
     STAGES,
     Ask,
     Choice,
@@ -20,7 +17,8 @@ from cfglint.features.plan.compute import (
     unreachable,
     whole,
 )
-from cfglint.features.plan.page import FORMATS, render_plan
+from cfglint.features.plan.options import CHECKPOINTING, PlanOptions
+from cfglint.features.plan.page import render_plan
 from cfglint.features.plan.ranking import Plan, planned
 from cfglint.hardware.target import all_targets
 from cfglint.lang.values import Interval, parts
@@ -34,117 +32,21 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.features.plan.compute import Shape
 
-_SHARED = {flag.name: flag for flag in options.SHARED}
-_OWN = {flag.name: flag for flag in fit.FLAGS}
-CHECKPOINTING = {"both": (OFF, ON), "on": (ON,), "off": (OFF,)}
-FAIL_ON = ("oom", "never")
 _MOST = 10_000_000  # sequences of a batch
-FLAGS = (
-    Flag(
-        "effective-batch",
-        "sequences per optimizer step, such as 64,128,256 (default: what the config comes to)",
-        kind=TEXT,
-        metavar="N,…",
-        group="what to combine",
-    ),
-    Flag(
-        "gpus",
-        "numbers of GPUs, such as 4,8,16 (default: the target's, the config's, or 1,2,4,…)",
-        kind=TEXT,
-        metavar="N,…",
-        group="what to combine",
-    ),
-    Flag(
-        "micro-batch",
-        "sequences per GPU and pass, or tokens where the trainer counts those (default: all that divide)",
-        kind=TEXT,
-        metavar="N,…",
-        group="what to combine",
-    ),
-    Flag(
-        "zero-stage",
-        "ZeRO stages 0,1,2,3, or all (default: the config's)",
-        kind=TEXT,
-        metavar="N,…",
-        group="what to combine",
-    ),
-    Flag(
-        "checkpointing",
-        "both, on or off (default: the config's, and on where nothing fits)",
-        kind=TEXT,
-        metavar="WHICH",
-        choices=tuple(CHECKPOINTING),
-        group="what to combine",
-    ),
-    Flag(
-        "samples", "samples of the data set: steps and time per epoch", kind=NUMBER, metavar="N", group="time"
-    ),
-    Flag(
-        "sample-tokens",
-        "tokens of a sample on average (default: the longest sequence)",
-        kind=NUMBER,
-        metavar="N",
-        group="time",
-    ),
-    _SHARED["gpu"],
-    _SHARED["hardware"],
-    _SHARED["no-detect"],
-    _SHARED["framework"],
-    _SHARED["set"],
-    _SHARED["rules"],
-    _SHARED["model-config"],
-    _SHARED["online"],
-    Flag("write", "put the recommended row into the file", group="the row to take"),
-    Flag("diff", "show what --write would change, as a patch", group="the row to take"),
-    Flag(
-        "row",
-        "another row than the recommended one; alone, shows the patch",
-        kind=NUMBER,
-        metavar="K",
-        group="the row to take",
-    ),
-    Flag("all", "every row, not only those that matter", group="output"),
-    Flag("verbose", "as --all", short="v", group="output"),
-    Flag(
-        "format",
-        f"one of {', '.join(FORMATS)} (default: text)",
-        kind=TEXT,
-        metavar="FORM",
-        choices=FORMATS,
-        group="output",
-    ),
-    _SHARED["output-file"],
-    Flag(
-        "fail-on",
-        "exit with 1 where a batch has no row that fits for sure: oom (default: never)",
-        kind=TEXT,
-        metavar="VERDICT",
-        choices=FAIL_ON,
-        group="output",
-    ),
-    Flag("quiet", "no notices", short="q", group="output"),
-    _SHARED["no-color"],
-)
-
-
-def parser() -> Parser:
-    """Return the flags of ``plan``."""
-    about = "What makes up an effective batch exactly: the memory and time of each way, and the one to take."
-    return Parser("plan", about, FLAGS, positional=("path", "PATH", "a config, - for stdin"), needed=True)
 
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
-    args = _args(arguments)
+    args = options.merged(parse(PlanOptions, arguments))
     asked = _ask(args)
-    found, notices = options.targets(args)
+    found, notices = setup.targets(args)
     if not found:
         raise UsageError("cfglint plan wants a GPU: name one, such as --gpu rtx-4090")
     writes = args.write or args.diff or args.row is not None
     if writes and len(found) > 1:
         raise UsageError("one row is written for one GPU: name one --gpu")
     run = _run(args, found)
-    subject = _subject(run, args, notices)
+    subject = _subject(run, args.path, notices)
     given = {"samples": args.samples, "sample_tokens": args.sample_tokens}
     given = {name: value for name, value in given.items() if value is not None}
     plans = []
@@ -162,24 +64,14 @@ def main(arguments: list[str]) -> int:
     return int(failing)
 
 
-def _args(arguments: list[str]) -> Args:
-    args = parser().parse_args(arguments)
-    own = args.format, args.fail_on
-    args.rule = args.select = args.ignore = None
-    args = options.merged(args)
-    args.format, args.fail_on = own  # those of the settings speak of findings
-    args.select = args.ignore = None
-    return args
-
-
-def _ask(args: Args) -> Ask:
+def _ask(args: PlanOptions) -> Ask:
     stages = args.zero_stage
     return Ask(
         _numbers("--effective-batch", args.effective_batch, 1, _MOST),
         _numbers("--gpus", args.gpus, 1, 1_000_000),
         _numbers("--micro-batch", args.micro_batch, 1, _MOST),
         STAGES if stages == "all" else _numbers("--zero-stage", stages, 0, 3),
-        CHECKPOINTING.get(args.checkpointing, ()),
+        CHECKPOINTING.get(args.checkpointing or "", ()),
     )
 
 
@@ -197,7 +89,7 @@ def _numbers(flag: str, text: str | None, low: int, high: int) -> tuple[int, ...
     return tuple(sorted(found))
 
 
-def _planned(run: Run, planner: Planner, asked: Ask, args: Args) -> Plan:
+def _planned(run: Run, planner: Planner, asked: Ask, args: PlanOptions) -> Plan:
     shape, values, target = planner.shape, planner.values, planner.target
     if not asked.batches:
         if shape.batch is None:

@@ -11,15 +11,15 @@ from cfglint.features.plan.writer import take as taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.command.flags import Args
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.features.plan.compute import Planner, PlanRow
+    from cfglint.features.plan.options import PlanOptions
     from cfglint.features.plan.ranking import Plan
     from cfglint.features.plan.writer import Taken
 
 
-def take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: Args) -> int:
+def take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: PlanOptions) -> int:
     """Write or show a row; returns the exit status. Raises UsageError where there is none to write."""
     row = _row(plan, args)
     found = taken(run, subject, planner, row)
@@ -40,7 +40,7 @@ def take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: Args) -
     return 0
 
 
-def _row(plan: Plan, args: Args) -> PlanRow:
+def _row(plan: Plan, args: PlanOptions) -> PlanRow:
     if len(plan.batches) > 1:
         raise UsageError("a row of one batch is written: name one --effective-batch")
     (one,) = plan.batches
@@ -48,8 +48,7 @@ def _row(plan: Plan, args: Args) -> PlanRow:
         rows = one.batch.rows
         if args.row > len(rows):
             raise UsageError(f"--row {args.row}: there are {len(rows)} rows; cfglint plan --all lists them")
-        number: int = args.row
-        return rows[number - 1]
+        return rows[args.row - 1]
     if one.advice.best is None:
         near = one.advice.closest
         advice = f"; --row {near.number} comes closest" if near is not None else ""

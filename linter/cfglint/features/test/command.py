@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from cfglint.command.flags import Parser
+from cfglint.command.flags import Arguments, free, parse
 from cfglint.lang.pack import load, read_rules
+
+
+class TestArguments(Arguments):
+    """The arguments of ``test``."""
+
+    command = "test"
+    about = "Run the examples that rules carry, and look for rules that are at odds with each other."
+
+    rules: list[str] = free("RULES", "rule files or folders (default: the shipped rules)", many=True)
 
 
 def main(arguments: list[str]) -> int:
     """Run the rules' own examples, and rules against rules; exit 1 if something is wrong."""
-    parser = Parser(
-        "test",
-        "Run the examples that rules carry, and look for rules that are at odds with each other.",
-        (),
-        positional=("rules", "RULES", "rule files or folders (default: the shipped rules)"),
-        many=True,
-    )
-    args = parser.parse_args(arguments)
+    args = parse(TestArguments, arguments)
     from cfglint.features.test.examples import run_examples
 
     pack = load(read_rules(args.rules) if args.rules else None)

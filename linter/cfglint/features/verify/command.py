@@ -6,8 +6,8 @@ import os
 import sys
 
 from cfglint import files
-from cfglint.command import inputs, options, output
-from cfglint.command.flags import Args, Flag, Parser
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import free, parse, switch
 from cfglint.errors import HardwareError, UsageError
 from cfglint.features.verify.page import Gpu, Process, Verified, as_json, as_text
 
@@ -17,30 +17,29 @@ if TYPE_CHECKING:
     from cfglint.hardware.nvml import Holding, Holdings
     from cfglint.report import Style
 
-_SHARED = {flag.name: flag for flag in options.SHARED}
-FLAGS = (
-    Flag("json", "the numbers for scripts", group="output"),
-    *(_SHARED[name] for name in ("framework", "set", "model-config", "online", "rules", "no-color")),
-)
 _SHOWN = 200  # characters of a command line
 # What stands in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
 _ENGINES = ("sglang", "vllm")
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command; 2 where there is no GPU to ask."""
+class VerifyOptions(options.Options):
+    """The flags of ``verify``."""
+
+    command = "verify"
     about = (
         "What the processes on this machine's GPUs hold, by NVML; with PATH, the config of the running "
-        "job, beside what "
-        "was predicted."
+        "job, beside what was predicted."
     )
-    parser = Parser(
-        "verify",
-        about,
-        FLAGS,
-        positional=("path", "PATH", "the config that the running job was started with"),
-    )
-    args = parser.parse_args(arguments)
+    offers = ("json", "framework", "set", "model_config", "online", "rules", "no_color")
+    also = ("rule",)
+
+    path: str | None = free("PATH", "the config that the running job was started with")
+    json: bool = switch("the numbers for scripts", group="output")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; 2 where there is no GPU to ask."""
+    args = parse(VerifyOptions, arguments)
     from cfglint.hardware.nvml import holdings
 
     measured = holdings()
@@ -50,7 +49,7 @@ def main(arguments: list[str]) -> int:
             f"where the job runs, or read "
             "the job's log: cfglint diagnose LOG"
         )
-    predicted = _predicted(args) if args.path is not None else None
+    predicted = _predicted(args, args.path) if args.path is not None else None
     found = _verified(measured, args.path, predicted)
     if args.json:
         sys.stdout.write(as_json(found))
@@ -63,20 +62,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _predicted(args: Args) -> dict[str, Span]:
+def _predicted(args: VerifyOptions, path: str) -> dict[str, Span]:
     """Return what the rules say of engine and trainer on this machine."""
     from cfglint.features.diagnose.compute import predictions
     from cfglint.hardware.nvml import detect
 
-    args.gpu = args.hardware = args.rule = args.select = args.ignore = args.format = None
-    args.no_detect = True
     args = options.merged(args)
-    args.gpu = args.hardware = args.select = args.ignore = None
     detection = detect()
-    run = options.run(args, detection.targets)
-    subjects = run.subjects(inputs.named(args.path), judge_broken=False)
+    run = setup.run(args, detection.targets)
+    subjects = run.subjects(inputs.named(path), judge_broken=False)
     if not subjects:
-        raise UsageError(inputs.unknown(run, args.path))
+        raise UsageError(inputs.unknown(run, path))
     values = run.on(next(iter(detection.targets), None), subjects[0]).values
     return {role: prediction.span for role, prediction in predictions(values).items()}
 
