@@ -107,7 +107,7 @@ def test_importing_cfglint_is_nearly_free():
     env = {**os.environ, "PYTHONPATH": str(ROOT / "linter")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     added = set(json.loads(done.stdout.replace("'", '"')))
-    own = {"cfglint", "cfglint.cache", "cfglint.errors", "cfglint.files"}
+    own = {"cfglint", "cfglint.about", "cfglint.cache", "cfglint.errors", "cfglint.files"}
     assert added <= {"__future__", "marshal", "zlib", *own}
 
 
