@@ -17,7 +17,7 @@ from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
-from cfglint.repair.candidates import priced
+from cfglint.repair.tracks import priced
 from cfglint.text import apply_edits
 
 SHARED = os.environ.get("CFGLINT_SHARED")

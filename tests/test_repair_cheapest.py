@@ -20,7 +20,7 @@ from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.repair import search
 from cfglint.repair.apply import repair
-from cfglint.repair.goals import switches_of
+from cfglint.repair.trials import switches_of
 from tiers import tried
 
 KNOBS = {

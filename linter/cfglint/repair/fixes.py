@@ -1,61 +1,84 @@
-"""From repairs to the fixes that findings carry: what is written, what it costs, and the other ways out."""
+"""The fixes that findings carry: what is written, what it costs and does, and the other ways out.
+
+What to try next where a job still runs out of memory after a repair are further moves, the cheapest first:
+a repair is computed with the model's own bounds, and a run may still need more (fragmentation, a longer
+answer than ever before). What a rule itself names (`next`, such as a setting of the environment) costs
+nothing and goes first. Each further step takes at least `_WORTH` off the need, on top of the repair.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
-from cfglint.engine.memory import GIB
-from cfglint.findings import LEVELS, Fix
-from cfglint.repair.effects import memory_changes
-from cfglint.repair.joint_repairs import Group, hold_together, repairs
-from cfglint.repair.next_steps import escalation
+from cfglint.engine.judge import judge
+from cfglint.engine.memory import GIB, TOTAL, span_of
+from cfglint.facts import missing
+from cfglint.findings import LEVELS, Fix, MemoryChange
+from cfglint.hardware.catalogue import gpus
+from cfglint.hardware.target import count_facts, gpu_facts
+from cfglint.lang.values import INF
+from cfglint.record import Record, field, replace
 from cfglint.repair.options import combined
-from cfglint.repair.other_hardware import elsewhere
-from cfglint.repair.search import LIMIT, Search
-from cfglint.repair.solve import Allowed, Repair, Solver, to_mend
+from cfglint.repair.prove import judged_after
+from cfglint.repair.search import LIMIT
+from cfglint.repair.solve import ANY, SHOWN
+from cfglint.repair.trials import Group, to_mend
 from cfglint.repair.write import titled
+from cfglint.schema.judge import meant
+from cfglint.text import Edit
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.engine.subject import Judged, Verdict
+    from cfglint.engine.subject import Judged, Mistake, Verdict
+    from cfglint.facts import Values
     from cfglint.findings import Finding
-    from cfglint.repair.goals import Goal
-    from cfglint.repair.trials import Trials
+    from cfglint.hardware.catalogue import Gpu
+    from cfglint.repair.options import Repair
+    from cfglint.repair.search import Search
+    from cfglint.repair.solve import Allowed, Solver
+    from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Goal, Trials
 
+RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _ALTERNATIVES = 3
 _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
 _LESS = 200  # trials of a search for an alternative
-SAFE, ANY = Allowed(unsafe=False), Allowed()
-_SHOWN = Allowed(display=True)
+_WORTH = 1 << 29  # bytes; less is lost in the noise of an allocator
+_MOST_STEPS = 4
+_MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
+_PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.memory", "trains"))
+_NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
+_TIMES = (2, 4, 8)
+_MIB = 1 << 20
 
 
-@dataclass(slots=True)
-class Mended:
+class Repairs(Record):
     """What was found for a document's broken rules: repairs by rule and target (None for all targets)."""
 
-    found: dict[tuple[str, int | None], Repair] = field(default_factory=dict)
+    by_rule: dict[tuple[str, Judged | None], Repair] = field(factory=dict)
 
     def of(self, code: str, one: Judged) -> Repair | None:
         """Return the repair of a rule on a target."""
-        return self.found.get((code, None)) or self.found.get((code, id(one)))
+        return self.by_rule.get((code, None)) or self.by_rule.get((code, one))
 
-    def take(self, alone: Mapping[tuple[str, int | None], Repair]) -> None:
-        """Take in what is right for one target alone, instead of all that it would be at odds with."""
-        new = {code for code, _ in alone if (code, None) not in self.found}
-        moved = {knob for (code, _), repair in alone.items() if code in new for knob in repair.found.knobs}
-        for (code, only), repair in tuple(self.found.items()):
-            if only is None and repair.found.knobs & moved:
-                del self.found[code, only]
-                new.add(code)
-        self.found.update((key, repair) for key, repair in alone.items() if key[0] in new)
+    def each(self) -> list[Repair]:
+        """Return the repairs, each once."""
+        return list(dict.fromkeys(self.by_rule.values()))
 
     def add(self, repair: Repair) -> None:
         """Take in a repair, for each of its goals."""
-        only = None if repair.only is None else id(repair.only)
         for goal in repair.goals:
-            self.found.setdefault((goal.compiled.code, only), repair)
+            self.by_rule.setdefault((goal.code, repair.only), repair)
+
+    def take(self, alone: Mapping[tuple[str, Judged | None], Repair]) -> None:
+        """Take in what is right for one target alone, instead of all that it would be at odds with."""
+        new = {code for code, _ in alone if (code, None) not in self.by_rule}
+        moved = {knob for (code, _), repair in alone.items() if code in new for knob in repair.knobs}
+        for (code, only), repair in tuple(self.by_rule.items()):
+            if only is None and repair.knobs & moved:
+                del self.by_rule[code, only]
+                new.add(code)
+        self.by_rule.update((key, repair) for key, repair in alone.items() if key[0] in new)
 
 
 def groups_of(solver: Solver, found: Iterable[tuple[Judged, Verdict, Finding]], least: str) -> list[Group]:
@@ -66,138 +89,308 @@ def groups_of(solver: Solver, found: Iterable[tuple[Judged, Verdict, Finding]], 
         if code == "CFG001" or not to_mend(verdict) or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
         error = finding.level == "error" or (code in groups and groups[code].error)
-        groups[code] = Group(code, tuple(solver.goals(code, solver.trials.judgements)), error)
+        groups[code] = Group(code, solver.goals(code), error)
     return list(groups.values())
 
 
-def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Mended:
+def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
     """Find repairs of rules that serve all targets, else one for each target.
 
     ``stages`` are what may be done: what an earlier one mends, a later one leaves.
     """
-    mended = Mended()
+    repairs = _mended(solver, groups, stages)
     everywhere = solver.trials.judgements
-    for allowed in stages:
-        _mend(solver, groups, everywhere, allowed, mended)
-    if len(everywhere) < 2 or all(mended.of(g.code, goal.one) for g in groups for goal in g.goals):
-        return mended
-    apart: dict[tuple[str, int | None], Repair] = {}
+    if len(everywhere) < 2 or all(repairs.of(g.code, goal.one) for g in groups for goal in g.goals):
+        return repairs
+    apart: dict[tuple[str, Judged | None], Repair] = {}
     for one in everywhere:
         own = [
-            Group(group.code, goals, group.error)
-            for group in groups
-            if (goals := tuple(goal for goal in group.goals if goal.one is one))
+            replace(group, goals=tuple(goal for goal in group.goals if goal.one is one)) for group in groups
         ]
-        alone = Mended()
-        for allowed in stages:
-            _mend(solver, own, (one,), allowed, alone)
-        apart.update(alone.found)
-    mended.take(apart)
-    return mended
+        apart.update(_mended(solver.watching(one), [group for group in own if group.goals], stages).by_rule)
+    repairs.take(apart)
+    return repairs
 
 
-def _mend(
-    solver: Solver, groups: Sequence[Group], watched: Sequence[Judged], allowed: Allowed, mended: Mended
-) -> None:
-    left = [group for group in groups if mended.of(group.code, group.goals[0].one) is None]
-    for repair in repairs(solver, left, watched, allowed) if left else ():
-        before = list({id(other): other for other in mended.found.values()}.values())
-        if not before or hold_together(solver, [*before, repair], watched):
-            mended.add(repair)
+def _mended(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
+    repairs = Repairs()
+    for allowed in stages:
+        left = [group for group in groups if repairs.of(group.code, group.goals[0].one) is None]
+        for repair in solver.repairs(left, allowed) if left else ():
+            before = repairs.each()
+            if not before or solver.hold_together([*before, repair]):
+                repairs.add(repair)
+    return repairs
 
 
-def fixes_of(solver: Solver, group: Group, one: Judged, first: Repair | None) -> list[Fix]:
+# ── a finding's fix, and the alternatives ──────────────────────────────────────────────────────────────
+def fixes_of(solver: Solver, group: Group, one: Judged, repair: Repair | None) -> list[Fix]:
     """Return the fix of a rule on a target and the alternatives: other knobs, then what only can be shown."""
-    if first is not None:
-        goals, watched = first.goals, (first.only,) if first.only is not None else solver.trials.judgements
-    else:
-        goals, watched = group.goals, solver.trials.judgements
-    own = tuple(goal for goal in goals if goal.compiled.code == group.code)
-    ways = [] if first is None else [first]
-    if first is None and all(v.truth is False for v in one.verdicts if v.rule.code == group.code):
-        near = solver.nearest(own, watched, ANY)
+    goals = group.goals
+    if repair is not None:
+        goals = repair.goals
+        if repair.only is not None:
+            solver = solver.watching(repair.only)
+    own = tuple(goal for goal in goals if goal.code == group.code)
+    ways = [] if repair is None else [repair]
+    if repair is None and all(v.truth is False for v in one.verdicts if v.rule.code == group.code):
+        near = solver.nearest(own, ANY)
         ways += [] if near is None else [near]
-    ways += _others(solver, own, watched, ways)
+    ways += _others(solver, own, ways)
     fixes = [fix_of(way, solver.trials, one) for way in ways]
     if ways:
-        fixes[0].next = escalation(solver, ways[0])
+        fixes[0].next = _next_steps(solver, ways[0])
     here = next((goal for goal in group.goals if goal.one is one), None)
-    place = elsewhere(solver.trials, here) if group.error and here is not None else None
+    place = _other_hardware(solver.trials, here) if group.error and here is not None else None
     if place is not None:
         fixes[_ALTERNATIVES:] = [place]
     return fixes
 
 
-def unfixed(solver: Solver, group: Group) -> str:
-    """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
-    trials = solver.trials
-    tracks = [
-        track
-        for track in solver.tracks(group.goals)
-        if ANY.admits(track)
-        and any(trials.touches(goal.one, goal.compiled, (track.knob.name,)) for goal in group.goals)
-    ]
-    knobs = list(dict.fromkeys(track.knob.name for track in tracks))
-    if not knobs:
-        return ""
-    if group.code in solver.exhausted:
-        return f"none found within {LIMIT:,} trials of {', '.join(knobs)}"
-    lack = Search(trials, list(group.goals), ()).lack(tracks)
-    left = f"; {lack / GIB:.1f} GiB are missing then" if lack is not None and lack > 0 else ""
-    return f"no values of {', '.join(knobs)} mend it without breaking another rule{left}"
-
-
-def _others(
-    solver: Solver, goals: tuple[Goal, ...], watched: Sequence[Judged], ways: Sequence[Repair]
-) -> list[Repair]:
+def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> list[Repair]:
     """Return ways that do without a knob of the first one, then without all knobs of those before."""
-    first = ways[0].found.knobs if ways else frozenset()
-    found: dict[frozenset[str], Repair] = {}
+    first = ways[0].knobs if ways else frozenset()
+    safe = bool(ways) and not ways[0].unsafe
+    others: dict[frozenset[str], Repair] = {}
 
     def look(without: frozenset[str], allowed: Allowed) -> bool:
-        other = solver.best(goals, watched, replace(allowed, without=without, limit=_LESS))
-        if other is None or other.found.knobs in (first, *found):
+        way = solver.best(goals, replace(allowed, without=without, limit=_LESS))
+        if way is None or way.knobs in (first, *others):
             return False
-        if (
-            other.found.unsafe
-            and len(other.found.knobs) > _UNSAFE_KNOBS
-            and ways
-            and not ways[0].found.unsafe
-        ):
+        if safe and way.unsafe and len(way.knobs) > _UNSAFE_KNOBS:
             return False
-        found[other.found.knobs] = other
+        others[way.knobs] = way
         return True
 
     for knob in sorted(first) if len(first) > 1 else []:
         look(frozenset((knob,)), ANY)
-    for allowed in (ANY, _SHOWN):
-        while len(found) < _ALTERNATIVES and look(first.union(*found), allowed):
+    for allowed in (ANY, SHOWN):
+        while len(others) < _ALTERNATIVES and look(first.union(*others), allowed):
             pass
-    return sorted(found.values(), key=_rank)[:_ALTERNATIVES]
-
-
-def _rank(repair: Repair) -> tuple[object, ...]:
-    return repair.patch is None, repair.found.unsafe, repair.found.price
+    ranked = sorted(others.values(), key=lambda way: (way.patch is None, way.unsafe, way.price))
+    return ranked[:_ALTERNATIVES]
 
 
 def fix_of(repair: Repair, trials: Trials, one: Judged) -> Fix:
     """Return a repair as a fix, with what it does on a target; its number is given by the caller."""
-    found, patch = repair.found, repair.patch
-    facts = combined(found.options) or {}
-    memory = memory_changes(one.values, trials.values(one, facts))
-    target = repair.only.name if repair.only is not None else None
-    effect = "; ".join(dict.fromkeys(text for option in found.options for text in option.effects))
-    certainty = "sure" if found.sure else "may"
-    if patch is None:
-        values = (written for option in found.options for written in option.written)
-        title = titled(values, trials.subject.view)
-        return Fix(
-            0, title, (), applicability="display", effect=effect, certainty=certainty, cost=found.cost,
-            memory=memory, target=target,
-        )  # fmt: skip
-    codes = ", ".join(dict.fromkeys(goal.compiled.code for goal in repair.goals))
-    notes = tuple(f"cfglint: {f'was {old}' if old is not None else 'added'} ({codes})" for old in patch.old)
+    patch = repair.patch
+    codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
+    changes = patch.changes if patch is not None else ()
+    was = (f"was {change.old}" if change.old is not None else "added" for change in changes)
     return Fix(
-        0, patch.title, tuple(patch.edits), applicability=repair.applicability, certainty=certainty,
-        effect=effect, notes=notes, cost=found.cost, memory=memory, target=target,
+        0,
+        patch.title if patch is not None else titled(repair.written, trials.subject.view),
+        patch.edits if patch is not None else (),
+        applicability=repair.applicability,
+        certainty="sure" if repair.sure else "may",
+        effect="; ".join(dict.fromkeys(text for option in repair.options for text in option.effects)),
+        notes=tuple(f"cfglint: {text} ({codes})" for text in was),
+        cost=repair.cost,
+        memory=memory_changes(one.values, trials.values(one, combined(repair.options) or {})),
+        target=repair.only.name if repair.only is not None else None,
+    )
+
+
+def unfixed(solver: Solver, group: Group) -> str:
+    """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
+    tracks = [
+        track
+        for track in solver.tracks(group.goals)
+        if ANY.admits(track) and any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
+    ]
+    knobs = ", ".join(dict.fromkeys(track.knob.name for track in tracks))
+    if not knobs:
+        return ""
+    if group.code in solver.exhausted:
+        return f"none found within {LIMIT:,} trials of {knobs}"
+    lack = solver.search(group.goals).lack(tracks)
+    left = f"; {lack / GIB:.1f} GiB are missing then" if lack is not None and lack > 0 else ""
+    return f"no values of {knobs} mend it without breaking another rule{left}"
+
+
+# ── memory before and after ────────────────────────────────────────────────────────────────────────────
+def memory_changes(before: Values, after: Values) -> tuple[MemoryChange, ...]:
+    """Return what engine and trainer hold, and the headroom, before and after; nothing if not known."""
+    if span_of(before[TOTAL]).high == INF or span_of(before["gpu.vram"]).high == INF:
+        return ()
+    changes = tuple(_changes(before, after))
+    moved = any(
+        abs(old - new) > _NOTABLE
+        for change in changes
+        for old, new in zip(change.before, change.after, strict=True)
+    )
+    return changes if moved else ()
+
+
+def _changes(before: Values, after: Values) -> Iterator[MemoryChange]:
+    for part, name, present in _PARTS:
+        if before[present] is not True or (part == "engine" and before["colocated"] is False):
+            continue
+        old, new = span_of(before[name]), span_of(after[name])
+        if old.high < INF and new.high < INF:
+            yield MemoryChange(part, (old.low, old.high), (new.low, new.high))
+    yield MemoryChange("headroom", _headroom(before), _headroom(after))
+
+
+def _headroom(values: Values) -> tuple[float, float]:
+    # Engines with GPUs of their own have nothing to do with the trainer's.
+    apart = values["colocated"] is False and values["trains"] is True
+    capacity, need = span_of(values["gpu.vram"]).low, span_of(values["trainer.memory" if apart else TOTAL])
+    return capacity - need.high, capacity - need.low
+
+
+# ── what to try next ───────────────────────────────────────────────────────────────────────────────────
+def _next_steps(solver: Solver, repair: Repair) -> tuple[str, ...]:
+    """Return further steps in words; none where the repair is not about memory."""
+    goals = [goal for goal in repair.goals if goal.code.startswith(_MEMORY) and goal.bounds]
+    if not goals:
+        return ()
+    search = solver.search(goals)
+    steps: dict[str, tuple[tuple[object, ...], Option]] = {}
+    for track in solver.tracks(goals):
+        step = _further(search, repair, track)
+        if step is not None:
+            extra, option = step
+            price = option.unsafe, extra, track.number
+            if track.knob.name not in steps or price < steps[track.knob.name][0]:
+                steps[track.knob.name] = price, option
+    ordered = sorted(steps.values(), key=lambda step: step[0])[:_MOST_STEPS]
+    outside = dict.fromkeys(text for goal in goals for text in goal.rule.next)
+    return *outside, *(titled(option.written, solver.trials.subject.view) for _, option in ordered)
+
+
+def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Option] | None:
+    """Return the first place of a track, beyond what the repair has, that takes something off the need."""
+
+    def worst(options: Sequence[Option]) -> float:
+        return max(search.progress(options).gaps, default=INF)
+
+    limit = worst(repair.options) - _WORTH
+    others = [option for option in repair.options if option.knob != track.knob.name]
+    spent = sum(option.cost for option in repair.options if option.knob == track.knob.name)
+    own = len(others) < len(repair.options)
+    stride = 1
+    i = 0
+    while i < len(track):
+        option = track.option(i)
+        beyond = option is not None and option.writable and (not own or option.cost > spent)
+        if option is not None and beyond and worst([*others, option]) <= limit:
+            return option.cost - spent, option
+        i, stride = i + stride, stride * 2 if beyond else stride
+    return None
+
+
+# ── the hardware on which a config would run as it is ──────────────────────────────────────────────────
+def _other_hardware(trials: Trials, goal: Goal) -> Fix | None:
+    """Return more of the same GPUs, or the smallest other one; None where the rule does not ask for them."""
+    one = goal.one
+    model, vram = one.values.given.get("gpu.model"), one.values.given.get("gpu.vram")
+    if one.target is None or not isinstance(model, str) or not isinstance(vram, int):
+        return None
+    if trials.run.without_target(goal.compiled, one):
+        return None
+    places = [place for place in (_more(trials, goal, model), _other(trials, goal, model, vram)) if place]
+    if not places:
+        return None
+    return Fix(
+        0, "run it as it is on " + ", or on ".join(places), (), applicability="display",
+        effect="no value of the file changes", target=one.name,
     )  # fmt: skip
+
+
+def _more(trials: Trials, goal: Goal, model: str) -> str | None:
+    """Return the least multiple of the GPUs that the config has now."""
+    count, nodes = goal.one.values["gpu.count"], goal.one.values["gpu.nodes"]
+    if not isinstance(count, int) or not isinstance(nodes, int) or count % nodes:
+        return None
+    for times in _TIMES:
+        more = {name: fact for name, (fact, _) in count_facts(count // nodes * times, nodes, "").items()}
+        if _runs(trials, goal, more):
+            return f"{model}:{count * times}"
+    return None
+
+
+def _other(trials: Trials, goal: Goal, model: str, vram: int) -> str | None:
+    """Return the GPU with the least memory, of the same maker and not smaller than this one."""
+    vendor = goal.one.values.given.get("gpu.vendor")
+    able = [
+        (gpu.usable_mib * _MIB, gpu.name, gpu)
+        for gpu in gpus()
+        if gpu.vendor == vendor and gpu.name != model and gpu.usable_mib is not None
+    ]
+    for memory, name, gpu in sorted(able, key=lambda sized: sized[:2]):
+        if memory >= vram and _runs(trials, goal, _facts(trials, goal.one, gpu)):
+            return f"{name} ({memory / GIB:.2f} GiB)"
+    return None
+
+
+def _facts(trials: Trials, one: Judged, gpu: Gpu) -> dict[str, object]:
+    """Return what another GPU gives; what is not known of it is missing, whatever the present one has."""
+    specs = trials.run.pack.facts
+    facts = {name: fact for name, (fact, _) in gpu_facts(gpu).items() if name in specs}
+    for name in one.values.given:
+        counted = name in ("gpu.count", "gpu.nodes", "gpu.per_node")
+        if name.startswith("gpu.") and name not in facts and not counted and name in specs:
+            facts[name] = missing(name, specs[name])
+    return facts
+
+
+def _runs(trials: Trials, goal: Goal, facts: dict[str, object]) -> bool:
+    """Whether the rule holds there, and no error stands or may stand against the config."""
+    values = trials.values(goal.one, facts)
+    if goal.compiled.test(values) not in (True, None):  # engine and trainer may no longer share a GPU
+        return False
+    verdicts = judge(trials.rules(goal.one), values)
+    return not any(verdict.rule.level == "error" and to_mend(verdict) for verdict in verdicts)
+
+
+# ── unknown keys ───────────────────────────────────────────────────────────────────────────────────────
+def renames(
+    trials: Trials, found: Sequence[tuple[Judged, Verdict, Finding]], least: str
+) -> Iterator[tuple[Finding, Fix]]:
+    """Yield the findings of unknown keys that were surely meant to be another one, each with its rename.
+
+    No knob moves, and it is proven likewise. A key that had no effect gets one, so a rename may change
+    results: it is never a safe fix.
+    """
+    checked = trials.subject.checked or {}
+    for *_, finding in found:
+        kind = RENAMED.get(finding.code, "").removeprefix("document.")
+        if LEVELS.index(finding.level) < LEVELS.index(least):
+            continue
+        place = finding.place
+        mistakes = [m for m in checked.get(kind, ()) if (m.start, m.end) == (place.start, place.end)]
+        fix = _rename(trials, mistakes[0], finding.code) if len(mistakes) == 1 else None
+        if fix is not None:
+            yield finding, fix
+
+
+def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
+    view = trials.subject.view
+    if mistake.problem is None:
+        return None
+    new = meant(mistake.problem, view)
+    old = str(mistake.problem.path[-1])
+    source = view.document.file.text[mistake.start : mistake.end]
+    if new is None or source.count(old) != 1:  # of an override, or spelled with escapes
+        return None
+    edits = (Edit(mistake.start, mistake.end, source.replace(old, new)),)
+    if not _leaves_one_less(trials, edits, RENAMED[code]):
+        return None
+    title = f"rename {mistake.key} to {new}"
+    return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({code})",))
+
+
+def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:
+    """Whether the rename leaves one unknown key less, and breaks no rule that held."""
+    after = judged_after(trials, edits)
+    if after is None:
+        return False
+    for old, new in zip(trials.judgements, after, strict=True):
+        before = trials.before(old)
+        broken = [verdict.rule.code for verdict in new.verdicts if verdict.truth is False]
+        if any(code not in before or before[code].truth is not False for code in broken):
+            return False
+        if len(new.values[fact]) != len(old.values[fact]) - 1:  # type: ignore[arg-type]
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""What a repair may move: for each knob its lines of values, and all that a move brings with it.
+"""What a repair may move: for each knob its tracks, and all that a move brings with it.
 
 A value that is written at a definition which other keys read moves their facts too and costs what those
 moves cost. Values that a knob keeps (`keeping effective_batch_size with grad_accum`) are kept by moving the
@@ -7,95 +7,94 @@ partner; keys that a framework ties to the knob's own are written along.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
 from cfglint.document.tree import dotted
 from cfglint.engine.knobs import move_of
 from cfglint.facts import convert
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
-from cfglint.repair.candidates import UNPRICED, Broken, priced
-from cfglint.repair.inverse import Written
+from cfglint.record import Record
+from cfglint.repair.tracks import UNPRICED, Broken, Option, priced
+from cfglint.repair.write import Written
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.lang import tree as t
-    from cfglint.repair.lines import Line
-    from cfglint.repair.trials import Trials
-    from cfglint.repair.write import Writer
+    from cfglint.repair.tracks import Track
+    from cfglint.repair.trials import Goal, Trials
+    from cfglint.repair.write import Patch, Writer
 
-UNSAFE = 10_000  # times the cost of a safe change; no repair costs that much
-LEAST = 0.01  # the cost of an unsafe change that is said to cost nothing
+    Price: TypeAlias = tuple[float, int, int, float, int]
+
+DIGITS = 6  # of a weight: sums of floats are compared
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _UNSETTLED = (Interval, Open, Unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One knob moved to a value: the facts that change with it, what stands in the file, and what is lost.
+class Repair(Record):
+    """Options that together reach goals; ``sure`` is false where they only may.
 
-    ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
-    ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
-    present one, ``asked`` whether the requirement itself names it.
+    Once it is written and proven (solve.py), it has the ``goals`` that it reaches on all targets or on
+    ``only`` one, and its ``patch``: None where no edit of the file can do it.
     """
 
-    knob: str
-    steps: float
-    asked: bool
-    facts: tuple[tuple[str, object], ...]
-    written: tuple[Written, ...]
-    places: tuple[tuple[object, object], ...]
-    cost: float
-    unsafe: bool
-    effects: tuple[str, ...]
-    writable: bool
+    options: tuple[Option, ...]
+    sure: bool = True
+    goals: tuple[Goal, ...] = ()
+    patch: Patch | None = None
+    only: Judged | None = None
+
+    @property
+    def cost(self) -> float:
+        """What the moves cost together."""
+        return round(sum(option.cost for option in self.options), DIGITS)
 
     @property
     def weight(self) -> float:
-        """What options are compared by: any safe change is better than one that may change results."""
-        return self.cost + (UNSAFE * max(self.cost, LEAST) if self.unsafe else 0)
+        """The cost, in which what may change results counts before all else."""
+        return round(sum(option.weight for option in self.options), DIGITS)
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether results may change."""
+        return any(option.unsafe for option in self.options)
+
+    @property
+    def applicability(self) -> str:
+        """``safe``, ``unsafe`` or ``display``."""
+        if self.patch is None:
+            return "display"
+        return "unsafe" if self.unsafe else "safe"
+
+    @property
+    def knobs(self) -> frozenset[str]:
+        """The knobs that are moved."""
+        return frozenset(option.knob for option in self.options)
+
+    @property
+    def written(self) -> list[Written]:
+        """What has to stand in the file."""
+        return [written for option in self.options for written in option.written]
+
+    @property
+    def price(self) -> Price:
+        """What repairs are compared by: the weight, then fewer and safer edits, then the nearest values."""
+        edits = len({key for option in self.options for key, _ in option.places})
+        return (
+            self.weight, edits, sum(option.unsafe for option in self.options),
+            sum(option.steps for option in self.options), sum(not option.asked for option in self.options),
+        )  # fmt: skip
 
 
-@dataclass(slots=True)
-class Track:
-    """A line of values of one knob, as options that are worked out when they are asked for."""
-
-    options: Options
-    knob: t.Knob
-    line: Line
-    number: int
-    _known: dict[int, Option | None] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.line.values)
-
-    def option(self, i: int) -> Option | None:
-        """Return the option at a place; None where the value cannot be had."""
-        if i not in self._known:
-            self._known[i] = self.options.option(self.knob, self.line, i)
-        return self._known[i]
-
-    def weight(self, i: int) -> float:
-        """Return what an option weighs; infinitely much where it cannot be had."""
-        option = self.option(i)
-        return option.weight if option is not None else float("inf")
-
-
-class Options:
+class Options(Record):
     """The options of one document, as it stands on one target."""
 
-    def __init__(self, trials: Trials, one: Judged, writer: Writer) -> None:
-        self.trials = trials
-        self.one = one
-        self.writer = writer
-        self.symbols = trials.run.finder.symbols
-        self.evaluator = trials.run.finder.evaluator
-
-    def holds(self, condition: t.Expr) -> bool:
-        """Whether a condition holds as things stand."""
-        return self.evaluator(condition, self.one.values)[0] is True
+    trials: Trials
+    one: Judged
+    writer: Writer
 
     def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
         """Yield the tracks of all knobs that a requirement depends on, through lets and bindings.
@@ -107,58 +106,60 @@ class Options:
         names = (leaf for name in named for leaf in (name, *origins.leaves(name)))
         number = 0
         for name in dict.fromkeys((*names, *switches)):
-            knob = self.symbols.knobs.get(name)
+            knob = self.writer.symbols.knobs.get(name)
             if knob is None:
                 continue
-            for line in self._lines(knob, requirement):
+            for track in self._tracks(knob, requirement):
                 number += 1
-                yield Track(self, knob, line, number)
+                track.number = number
+                track.make = self._option
+                yield track
 
-    def _lines(self, knob: t.Knob, requirement: t.Expr) -> list[Line]:
+    def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.one.values[knob.name]
         if isinstance(old, _UNSETTLED) or self.writer.origins.of(knob.name).binding is None:
             return []
-        kind = self.evaluator.type_of(knob.name)
-        here = self.one
-        broken = Broken(
-            knob, old, kind, requirement, self.evaluator,
-            lambda value: self.trials.values(here, {knob.name: value}), self.holds,
-        )  # fmt: skip
-        return broken.lines()
+        evaluator = self.trials.run.finder.evaluator
+        kind = evaluator.type_of(knob.name)
 
-    def option(self, knob: t.Knob, line: Line, i: int) -> Option | None:
-        """Return what moving a knob to a place of its line comes to; None where that cannot be had."""
-        value = line.values[i]
-        own = self.writer.written(knob.name, value, line.spelling)
+        def with_value(value: object) -> Values:
+            return self.trials.values(self.one, {knob.name: value})
+
+        return Broken(knob, old, kind, requirement, evaluator, with_value, self._holds).tracks()
+
+    def _holds(self, condition: t.Expr) -> bool:
+        """Whether a condition holds as things stand."""
+        return self.trials.run.finder.evaluator(condition, self.one.values)[0] is True
+
+    def _option(self, track: Track, i: int) -> Option | None:
+        """Return what moving a knob to a place of its track comes to; None where that cannot be had."""
+        knob, value = track.knob, track.values[i]
+        own = self.writer.written(knob.name, value, track.spelling)
         if own is None:
             return None
-        made = _Made({knob.name: value}, [own], line.cost(i), line.move.unsafe, [line.move.effect])
-        if not self._keep(knob, made):
-            return None
-        for name in tuple(made.facts):
-            self._tie(name, made)
-        for written in tuple(made.written):
-            self._share(written, made)
-        places = []
-        writable = True
-        for written in made.written:
-            definition = self.writer.definition(written.path)
-            writable = writable and definition.editable
-            places.append((definition.key, written.value))
-        return Option(
+        option = Option(
             knob.name,
-            line.steps(i),
-            value in line.asked,
-            tuple(made.facts.items()),
-            tuple(made.written),
-            tuple(places),
-            made.cost,
-            made.unsafe,
-            tuple(dict.fromkeys(effect for effect in made.effects if effect)),
-            writable,
+            track.steps(i),
+            value in track.asked,
+            {knob.name: value},
+            [own],
+            track.cost(i),
+            track.move.unsafe,
+            [track.move.effect],
         )
+        if not self._keep(knob, option):
+            return None
+        for name in tuple(option.facts):
+            self._tie(name, option)
+        for written in tuple(option.written):
+            self._share(written, option)
+        definitions = [self.writer.definition(written.path) for written in option.written]
+        option.writable = all(definition.editable for definition in definitions)
+        option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
+        option.effects = list(dict.fromkeys(filter(None, option.effects)))
+        return option
 
-    def _keep(self, knob: t.Knob, made: _Made) -> bool:
+    def _keep(self, knob: t.Knob, option: Option) -> bool:
         """Move the knob's partner so that what it keeps stays; false where no whole value does that.
 
         What nobody states, there is no keeping.
@@ -168,89 +169,76 @@ class Options:
         kept = self.one.values[knob.keeping]
         if needs_of(kept):
             return True
-        moved = self.trials.values(self.one, made.facts)[knob.keeping]
+        moved = self.trials.values(self.one, option.facts)[knob.keeping]
         if _same(kept, moved):
             return True
         for partner in knob.partners:
-            old = self.one.values[partner]
-            value = _in_exchange(kept, moved, old)
+            value = _in_exchange(kept, moved, self.one.values[partner])
             if value is None:
                 continue
-            facts = {**made.facts, partner: value}
+            facts = {**option.facts, partner: value}
             written = self.writer.written(partner, value)
-            if written is None or not _same(self.trials.values(self.one, facts)[knob.keeping], kept):
-                continue
-            made.facts[partner] = value
-            made.written.append(written)
-            return True
+            if written is not None and _same(self.trials.values(self.one, facts)[knob.keeping], kept):
+                option.facts[partner] = value
+                option.written.append(written)
+                return True
         return False
 
-    def _tie(self, name: str, made: _Made) -> None:
+    def _tie(self, name: str, option: Option) -> None:
         """Write the keys that the framework moves along, where they say the same as the fact's own key."""
         view = self.writer.subject.view
-        own = next((w for w in made.written if self._reads(name, w)), None)
+        paths = self.writer.origins.of(name).paths
+        own = next((written for written in option.written if written.path in paths), None)
         if own is None:
             return
         definition = self.writer.definition(own.path)
         for path in self.writer.tied(name):
             if not view.has(path) or view.get(path) != view.get(own.path):
                 continue
-            if self.writer.definition(path).key == definition.key:
-                continue
-            made.written.append(Written(path, own.value))
-            self._follow(dotted(path), own.value, made)
+            if self.writer.definition(path).key != definition.key:
+                option.written.append(Written(path, own.value))
+                self._follow(dotted(path), own.value, option)
 
-    def _reads(self, name: str, written: Written) -> bool:
-        return written.path in self.writer.origins.of(name).paths
-
-    def _share(self, written: Written, made: _Made) -> None:
+    def _share(self, written: Written, option: Option) -> None:
         """Move what other keys read from the same definition; that costs what moving them costs."""
         definition = self.writer.definition(written.path)
-        for path in definition.shared:
-            if any(dotted(other.path) == path for other in made.written):
+        for key in definition.shared:
+            if any(along.key == key for along in option.written):
                 continue
-            names = self.writer.facts_at(path)
-            if not names and path != definition.holder:
-                made.cost += READER
+            names = self.writer.facts_at(key)
+            if not names and key != definition.holder:
+                option.cost += READER
             for name in names:
-                if name in made.facts:
-                    continue
-                old = self.one.values[name]
-                self._follow(path, written.value, made)
-                other = self.symbols.knobs.get(name)
-                if other is None:
-                    made.cost += READER
-                    continue
-                new = made.facts.get(name, old)
-                kind = self.evaluator.type_of(name)
-                move = move_of(other, old, new, kind, self.holds) or UNPRICED
-                made.cost += priced(other, move, kind, old, new)
-                made.unsafe = made.unsafe or move.unsafe
-                made.effects.append(move.effect)
+                if name not in option.facts:
+                    self._follow(key, written.value, option)
+                    self._pay(name, option)
 
-    def _follow(self, path: str, value: object, made: _Made) -> None:
-        for name in self.writer.facts_at(path):
-            if name not in made.facts:
-                made.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
+    def _pay(self, name: str, option: Option) -> None:
+        """Add to an option what moving a fact beside the knob's own costs."""
+        knob = self.writer.symbols.knobs.get(name)
+        if knob is None:
+            option.cost += READER
+            return
+        old = self.one.values[name]
+        new = option.facts.get(name, old)
+        kind = self.trials.run.finder.evaluator.type_of(name)
+        move = move_of(knob, old, new, kind, self._holds) or UNPRICED
+        option.cost += priced(knob, move, kind, old, new)
+        option.unsafe = option.unsafe or move.unsafe
+        option.effects.append(move.effect)
 
-
-@dataclass(slots=True)
-class _Made:
-    """An option that is being put together."""
-
-    facts: dict[str, object]
-    written: list[Written]
-    cost: float
-    unsafe: bool
-    effects: list[str]
+    def _follow(self, key: str, value: object, option: Option) -> None:
+        for name in self.writer.facts_at(key):
+            if name not in option.facts:
+                option.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
 
 
-def combined(options: Iterable[Option]) -> Mapping[str, object] | None:
+def combined(options: Iterable[Option]) -> dict[str, object] | None:
     """Return the facts that options change together; None where they contradict each other."""
     facts: dict[str, object] = {}
     places: dict[object, object] = {}
     for option in options:
-        for name, value in option.facts:
+        for name, value in option.facts.items():
             if name in facts and facts[name] != value:
                 return None
             facts[name] = value
@@ -261,10 +249,10 @@ def combined(options: Iterable[Option]) -> Mapping[str, object] | None:
     return facts
 
 
-def _same(one: object, other: object) -> bool:
-    if isinstance(one, Interval) and isinstance(other, Interval):
-        return (one.lo, one.hi) == (other.lo, other.hi)
-    return one == other
+def _same(kept: object, moved: object) -> bool:
+    if isinstance(kept, Interval) and isinstance(moved, Interval):
+        return (kept.lo, kept.hi) == (moved.lo, moved.hi)
+    return kept == moved
 
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:

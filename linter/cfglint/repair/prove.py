@@ -5,13 +5,12 @@ Nothing counts as a fix before it went through here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cfglint.document.reading import read_text
 from cfglint.engine.judge import judge
 from cfglint.repair.trials import is_hint
 from cfglint.text import apply_edits
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -35,7 +34,7 @@ def judged_after(trials: Trials, edits: tuple[Edit, ...]) -> Sequence[Judged] | 
 
 def proven(
     trials: Trials,
-    mended: Collection[tuple[int, str]],
+    mended: Collection[tuple[Judged, str]],
     watched: Collection[Judged],
     edits: tuple[Edit, ...],
     *,
@@ -43,23 +42,23 @@ def proven(
 ) -> bool:
     """Whether the edited text breaks none of the rules ``mended``, and on ``watched`` no other that held.
 
-    ``mended`` has the id of a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
-    possible, no longer certain to break.
+    ``mended`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules possible,
+    no longer certain to break.
     """
     after = judged_after(trials, edits)
     if after is None:
         return False
     for old, new in zip(trials.judgements, after, strict=True):
-        if not any(old is one for one in watched):
+        if old not in watched:
             continue
         before = trials.before(old)
         aside = judge(trials.run.aside(new.subject, new.values), new.values)
-        for found in (*new.verdicts, *aside):
-            code = found.rule.code
-            if is_hint(found.rule) and (id(old), code) not in mended:
+        for verdict in (*new.verdicts, *aside):
+            code = verdict.rule.code
+            if is_hint(verdict.rule) and (old, code) not in mended:
                 continue
-            if code not in before or (found.truth is False and before[code].truth is not False):
+            if code not in before or (verdict.truth is False and before[code].truth is not False):
                 return False
-            if (id(old), code) in mended and (sure or found.truth is False or found.needs):
+            if (old, code) in mended and (sure or verdict.truth is False or verdict.needs):
                 return False
     return True

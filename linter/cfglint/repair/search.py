@@ -3,34 +3,33 @@
 The search goes over sets of tracks (a knob's values in one direction), the cheapest set first, and in each
 set over its places. It is exact: it ends when no set that is left can cost less than the best one found.
 Small problems are simply enumerated in the order of cost. Of long tracks the places in between are found by
-bisection, after it was seen that the requirements' gaps move in one direction along them (lines.py). The work
-is limited: after `limit` trials the best repair so far counts, and `exhausted` is true.
+bisection, after it was seen that the requirements' gaps move in one direction along them (tracks.py). The
+work is limited: after `limit` trials the best repair so far counts, and `exhausted` is true.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf, isfinite
-from typing import TYPE_CHECKING
 
 from cfglint.lang.units import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
-from cfglint.repair.candidates import UNSOLVABLE
-from cfglint.repair.goals import DIGITS, Found, Goal, Price
-from cfglint.repair.lines import SHORT, First, Reading, first, serving
-from cfglint.repair.options import combined
+from cfglint.record import Record, field, replace
+from cfglint.repair.options import DIGITS, Repair, combined
+from cfglint.repair.tracks import SHORT, UNSOLVABLE, Progress, first, serving
 from cfglint.repair.trials import key_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
-    from cfglint.repair.options import Option, Track
-    from cfglint.repair.trials import Trials
+    from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Goal, Key, Trials
 
 LIMIT = 2000  # trials of one search
 SAFE_LIMIT = 800  # of the one among safe moves, which comes first
@@ -38,27 +37,12 @@ SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 COMPANY = 400  # trials that look for them
 NEAR = 32  # places of each track that are looked at before one is followed to its end
-COARSE = 48  # places of a line that are looked at where nothing is sure
+COARSE = 48  # places of a track that are looked at where nothing is sure
 _NOISE = 1e-9
+_IMPOSSIBLE = Progress(False, lambda: (INF,))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lead:
-    """A track that leads towards some goals (their numbers).
-
-    ``straight`` if no gap grows along it, ``plain`` if it also has to do with no other goals than bounds.
-    ``farthest`` is where the gaps are smallest, None where that is not known.
-    """
-
-    track: Track
-    straight: bool
-    plain: bool
-    reaches: frozenset[int]
-    farthest: Option | None
-
-
-@dataclass(slots=True)
-class Search:
+class Search(Record):
     """A search for moves that reach ``goals`` and leave all other rules of the judged targets as they are.
 
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
@@ -69,30 +53,29 @@ class Search:
     goals: list[Goal]
     watched: Sequence[Judged]
     limit: int = LIMIT
-    refused: set[tuple[tuple[str, type, object], ...]] = field(default_factory=set)
+    refused: set[Key] = field(factory=set)
     exhausted: bool = False
-    helpful: set[str] = field(default_factory=set)
-    _harmed: dict[str, float] = field(default_factory=dict)
+    helpful: set[str] = field(factory=set)
+    _harmed: dict[str, float] = field(factory=dict)
     _start: int = -1
-    _readings: dict[tuple[tuple[str, type, object], ...], Reading] = field(default_factory=dict)
+    _progress: dict[Key, Progress] = field(factory=dict)
 
     # ── what becomes of the goals ──────────────────────────────────────────────────────────────────────
-    def reading(self, options: Sequence[Option]) -> Reading:
+    def progress(self, options: Sequence[Option]) -> Progress:
         """Return what the goals come to when some knobs are moved."""
         facts = combined(options)
         if facts is None:
             return _IMPOSSIBLE
         key = key_of(facts)
-        found = self._readings.get(key)
-        if found is None:
-            found = self._readings[key] = self._read(facts)
-        return found
+        if key not in self._progress:
+            self._progress[key] = self._read(facts)
+        return self._progress[key]
 
-    def _read(self, facts: Mapping[str, object]) -> Reading:
+    def _read(self, facts: Mapping[str, object]) -> Progress:
         values = [self.trials.values(goal.one, facts) for goal in self.goals]
-        truths = [goal.truth(self.trials, one, facts) for goal, one in zip(self.goals, values, strict=True)]
+        truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
-        return Reading(_together(truths), lambda: tuple(self._missed(values)), bounded=bounded)
+        return Progress(_together(truths), lambda: tuple(self._missed(values)), bounded)
 
     def _missed(self, values: Sequence[Values]) -> Iterator[float]:
         """Yield by how much each bound of each goal is missed at worst, in base units."""
@@ -115,9 +98,18 @@ class Search:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
         return bool(harmed) or key_of(facts) in self.refused
 
-    def forget(self) -> None:
-        """Forget what was read of other goals."""
-        self._readings.clear()
+    def mends(self, options: Sequence[Option]) -> bool:
+        """Whether moves reach the goals for certain and harm nothing."""
+        return self.progress(options).holds and not self.harms(options)
+
+    def refuse(self, repair: Repair) -> None:
+        """Never return these moves again."""
+        self.refused.add(key_of(combined(repair.options) or {}))
+
+    def pursue(self, goals: Sequence[Goal]) -> None:
+        """Search for other goals from now on."""
+        self.goals = list(goals)
+        self._progress.clear()
         self._harmed.clear()
 
     @property
@@ -134,145 +126,80 @@ class Search:
         return self.exhausted
 
     # ── the search ─────────────────────────────────────────────────────────────────────────────────────
-    def cheapest(self, tracks: Sequence[Track], known: Found | None = None) -> Found | None:
+    def cheapest(self, tracks: Sequence[Track], best: Repair | None = None) -> Repair | None:
         """Return the cheapest moves along ``tracks`` after which the goals hold for certain.
 
-        ``known`` is a repair that was found before, which a cheaper one has to beat.
+        ``best`` is a repair that was found before, which a cheaper one has to beat.
         """
         usable = [track for track in tracks if track.option(0) is not None]
         if _combinations(usable, SMALL) <= SMALL:
             self.helpful = {track.knob.name for track in usable}
-            return self._enumerated(usable, known)
-        leads = [lead for lead in map(self._lead, usable) if lead.reaches]
+            return self._enumerated(usable, best)
+        leading = [track for track in map(self._seen, usable) if track.reaches]
         # A factor of what is zero now does nothing by itself: look again where the others lead.
-        there = self._ends(leads)
-        taken = {lead.track.knob.name for lead in leads}
+        there = self._ends(leading)
+        taken = {track.knob.name for track in leading}
         aside = [track for track in usable if there and track.knob.name not in taken]
-        leads += [lead for track in aside if (lead := self._lead(track, there)).reaches]
-        if len(usable) <= FEW or not self._within_reach(leads):
-            leads += list(self._in_company(usable, leads))
-        return self._led(leads if len(usable) <= FEW else list(self._without_detours(leads)), known)
+        leading += [seen for track in aside if (seen := self._seen(track, there)).reaches]
+        if len(usable) <= FEW or not self._within_reach(leading):
+            leading += list(self._in_company(usable, leading))
+        if len(usable) > FEW:
+            leading = list(self._without_detours(leading))
+        self.helpful = {track.knob.name for track in leading}
+        leading.sort(key=lambda track: (track.weight(0), track.number))
+        return self._by_sets(leading, self._near(leading, best)) if self._within_reach(leading) else best
 
-    def _without_detours(self, leads: Sequence[_Lead]) -> Iterator[_Lead]:
-        """Leave out a long way to and fro where the same knob leads farther in its other direction."""
-        for lead in leads:
-            end = lead.farthest
-            if lead.straight or end is None or len(lead.track) <= SHORT:
-                yield lead
-                continue
-            others = (o.farthest for o in leads if o is not lead and o.track.knob is lead.track.knob)
-            if not any(other is not None and self._left(other) < self._left(end) for other in others):
-                yield lead
+    def _enumerated(self, tracks: Sequence[Track], best: Repair | None) -> Repair | None:
+        """Try all combinations in the order of their price."""
+        knobs: dict[str, list[Option]] = {}
+        for track in tracks:
+            knobs.setdefault(track.knob.name, []).extend(track.options())
+        axes = [sorted(options, key=lambda option: Repair((option,)).price) for options in knobs.values()]
 
-    def _led(self, leads: list[_Lead], known: Found | None) -> Found | None:
-        """Return the cheapest moves along tracks that lead somewhere."""
-        self.helpful = {lead.track.knob.name for lead in leads}
-        leads.sort(key=lambda lead: (lead.track.weight(0), lead.track.number))
-        return self._by_sets(leads, self._near(leads, known)) if self._within_reach(leads) else known
+        def moved(places: tuple[int, ...]) -> Repair:
+            return Repair(tuple(axis[i - 1] for axis, i in zip(axes, places, strict=True) if i))
 
-    def _near(self, leads: Sequence[_Lead], best: Found | None) -> Found | None:
-        """Return what one knob does by small steps, or as asked: it bounds how far others are followed."""
-        broken = {number for number, goal in enumerate(self.goals) if not goal.held}
-        for lead in leads:
-            line = lead.track.line
-            asked = (i for i, value in enumerate(line.values) if value in line.asked) if line.asked else ()
-            for i in sorted({*range(min(NEAR, len(lead.track))), *asked}) if broken <= lead.reaches else ():
-                option = lead.track.option(i)
-                if option is None:
-                    continue
-                found = Found((option,))
-                if self.spent() or (best is not None and found.price >= best.price):
-                    break
-                if self.reading((option,)).holds and not self.harms((option,)):
-                    best = found
-                    break
+        for price, places in _cheapest_first([len(axis) + 1 for axis in axes], lambda at: moved(at).price):
+            if self.spent() or (best is not None and price >= best.price):
+                break
+            repair = moved(places)
+            if repair.options and self.mends(repair.options):
+                return repair
         return best
 
-    def _in_company(self, tracks: Sequence[Track], leads: Sequence[_Lead]) -> Iterator[_Lead]:
-        """Yield the tracks that do nothing by themselves, but beside one other, where that one ends."""
-        taken = {lead.track.number for lead in leads}
-        start = self.trials.count
-        for track in tracks:
-            if track.number in taken:
-                continue
-            for other in tracks:
-                end = other.option(len(other) - 1)
-                if other.knob.name == track.knob.name or end is None or self.trials.count - start > COMPANY:
-                    continue
-                lead = self._lead(track, (end,))
-                if lead.reaches:
-                    yield lead
-                    break
-
-    def _within_reach(self, leads: Sequence[_Lead]) -> bool:
-        """Whether the bounds hold where each track leads farthest; not asked where one leads to and fro."""
-        if not leads or any(lead.farthest is None for lead in leads):
-            return bool(leads)
-        return self.reading(self._ends(leads)).bounded
-
-    def _ends(self, leads: Sequence[_Lead]) -> tuple[Option, ...]:
-        """Return for each knob the end of its tracks where the gaps are smallest."""
-        ends: dict[str, Option] = {}
-        for lead in leads:
-            end, name = lead.farthest, lead.track.knob.name
-            if end is not None and (name not in ends or self._left(end) < self._left(ends[name])):
-                ends[name] = end
-        return tuple(ends.values())
-
-    def _left(self, option: Option) -> tuple[bool, float]:
-        """Return what a move leaves to be done: whether bounds are still missed, and by how much."""
-        reading = self.reading((option,))
-        return not reading.bounded, max(reading.gaps, default=0)
-
-    def _enumerated(self, tracks: Sequence[Track], known: Found | None) -> Found | None:
-        """Try all combinations in the order of their price."""
-        axes = _axes(tracks)
-        heap: list[tuple[Price, tuple[int, ...]]] = [(Found(()).price, (0,) * len(axes))]
-        while heap and not self.spent():
-            price, places = heappop(heap)
-            if known is not None and price >= known.price:
-                break
-            options = [axis[i - 1] for axis, i in zip(axes, places, strict=True) if i]
-            if options and self.reading(options).holds and not self.harms(options):
-                return Found(tuple(options))
-            last = max((k for k, i in enumerate(places) if i), default=0)
-            for k in range(last, len(axes)):
-                if places[k] < len(axes[k]):
-                    after = (*places[:k], places[k] + 1, *places[k + 1 :])
-                    moved = [axis[i - 1] for axis, i in zip(axes, after, strict=True) if i]
-                    heappush(heap, (Found(tuple(moved)).price, after))
-        return known
-
-    def _lead(self, track: Track, others: tuple[Option, ...] = ()) -> _Lead:
-        """Look at the start, the middle and the end of a track, with others moved."""
+    def _seen(self, track: Track, others: tuple[Option, ...] = ()) -> Track:
+        """Return a track with what its start, its middle and its end tell, with others moved."""
         count = len(track)
-        options = [track.option(i) for i in sorted({0, count // 2, count - 1})]
-        moved = [(*others, option) for option in options if option is not None]
-        readings = [read for some in (others, *moved) if (read := self.reading(some)) is not _IMPOSSIBLE]
-        first = next(option for option in options if option is not None)
-        straight = True
-        reaches, loose = set(), False
+        options = [option for i in sorted({0, count // 2, count - 1}) if (option := track.option(i))]
+        moved = [others, *((*others, option) for option in options)]
+        along = [progress for some in moved if (progress := self.progress(some)) is not _IMPOSSIBLE]
+        reaches, loose, straight = set(), False, True
         start = 0
         for number, goal in enumerate(self.goals):
             own = slice(start, start + len(goal.gaps))
-            start += len(goal.gaps)
-            if track.knob.name in goal.switches:
+            start = own.stop
+            if track.knob.name in goal.switches or (
+                not goal.bounds and self.trials.touches(goal, options[0].facts)
+            ):
                 reaches.add(number)
                 loose = True
             if not goal.bounds:
-                if self.trials.touches(goal.one, goal.compiled, [name for name, _ in first.facts]):
-                    reaches.add(number)
-                    loose = True
                 continue
-            for one, other in pairwise(reading.gaps[own] for reading in readings):
-                for a, b in zip(one, other, strict=True):
+            for near, far in pairwise(progress.gaps[own] for progress in along):
+                for a, b in zip(near, far, strict=True):
                     straight = straight and isfinite(a) and isfinite(b) and not _less(a, b)
                     if _less(b, a) or (not isfinite(a) and (isfinite(b) or not others)):
                         reaches.add(number)
         farthest = track.option(count - 1) if straight or count == 1 else self._farthest(track)
         if count > 1 and any(track.knob.name in goal.switches for goal in self.goals):
             farthest = None  # what switches a rule off may stand anywhere along it
-        return _Lead(track, straight, straight and not loose, frozenset(reaches), farthest)
+        return replace(
+            track,
+            reaches=frozenset(reaches),
+            straight=straight,
+            plain=straight and not loose,
+            farthest=farthest,
+        )
 
     def _farthest(self, track: Track) -> Option | None:
         """Return the best of some places of a long track that leads to and fro; a short one is left open."""
@@ -280,63 +207,129 @@ class Search:
             return None
         places = (*range(0, SHORT, 4), *(2**k for k in range(4, len(track).bit_length())))
         options = [option for i in places if i < len(track) and (option := track.option(i))]
-        return min(options, key=lambda option: max(self.reading((option,)).gaps), default=None)
+        return min(options, key=lambda option: max(self.progress((option,)).gaps), default=None)
 
-    def _by_sets(self, leads: Sequence[_Lead], best: Found | None) -> Found | None:
+    def _in_company(self, tracks: Sequence[Track], leading: Sequence[Track]) -> Iterator[Track]:
+        """Yield the tracks that do nothing by themselves, but beside one other, where that one ends."""
+        taken = {track.number for track in leading}
+        start = self.trials.count
+        for track in tracks:
+            if track.number in taken:
+                continue
+            for beside in tracks:
+                end = beside.option(len(beside) - 1)
+                if beside.knob.name == track.knob.name or end is None or self.trials.count - start > COMPANY:
+                    continue
+                seen = self._seen(track, (end,))
+                if seen.reaches:
+                    yield seen
+                    break
+
+    def _without_detours(self, tracks: Sequence[Track]) -> Iterator[Track]:
+        """Leave out a long way to and fro where the same knob leads farther in its other direction."""
+        for track in tracks:
+            end = track.farthest
+            if track.straight or end is None or len(track) <= SHORT:
+                yield track
+                continue
+            others = (other.farthest for other in tracks if other is not track and other.knob is track.knob)
+            if not any(other is not None and self._left(other) < self._left(end) for other in others):
+                yield track
+
+    def _within_reach(self, tracks: Sequence[Track]) -> bool:
+        """Whether the bounds hold where each track leads farthest; not asked where one leads to and fro."""
+        if not tracks or any(track.farthest is None for track in tracks):
+            return bool(tracks)
+        return self.progress(self._ends(tracks)).bounded
+
+    def _ends(self, tracks: Sequence[Track]) -> tuple[Option, ...]:
+        """Return for each knob the end of its tracks where the gaps are smallest."""
+        ends: dict[str, Option] = {}
+        for track in tracks:
+            end, name = track.farthest, track.knob.name
+            if end is not None and (name not in ends or self._left(end) < self._left(ends[name])):
+                ends[name] = end
+        return tuple(ends.values())
+
+    def _left(self, option: Option) -> tuple[bool, float]:
+        """Return what a move leaves to be done: whether bounds are still missed, and by how much."""
+        progress = self.progress((option,))
+        return not progress.bounded, max(progress.gaps, default=0)
+
+    @property
+    def _broken(self) -> set[int]:
+        """The numbers of the goals that do not hold yet."""
+        return {number for number, goal in enumerate(self.goals) if not goal.held}
+
+    def _near(self, tracks: Sequence[Track], best: Repair | None) -> Repair | None:
+        """Return what one knob does by small steps, or as asked: it bounds how far others are followed."""
+        for track in tracks:
+            if not self._broken <= track.reaches:
+                continue
+            asked = {i for i, value in enumerate(track.values) if value in track.asked} if track.asked else ()
+            for i in sorted({*range(min(NEAR, len(track))), *asked}):
+                option = track.option(i)
+                if option is None:
+                    continue
+                repair = Repair((option,))
+                if self.spent() or (best is not None and repair.price >= best.price):
+                    break
+                if self.mends((option,)):
+                    best = repair
+                    break
+        return best
+
+    def _by_sets(self, tracks: Sequence[Track], best: Repair | None) -> Repair | None:
         """Try sets of tracks, that with the lowest price of its first places first."""
-        broken = {number for number, goal in enumerate(self.goals) if not goal.held}
-        heap: list[tuple[float, int, tuple[int, ...]]] = [(leads[0].track.weight(0), 1, (0,))]
+        heap: list[tuple[float, int, tuple[int, ...]]] = [(tracks[0].weight(0), 1, (0,))]
         while heap and not self.spent():
             least, size, chosen = heappop(heap)
             if best is not None and round(least, DIGITS) > best.weight:
                 break
             last = chosen[-1]
-            if last + 1 < len(leads):
-                added = leads[last + 1].track.weight(0)
+            if last + 1 < len(tracks):
+                added = tracks[last + 1].weight(0)
                 heappush(heap, (least + added, size + 1, (*chosen, last + 1)))
-                heappush(heap, (least - leads[last].track.weight(0) + added, size, (*chosen[:-1], last + 1)))
-            own = [leads[k] for k in chosen]
-            if len({lead.track.knob.name for lead in own}) < size:
+                heappush(heap, (least - tracks[last].weight(0) + added, size, (*chosen[:-1], last + 1)))
+            own = [tracks[k] for k in chosen]
+            if len({track.knob.name for track in own}) < size:
                 continue
-            if broken - frozenset().union(*(lead.reaches for lead in own)) or not self._within_reach(own):
-                continue
-            best = self._within(own, best)
+            if self._broken <= frozenset().union(*(track.reaches for track in own)) and self._within_reach(
+                own
+            ):
+                best = self._within(own, best)
         return best
 
-    def _within(self, leads: Sequence[_Lead], best: Found | None) -> Found | None:
+    def _within(self, tracks: Sequence[Track], best: Repair | None) -> Repair | None:
         """Return the cheapest repair that moves along each of some tracks, or the one that there was."""
-        starts = self._starts(leads)
-        ranked = sorted(leads, key=lambda lead: (len(lead.track) - starts[lead], lead.track.number))
-        *outer, inner = ranked
-        axes = [_options(lead.track, starts[lead]) for lead in outer]
+        starts = self._starts(tracks)
+        *outer, inner = sorted(tracks, key=lambda track: (len(track) - starts[track], track.number))
+        axes = [track.options(starts[track]) for track in outer]
         if not all(axes):
             return best
-        least = inner.track.weight(starts[inner])
-        heap: list[tuple[float, tuple[int, ...]]] = [(sum(axis[0].weight for axis in axes), (0,) * len(axes))]
-        while heap and not self.spent():
-            cost, places = heappop(heap)
-            if best is not None and round(cost + least, DIGITS) > best.weight:
+        least = inner.weight(starts[inner])
+
+        def weight(places: tuple[int, ...]) -> float:
+            return sum(axis[i].weight for axis, i in zip(axes, places, strict=True))
+
+        for spent, places in _cheapest_first([len(axis) for axis in axes], weight):
+            if self.spent() or (best is not None and round(spent + least, DIGITS) > best.weight):
                 break
             options = [axis[i] for axis, i in zip(axes, places, strict=True)]
-            found = self._along(inner, starts[inner], options, best)
-            if found is not None and (best is None or found.price < best.price):
-                best = found
-            last = max((k for k, i in enumerate(places) if i), default=0)
-            for k in range(last, len(axes)):
-                if places[k] + 1 < len(axes[k]):
-                    after = (*places[:k], places[k] + 1, *places[k + 1 :])
-                    heappush(heap, (sum(a[i].weight for a, i in zip(axes, after, strict=True)), after))
+            repair = self._along(inner, starts[inner], options, best)
+            if repair is not None and (best is None or repair.price < best.price):
+                best = repair
         return best
 
-    def _starts(self, leads: Sequence[_Lead]) -> dict[_Lead, int]:
+    def _starts(self, tracks: Sequence[Track]) -> dict[Track, int]:
         """Return for each track the first place that can be enough, with all others as far as they lead."""
-        if not all(lead.straight for lead in leads):
-            return dict.fromkeys(leads, 0)
-        ends = {lead: lead.track.option(len(lead.track) - 1) for lead in leads}
+        if not all(track.straight for track in tracks):
+            return dict.fromkeys(tracks, 0)
+        ends = {track: track.option(len(track) - 1) for track in tracks}
         starts = {}
-        for lead in leads:
-            others = [end for other, end in ends.items() if other is not lead and end is not None]
-            starts[lead] = self._bisected(lead.track, others, 0, len(lead.track) - 1)
+        for track in tracks:
+            others = [end for other, end in ends.items() if other is not track and end is not None]
+            starts[track] = self._bisected(track, others, 0, len(track) - 1)
         return starts
 
     def _bisected(self, track: Track, others: Sequence[Option], low: int, high: int) -> int:
@@ -344,47 +337,47 @@ class Search:
         while low < high:
             middle = (low + high) // 2
             option = track.option(middle)
-            if option is not None and self.reading([*others, option]).bounded:
+            if option is not None and self.progress([*others, option]).bounded:
                 high = middle
             else:
                 low = middle + 1
         return high
 
-    def _along(self, lead: _Lead, start: int, others: Sequence[Option], best: Found | None) -> Found | None:
+    def _along(
+        self, track: Track, start: int, others: Sequence[Option], best: Repair | None
+    ) -> Repair | None:
         """Return the first place of a track that, with other moves, reaches the goals without harm."""
-        track = lead.track
 
-        def moved(i: int) -> list[Option] | None:
+        def read(i: int) -> Progress:
             option = track.option(i)
-            return None if option is None else [*others, option]
-
-        def read(i: int) -> Reading:
-            options = moved(i)
-            return _IMPOSSIBLE if options is None else self.reading(options)
+            return _IMPOSSIBLE if option is None else self.progress([*others, option])
 
         def harms(i: int) -> bool:
-            options = moved(i)
-            return options is None or self.harms(options)
+            option = track.option(i)
+            return option is None or self.harms([*others, option])
+
+        def holds(i: int) -> bool:
+            return read(i).holds
 
         spent = sum(option.weight for option in others)
         last = len(track) - 1
         if best is not None:
             last = bisect_right(range(last + 1), best.weight, key=lambda i: spent + track.weight(i)) - 1
-        if last < start:
+        if last < start or (track.plain and not holds(last)):
             return None
-        if lead.plain:
-            if not read(last).holds:
-                return None
-            found = First(self._bisected(track, others, start, last), bisected=True)
+        place: int | None
+        if track.plain:
+            place, bisected = self._bisected(track, others, start, last), True
         else:
-            found = first(track.line, read, self.reading(others) if self.bounds else None, last)
-        if found.place is None or found.place > last:
+            present = self.progress(others) if self.bounds else None
+            place, bisected = first(track, read, present, last)
+        if place is None or place > last:
             return None
-        place = serving(track.line, found, lambda i: read(i).holds, harms)
-        options = None if place is None else moved(place)
-        return Found(tuple(options)) if options is not None else None
+        place = serving(track, place, bisected=bisected, holds=holds, harms=harms)
+        option = None if place is None else track.option(place)
+        return Repair((*others, option)) if option is not None else None
 
-    def blockers(self, best: Found | None) -> list[str]:
+    def blockers(self, best: Repair | None) -> list[str]:
         """Return the rules that stood in the way of a repair which would have cost less."""
         limit = inf if best is None else best.weight
         return sorted(code for code, weight in self._harmed.items() if weight < limit)
@@ -399,64 +392,62 @@ class Search:
         nodes = [(node, own) for goal, own in zip(self.goals, here, strict=True) for node in goal.gaps]
         if not self.bounds or any(evaluator(node, own)[1].dimension != MEMORY for node, own in nodes):
             return None
-        best = max(self.reading(()).gaps)
+        best = max(self.progress(()).gaps)
         ends: dict[str, Option] = {}
         for track in tracks:
             last = track.option(len(track) - 1)
             if last is None:
                 continue
-            gap = max(self.reading((*ends.values(), last)).gaps)
+            gap = max(self.progress((*ends.values(), last)).gaps)
             if gap < best and last.knob not in ends:
                 best, ends[last.knob] = gap, last
         return best
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
-    def nearest(self, tracks: Iterable[Track]) -> Found | None:
+    def nearest(self, tracks: Iterable[Track]) -> Repair | None:
         """Return the one move after which the goals may be reached: a safe one first, the least overshoot."""
-        ways: list[tuple[bool, float, Price, int, Found]] = []
+        ways: list[tuple[tuple[object, ...], Repair]] = []
         for track in tracks:
-            places = track.line.scan()
+            places = track.scan()
             for i in sorted({*places[:: len(places) // COARSE + 1], places[-1]}):
                 option = track.option(i)
                 if option is None or self.spent():
                     continue
-                reading = self.reading((option,))
-                if reading.truth is not False and not reading.holds and not needs_of(reading.truth):
-                    found = Found((option,), sure=False)
-                    over = max((0.0, *reading.gaps))
-                    ways.append((option.unsafe, over, found.price, track.number, found))
-        for *_, found in sorted(ways, key=lambda way: way[:4]):
-            if not self.harms(found.options):
-                return found
-        return None
+                progress = self.progress((option,))
+                if progress.truth is not False and not progress.holds and not needs_of(progress.truth):
+                    repair = Repair((option,), sure=False)
+                    over = max((0.0, *progress.gaps))
+                    ways.append(((option.unsafe, over, repair.price, track.number), repair))
+        ways.sort(key=lambda way: way[0])
+        return next((repair for _, repair in ways if not self.harms(repair.options)), None)
 
 
-_IMPOSSIBLE = Reading(False, lambda: (INF,))
+def _cheapest_first(
+    sizes: Sequence[int], price: Callable[[tuple[int, ...]], Any]
+) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """Yield the places of axes that are as long as ``sizes``, in the order of their price."""
+    start = (0,) * len(sizes)
+    heap = [(price(start), start)]
+    while heap:
+        cost, places = heappop(heap)
+        yield cost, places
+        last = max((k for k, i in enumerate(places) if i), default=0)
+        for k in range(last, len(sizes)):
+            if places[k] + 1 < sizes[k]:
+                after = (*places[:k], places[k] + 1, *places[k + 1 :])
+                heappush(heap, (price(after), after))
 
 
 def _together(truths: Sequence[object]) -> object:
     """Return the truth of all goals together: the first that is false or open, else true."""
-    for truth in truths:
-        if truth is False:
-            return False
+    if any(truth is False for truth in truths):
+        return False
     return next((truth for truth in truths if truth is not True), True)
 
 
 def _less(a: float, b: float) -> bool:
     """Whether a gap is smaller than another by more than the noise of its computation."""
     return b - a > _NOISE * max(abs(a), abs(b), 1)
-
-
-def _options(track: Track, start: int = 0) -> list[Option]:
-    return [option for i in range(start, len(track)) if (option := track.option(i)) is not None]
-
-
-def _axes(tracks: Sequence[Track]) -> list[list[Option]]:
-    """Return for each knob all its options, the cheapest first."""
-    knobs: dict[str, list[Option]] = {}
-    for track in tracks:
-        knobs.setdefault(track.knob.name, []).extend(_options(track))
-    return [sorted(options, key=lambda option: Found((option,)).price) for options in knobs.values()]
 
 
 def _combinations(tracks: Sequence[Track], most: int) -> int:

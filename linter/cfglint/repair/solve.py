@@ -1,52 +1,38 @@
-"""From broken rules to repairs that are written and proven: one for several rules, the safest first."""
+"""From broken rules to repairs that are written and proven: one for several rules, the safest first.
+
+Rules that share no knob are mended apart: the cheapest repairs of each are then the cheapest of all. Where
+they share knobs, one search mends them together, so that a move which serves two of them is paid once.
+Whether what was found apart also holds together is checked at the end; where it does not, it is searched
+together after all.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import combinations
 
 from cfglint.lang import tree as t
-from cfglint.repair.goals import Found, Goal
-from cfglint.repair.options import Options, combined
+from cfglint.record import Record, Value, field, replace
+from cfglint.repair.options import Options, Repair, combined
 from cfglint.repair.prove import proven
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
-from cfglint.repair.trials import key_of
+from cfglint.repair.trials import Goal, Trials, to_mend
 from cfglint.repair.write import Writer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cfglint.engine.subject import Judged, Verdict
-    from cfglint.repair.options import Option, Track
-    from cfglint.repair.trials import Trials
-    from cfglint.repair.write import Patch
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Group
 
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _ROUNDS = 4  # times that rules which stand in the way are taken in
+_MOST_TOGETHER = 12  # rules in one search
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """Moves that were proven to reach ``goals``, on all targets or on ``only`` one.
-
-    ``patch`` is None where no edit of the file can do it.
-    """
-
-    found: Found
-    goals: tuple[Goal, ...]
-    patch: Patch | None
-    only: Judged | None = None
-
-    @property
-    def applicability(self) -> str:
-        """``safe``, ``unsafe`` or ``display``."""
-        if self.patch is None:
-            return "display"
-        return "unsafe" if self.found.unsafe else "safe"
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Value):
     """Which moves a search may make; ``without`` are knobs that stay."""
 
     unsafe: bool = True
@@ -65,151 +51,271 @@ class Allowed:
         )
 
 
-@dataclass(slots=True)
-class Solver:
-    """Repairs of one document. ``exhausted`` has the rules whose search ended at its limit of work.
+SAFE, ANY, SHOWN = Allowed(unsafe=False), Allowed(), Allowed(display=True)
 
-    ``helpful`` has, by rule, the knobs with which the rule could be mended.
+
+class Solver(Record):
+    """Repairs of one document that break nothing on the ``watched`` targets.
+
+    ``exhausted`` has the rules whose search ended at its limit of work; ``helpful`` has, by rule, the knobs
+    with which the rule could be mended.
     """
 
     trials: Trials
-    exhausted: set[str] = field(default_factory=set)
-    helpful: dict[str, set[str]] = field(default_factory=dict)
-    _goals: dict[tuple[int, str], Goal] = field(default_factory=dict)
-    _repairs: dict[tuple[object, ...], Repair | None] = field(default_factory=dict)
-    _writers: dict[int, Writer] = field(default_factory=dict)
-    _tracks: dict[tuple[object, ...], list[Track]] = field(default_factory=dict)
+    watched: tuple[Judged, ...]
+    exhausted: set[str] = field(factory=set)
+    helpful: dict[str, set[str]] = field(factory=dict)
+    _goals: dict[str, tuple[Goal, ...]] = field(factory=dict)
+    _repairs: dict[tuple[object, ...], Repair | None] = field(factory=dict)
+    _writers: dict[Judged, Writer] = field(factory=dict)
+    _tracks: dict[tuple[object, ...], list[Track]] = field(factory=dict)
 
-    def goals(self, code: str, ones: Sequence[Judged]) -> list[Goal]:
+    def watching(self, *judgements: Judged) -> Solver:
+        """Return a solver that shares all that this one found, and watches some targets alone."""
+        return replace(self, watched=judgements)
+
+    def goals(self, code: str) -> tuple[Goal, ...]:
         """Return what is to hold: a rule's requirement, on each target where it is broken or possible."""
-        return [
-            self._goal(one, v) for one in ones for v in one.verdicts if v.rule.code == code and to_mend(v)
-        ]
-
-    def _goal(self, one: Judged, verdict: Verdict) -> Goal:
-        key = id(one), verdict.rule.code
-        if key not in self._goals:
-            self._goals[key] = Goal.of(one, verdict.rule, self.trials.run.finder.symbols.rules[key[1]])
-        return self._goals[key]
+        if code not in self._goals:
+            rule = self.trials.run.finder.symbols.rules[code]
+            self._goals[code] = tuple(
+                Goal(one, verdict.rule, rule)
+                for one in self.trials.judgements
+                for verdict in one.verdicts
+                if verdict.rule.code == code and to_mend(verdict)
+            )
+        return self._goals[code]
 
     def writer(self, one: Judged) -> Writer:
         """Return what writes facts of the document, as it stands on a target."""
-        writer = self._writers.get(id(one))
-        if writer is None:
+        if one not in self._writers:
             finder = self.trials.run.finder
-            writer = self._writers[id(one)] = Writer(finder.symbols, one.subject, finder.origins(one))
-        return writer
+            self._writers[one] = Writer(finder.symbols, one.subject, finder.origins(one))
+        return self._writers[one]
 
     def tracks(self, goals: Sequence[Goal]) -> list[Track]:
         """Return the tracks of all knobs that the goals' requirements depend on."""
-        one = goals[0].one
-        needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
-        key = (id(one), *(id(goal) for goal in goals))
+        key = tuple(goals)
         if key not in self._tracks:
-            options = Options(self.trials, one, self.writer(one))
+            one = goals[0].one
+            needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
             whole = needed[0] if len(needed) == 1 else t.Junction("and", needed)
             switches = sorted(name for goal in goals if not goal.held for name in goal.switches)
+            options = Options(self.trials, one, self.writer(one))
             self._tracks[key] = list(options.tracks(whole, switches))
         return self._tracks[key]
 
     # ── one search ─────────────────────────────────────────────────────────────────────────────────────
-    def cheapest(
-        self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed, known: Found | None = None
-    ) -> Repair | None:
-        """Return the cheapest proven repair that reaches all goals and harms nothing on ``watched``."""
-        key = (tuple(map(id, goals)), tuple(map(id, watched)), allowed)
+    def search(self, goals: Sequence[Goal], limit: int = LIMIT) -> Search:
+        """Return a search for moves that reach some goals."""
+        return Search(self.trials, list(goals), self.watched, limit)
+
+    def cheapest(self, goals: Sequence[Goal], allowed: Allowed, best: Repair | None = None) -> Repair | None:
+        """Return the cheapest proven repair that reaches all goals and harms nothing.
+
+        ``best`` is one that was found before, which a cheaper one has to beat.
+        """
+        key = (tuple(goals), self.watched, allowed)
         if key not in self._repairs:
-            self._repairs[key] = self._cheapest(goals, watched, allowed, known)
+            self._repairs[key] = self._cheapest(goals, allowed, best)
         return self._repairs[key]
 
-    def _cheapest(
-        self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed, known: Found | None
-    ) -> Repair | None:
-        search = Search(self.trials, list(goals), watched, allowed.limit)
+    def _cheapest(self, goals: Sequence[Goal], allowed: Allowed, best: Repair | None) -> Repair | None:
+        search = self.search(goals, allowed.limit)
         for _ in range(_TRIES):
-            found = self._extended(search, goals, allowed, known)
-            if found is None:
-                return None
-            repair = self.written(found, goals, watched)
-            if repair is not None:
-                return repair
-            facts = combined(found.options)
-            assert facts is not None
-            search.refused.add(key_of(facts))
-            known = None
+            repair = self._extended(search, goals, allowed, best)
+            written = None if repair is None else self.written(repair, goals)
+            if repair is None or written is not None:
+                return written
+            search.refuse(repair)
+            best = None
         return None
 
     def _extended(
-        self, search: Search, goals: Sequence[Goal], allowed: Allowed, known: Found | None
-    ) -> Found | None:
+        self, search: Search, goals: Sequence[Goal], allowed: Allowed, best: Repair | None
+    ) -> Repair | None:
         """Search, and again with the rules that stood in the way as goals, while that may be cheaper."""
         wanted = list(goals)
-        found: Found | None = None
         for _ in range(_ROUNDS):
-            search.goals = wanted
-            search.forget()
+            search.pursue(wanted)
             tracks = [track for track in self.tracks(wanted) if allowed.admits(track)]
-            found = search.cheapest(tracks, found or known)
+            best = search.cheapest(tracks, best)
             if search.exhausted and not allowed.without:
-                self.exhausted.update(goal.compiled.code for goal in goals)
+                self.exhausted.update(goal.code for goal in goals)
             for goal in goals:
-                self.helpful.setdefault(goal.compiled.code, set()).update(search.helpful)
-            codes = {goal.compiled.code for goal in wanted}
-            new = [code for code in search.blockers(found) if code not in codes]
+                self.helpful.setdefault(goal.code, set()).update(search.helpful)
+            codes = {goal.code for goal in wanted}
+            new = [code for code in search.blockers(best) if code not in codes]
             moved = {track.knob.name for track in tracks}
-            held = [goal for code in new for goal in self._held(code, search.watched)]
+            held = [goal for code in new for goal in self._held(code)]
             if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
             wanted += held
-        return found
+        return best
 
-    def _held(self, code: str, watched: Sequence[Judged]) -> Iterator[Goal]:
+    def _held(self, code: str) -> Iterator[Goal]:
         rule = self.trials.run.finder.symbols.rules[code]
-        for one in watched:
+        for one in self.watched:
             compiled = next((r for r in self.trials.rules(one) if r.code == code), None)
             if compiled is not None and code not in self.trials.before(one):
-                yield Goal.of(one, compiled, rule, held=True)
+                yield Goal(one, compiled, rule, held=True)
 
-    def nearest(self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed) -> Repair | None:
+    def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the single move that comes nearest, where none reaches the goals for certain."""
-        search = Search(self.trials, list(goals), watched)
+        search = self.search(goals)
         for _ in range(_TRIES):
-            found = search.nearest(track for track in self.tracks(goals) if allowed.admits(track))
-            repair = None if found is None else self.written(found, goals, watched)
-            if found is None or repair is not None:
-                return repair
-            search.refused.add(key_of(combined(found.options) or {}))
+            repair = search.nearest(track for track in self.tracks(goals) if allowed.admits(track))
+            written = None if repair is None else self.written(repair, goals)
+            if repair is None or written is not None:
+                return written
+            search.refuse(repair)
         return None
 
-    def written(self, found: Found, goals: Sequence[Goal], watched: Sequence[Judged]) -> Repair | None:
-        """Return moves as a repair: written into the text and proven; None where the proof fails."""
-        only = watched[0] if 0 < len(watched) < len(self.trials.judgements) else None
-        if not found.writable:
-            return Repair(found, tuple(goals), None, only)
-        values = [written for option in found.options for written in option.written]
-        patch = self.writer(goals[0].one).patch(values)
-        if patch is None:
-            return Repair(found, tuple(goals), None, only)
-        mended = {(id(goal.one), goal.compiled.code) for goal in goals if not goal.held}
-        if not proven(self.trials, mended, watched, tuple(patch.edits), sure=found.sure):
-            return None
-        return Repair(found, tuple(goals), patch, only)
+    def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
+        """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
+        only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
+        writable = all(option.writable for option in repair.options)
+        patch = self.writer(goals[0].one).patch(repair.written) if writable else None
+        if patch is not None:
+            mended = {(goal.one, goal.code) for goal in goals if not goal.held}
+            if not proven(self.trials, mended, self.watched, patch.edits, sure=repair.sure):
+                return None
+        return replace(repair, goals=tuple(goals), patch=patch, only=only)
 
     # ── the best of several searches ───────────────────────────────────────────────────────────────────
-    def best(self, goals: Sequence[Goal], watched: Sequence[Judged], allowed: Allowed) -> Repair | None:
+    def best(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the cheapest repair that is safe, else the cheapest that is allowed at all."""
-        among = replace(allowed, unsafe=False, limit=min(allowed.limit, SAFE_LIMIT))
-        safe = self.cheapest(goals, watched, among)
+        safe = self.cheapest(goals, replace(allowed, unsafe=False, limit=min(allowed.limit, SAFE_LIMIT)))
         if safe is not None or not allowed.unsafe:
             return safe
-        return self.cheapest(goals, watched, allowed)
+        return self.cheapest(goals, allowed)
 
-    def together(self, moves: Sequence[Option], goals: Sequence[Goal], watched: Sequence[Judged]) -> bool:
+    def mends(self, options: Sequence[Option], goals: Sequence[Goal]) -> bool:
         """Whether moves that were found apart reach all goals together, and harm nothing."""
-        search = Search(self.trials, list(goals), watched)
-        return combined(moves) is not None and search.reading(moves).holds and not search.harms(moves)
+        return combined(options) is not None and self.search(goals).mends(options)
+
+    def hold_together(self, repairs: Sequence[Repair]) -> bool:
+        """Whether repairs can be made together: all their goals are reached then, and nothing is harmed."""
+        options = _distinct(option for repair in repairs for option in repair.options)
+        return bool(options) and self.mends(options, [goal for repair in repairs for goal in repair.goals])
+
+    # ── several rules ──────────────────────────────────────────────────────────────────────────────────
+    def repairs(self, groups: Sequence[Group], allowed: Allowed) -> list[Repair]:
+        """Return repairs that together reach the goals of as many groups as can be, errors before the others.
+
+        A repair's goals are those that it reaches. None of the repairs harms a rule that held.
+        """
+        alone = {
+            group.code: repair for group in groups if (repair := self.best(group.goals, allowed)) is not None
+        }
+        if any(repair.unsafe for repair in alone.values()):
+            for group in groups:  # what could mend it, now that results may change anyway
+                self.cheapest(group.goals, allowed)
+        able = sorted((g for g in groups if g.code in alone), key=lambda g: (not g.error, g.code))
+        joint = _Joint(self, alone, allowed)
+        parts = [repair for cluster in self._clusters(able) for repair in joint.repairs(cluster)]
+        return parts if len(parts) < 2 or self.hold_together(parts) else joint.repairs(able)
+
+    def _clusters(self, groups: Iterable[Group]) -> list[list[Group]]:
+        """Return the groups, those together that a common knob could mend."""
+        clusters: list[tuple[set[str], list[Group]]] = []
+        for group in groups:
+            knobs = set(self.helpful[group.code])
+            members = [group]
+            apart = []
+            for cluster in clusters:
+                if cluster[0] & knobs:
+                    knobs |= cluster[0]
+                    members = cluster[1] + members
+                else:
+                    apart.append(cluster)
+            clusters = [*apart, (knobs, members)]
+        return [members for _, members in clusters]
 
 
-def to_mend(verdict: Verdict) -> bool:
-    """Whether there is something to mend: a rule that is broken, or possible; not one that is undecided."""
-    return verdict.truth is False or not verdict.needs
+def solver_of(run: Run, judgements: Sequence[Judged]) -> Solver:
+    """Return the repairs of a document that was judged; nothing may break on any target."""
+    trials = Trials(run, tuple(judgements))
+    return Solver(trials, trials.judgements)
+
+
+class _Joint(Record):
+    """Repairs of several groups in one search; ``alone`` are those of each group for itself, by code."""
+
+    solver: Solver
+    alone: dict[str, Repair]
+    allowed: Allowed
+
+    def repairs(self, groups: Sequence[Group]) -> list[Repair]:
+        """Return repairs of as many groups as can be, taken apart where they do without each other."""
+        if len(groups) == 1:
+            return [self.alone[groups[0].code]]
+        repair = self._as_many(groups[:_MOST_TOGETHER])
+        return [] if repair is None else self._split(repair)
+
+    def _as_many(self, groups: Sequence[Group]) -> Repair | None:
+        """Return a repair of all groups; where there is none, of as many as can be, from the first on."""
+        whole = self._all(groups)
+        if whole is not None:
+            return whole
+        kept: list[Group] = []
+        best: Repair | None = None
+        for group in groups:
+            more = self._all([*kept, group])
+            if more is not None:
+                kept.append(group)
+                best = more
+        return best
+
+    def _all(self, groups: Sequence[Group]) -> Repair | None:
+        if len(groups) == 1:
+            return self.alone[groups[0].code]
+        solver, allowed = self.solver, self.allowed
+        goals = [goal for group in groups for goal in group.goals]
+        singles = [self.alone[group.code] for group in groups]
+        dearest = max(singles, key=lambda repair: repair.price)
+        if solver.mends(dearest.options, goals):  # no repair of all can be cheaper
+            return solver.written(dearest, goals)
+        options = _distinct(option for repair in singles for option in repair.options)
+        best = Repair(options) if options and solver.mends(options, goals) else None
+        if not any(repair.unsafe for repair in singles):
+            safe = solver.cheapest(goals, replace(allowed, unsafe=False), best)
+            if safe is not None or not allowed.unsafe:
+                return safe
+        return solver.cheapest(goals, allowed, best)
+
+    def _split(self, repair: Repair) -> list[Repair]:
+        """Take a repair apart into the smallest sets of moves that reach some of its goals on their own."""
+        if len(repair.options) < 2:
+            return [repair]
+        needed = {code: self._smallest(repair, code) for code in dict.fromkeys(g.code for g in repair.goals)}
+        sets = list(dict.fromkeys(needed.values()))
+        if any(a & b for a, b in combinations(sets, 2)) or frozenset().union(*sets) != repair.knobs:
+            return [repair]
+        parts = []
+        for knobs in sets:
+            goals = [goal for goal in repair.goals if needed[goal.code] == knobs]
+            options = tuple(option for option in repair.options if option.knob in knobs)
+            part = self.solver.written(Repair(options), goals)
+            if part is None:
+                return [repair]
+            parts.append(part)
+        return parts
+
+    def _smallest(self, repair: Repair, code: str) -> frozenset[str]:
+        goals = [goal for goal in repair.goals if goal.code == code]
+        for size in range(1, len(repair.options)):
+            for some in combinations(repair.options, size):
+                if self.solver.mends(some, goals):
+                    return frozenset(option.knob for option in some)
+        return repair.knobs
+
+
+def _distinct(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return each move once; nothing where a knob would go to two values."""
+    distinct: dict[str, Option] = {}
+    for option in options:
+        if option.knob in distinct and distinct[option.knob].facts != option.facts:
+            return ()
+        distinct[option.knob] = option
+    return tuple(distinct.values())

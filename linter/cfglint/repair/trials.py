@@ -1,32 +1,37 @@
-"""What becomes of a document's rules with other values in some facts' places; each trial is computed once.
+"""What is to hold in a document, and what becomes of its rules with other values in some facts' places.
 
-One evaluation notes what every fact and every rule rests on (engine/watch.py). A trial takes over what does
-not rest on the facts that move and computes the rest, and only the rules that rest on them are judged again.
-All findings of a document share the trials.
+One evaluation notes what every fact and every rule rests on (engine/dependencies.py). A trial takes over what
+does not rest on the facts that move and computes the rest, and only the rules that rest on them are judged
+again. All findings of a document share the trials, each of which is computed once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import judge, values_for
+from cfglint.lang import tree as t
 from cfglint.lang.values import Interval, Open, Unknown
+from cfglint.record import Record, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
+    from cfglint.engine.dependencies import WatchedValues
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
     from cfglint.text import Edit
 
-Facts: TypeAlias = "Mapping[str, object]"
-_Key: TypeAlias = tuple[tuple[str, type, object], ...]
+    Facts: TypeAlias = Mapping[str, object]
+    Key: TypeAlias = tuple[tuple[str, type, object], ...]
+
+_BOUNDS = ("<", "<=", ">", ">=")
 
 
-def key_of(facts: Facts) -> _Key:
+def key_of(facts: Facts) -> Key:
     """Return what tells facts apart; 1, 1.0 and true are three, and a missing one is known by its text."""
     return tuple(
         (name, type(value), repr(value) if isinstance(value, (Interval, Open, Unknown)) else value)
@@ -39,48 +44,62 @@ def is_hint(rule: CompiledRule) -> bool:
     return rule.level == "info" and rule.code.startswith("PRF")
 
 
-class _Moved:
+def to_mend(verdict: Verdict) -> bool:
+    """Whether there is something to mend: a rule that is broken, or possible; not one that is undecided."""
+    return verdict.truth is False or not verdict.needs
+
+
+class _Moved(Record):
     """What some facts move on one target: the rules among that, and the facts that stay."""
 
-    __slots__ = ("kept", "rules")
-
-    def __init__(self, base: _Base, names: Iterable[str]) -> None:
-        moved = base.watched.resting_on(names)
-        self.kept = base.watched.without(moved)
-        self.rules = [rule for rule in base.rules if rule.code in moved]
+    kept: dict[str, object]
+    rules: list[CompiledRule]
 
 
-class _Base:
+class _Base(Record):
     """One target's facts as they stand, with what rests on what."""
 
-    __slots__ = ("before", "given", "moved", "rules", "subject", "trials", "watched")
+    given: Facts
+    watched: WatchedValues
+    rules: list[CompiledRule]
+    subject: Subject
+    before: dict[str, Verdict]
+    trials: dict[Key, Values]
+    _moved: dict[frozenset[str], _Moved]
 
     def __init__(self, run: Run, one: Judged) -> None:
-        self.watched = watched(one.subject, one.values.given)
         self.given = one.values.given
+        self.watched = watched(one.subject, self.given)
         aside = run.aside(one.subject, self.watched)
         self.rules = [*run.rules(one.subject, self.watched), *aside]
         for rule in self.rules:
             self.watched.noting(rule.code, rule.test)
         self.subject = settled(one.subject, self.watched)
-        verdicts = [*one.verdicts, *judge(aside, self.watched)]
-        self.before: dict[str, Verdict] = {verdict.rule.code: verdict for verdict in verdicts}
-        self.moved: dict[frozenset[str], _Moved] = {}
-        self.trials: dict[_Key, Values] = {}
+        self.before = {verdict.rule.code: verdict for verdict in (*one.verdicts, *judge(aside, self.watched))}
+        self.trials = {}
+        self._moved = {}
+
+    def moved(self, names: Iterable[str]) -> _Moved:
+        """Return what moves with some facts."""
+        key = frozenset(names)
+        if key not in self._moved:
+            moved = self.watched.resting_on(key)
+            rules = [rule for rule in self.rules if rule.code in moved]
+            self._moved[key] = _Moved(self.watched.without(moved), rules)
+        return self._moved[key]
 
 
-class Trials:
+class Trials(Record):
     """The trials of one document, on all targets that it was judged on. ``count`` is how many there were.
 
     ``edited`` keeps what became of edited texts, so that the same edits are judged once (prove.py).
     """
 
-    def __init__(self, run: Run, judgements: Sequence[Judged]) -> None:
-        self.run = run
-        self.judgements = tuple(judgements)
-        self.count = 0
-        self.edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = {}
-        self._bases: dict[int, _Base] = {}
+    run: Run
+    judgements: tuple[Judged, ...]
+    count: int = field(default=0, init=False)
+    edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
+    _bases: dict[Judged, _Base] = field(factory=dict, init=False)
 
     @property
     def subject(self) -> Subject:
@@ -88,17 +107,10 @@ class Trials:
         return self.judgements[0].subject
 
     def _base(self, one: Judged) -> _Base:
-        base = self._bases.get(id(one))
+        base = self._bases.get(one)
         if base is None:
-            base = self._bases[id(one)] = _Base(self.run, one)
+            base = self._bases[one] = _Base(self.run, one)
         return base
-
-    def _moved(self, base: _Base, names: Iterable[str]) -> _Moved:
-        key = frozenset(names)
-        moved = base.moved.get(key)
-        if moved is None:
-            moved = base.moved[key] = _Moved(base, key)
-        return moved
 
     def before(self, one: Judged) -> Mapping[str, Verdict]:
         """Return what does not simply hold on a target now, by code."""
@@ -108,9 +120,9 @@ class Trials:
         """Return the rules that no repair may break."""
         return self._base(one).rules
 
-    def touches(self, one: Judged, rule: CompiledRule, names: Iterable[str]) -> bool:
-        """Whether a rule rests on some facts, as things stand."""
-        return rule in self._moved(self._base(one), names).rules
+    def touches(self, goal: Goal, names: Iterable[str]) -> bool:
+        """Whether a goal's rule rests on some facts, as things stand."""
+        return goal.compiled in self._base(goal.one).moved(names).rules
 
     def values(self, one: Judged, facts: Facts) -> Values:
         """Return the facts on a target with some of them replaced."""
@@ -120,7 +132,7 @@ class Trials:
         if values is None:
             self.count += 1
             values = values_for(base.subject, {**base.given, **facts})
-            values.update(self._moved(base, facts).kept)
+            values.update(base.moved(facts).kept)
             base.trials[key] = values
         return values
 
@@ -128,7 +140,7 @@ class Trials:
         """Return the rules that held on a target and are broken or open there with these facts."""
         base, values = self._base(one), self.values(one, facts)
         harmed = []
-        for rule in self._moved(base, facts).rules:
+        for rule in base.moved(facts).rules:
             truth = rule.test(values)
             if truth is True or truth is None or is_hint(rule):
                 continue
@@ -136,3 +148,85 @@ class Trials:
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+
+class Goal(Record):
+    """A requirement that is to hold on a target; ``held`` says that it does so now.
+
+    ``gaps`` are at most 0 where its bounds hold, ``bounds`` says that it is made of bounds alone, and
+    ``switches`` are the names that the rule's condition asks for.
+    """
+
+    one: Judged
+    compiled: CompiledRule
+    rule: t.Rule
+    held: bool = False
+    gaps: tuple[t.Expr, ...] = field(default=(), init=False)
+    bounds: bool = field(default=False, init=False)
+    switches: frozenset[str] = field(default=frozenset(), init=False)
+
+    def __post_init__(self) -> None:
+        """Take the rule apart."""
+        self.gaps = tuple(_gaps(self.rule.requirement))
+        self.bounds = _only_bounds(self.rule.requirement)
+        self.switches = frozenset(switches_of(self.rule.condition))
+
+    @property
+    def code(self) -> str:
+        """The rule's code."""
+        return self.compiled.code
+
+    def truth(self, trials: Trials, values: Values, moved: Collection[str] = ()) -> object:
+        """Return the truth of the rule; one that is merely switched off counts by its requirement.
+
+        A repair makes the requirement hold, or moves a name that the condition itself asks for (an engine
+        that sleeps starves nobody). Changing a value so that the condition happens not to hold (logits are
+        no longer half of the need, because something else grew) mends nothing.
+        """
+        truth = self.compiled.test(values)
+        if truth is not None:
+            return truth
+        if self.held or not self.switches.isdisjoint(moved):
+            return True
+        return trials.run.finder.evaluator(self.rule.requirement, values)[0]
+
+
+class Group(Record):
+    """The goals of one rule on the targets of a document; ``error`` says that it is sure to break."""
+
+    code: str
+    goals: tuple[Goal, ...]
+    error: bool
+
+
+def switches_of(condition: t.Expr | None) -> Iterator[str]:
+    """Yield the names that a condition asks for: ``a``, ``not a`` or ``a == b`` among what must all hold."""
+    match condition:
+        case t.Junction("and", operands):
+            for operand in operands:
+                yield from switches_of(operand)
+        case t.Name(name) | t.Not(t.Name(name)):
+            yield name
+        case t.Compare():
+            yield from (side.name for side in condition.operands if isinstance(side, t.Name))
+        case t.Member(item=t.Name(name)):
+            yield name
+
+
+def _gaps(requirement: t.Expr) -> Iterator[t.Expr]:
+    """Yield what is at most 0 where a bound of the requirement holds."""
+    for node in t.walk(requirement):
+        if isinstance(node, t.Compare) and _is_bound(node):
+            small, large = node.operands if node.operators[0][0] == "<" else reversed(node.operands)
+            yield t.Sum((("+", small), ("-", large)))
+
+
+def _only_bounds(node: t.Expr) -> bool:
+    """Whether an expression consists of bounds alone."""
+    if isinstance(node, t.Junction):
+        return all(map(_only_bounds, node.operands))
+    return isinstance(node, t.Compare) and _is_bound(node)
+
+
+def _is_bound(node: t.Compare) -> bool:
+    return len(node.operands) == 2 and node.operators[0] in _BOUNDS

@@ -1,82 +1,197 @@
-"""Writes new values of facts into a document: what has to stand where, who else reads that, the edits."""
+"""Writes new values of facts into a document: what has to stand where, who else reads that, the edits.
+
+What has to stand there is found by reading the framework's bindings backwards (`invert`).
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from cfglint.document.edits import annotate, insert_key, replace_value
 from cfglint.document.scalars import spell
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
 from cfglint.lang import tree as t
-from cfglint.repair.inverse import invert
+from cfglint.lang.units import UNITS
+from cfglint.record import Record, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.view import View
     from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang.symbols import Symbols
-    from cfglint.repair.inverse import Written
+    from cfglint.lang.types import Type
     from cfglint.text import Edit
 
-
+_EXACT = 10  # decimal digits; a product of a step and a unit is not always a short float
 _SWITCH = ("true", "false", "on", "off")
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """Where the value at ``path`` is written; ``key`` tells definitions apart, ``shared`` also read it.
+class Written(Record):
+    """``value`` has to stand at ``path``."""
+
+    path: Steps
+    value: object
+
+    @property
+    def key(self) -> str:
+        """The path as one text."""
+        return dotted(self.path)
+
+
+# ── bindings, read backwards ───────────────────────────────────────────────────────────────────────────
+def invert(
+    source: t.Expr,
+    value: object,
+    kind: Type,
+    old: object,
+    spelling: object = None,
+    facts: Mapping[str, object] | None = None,
+) -> Written | None:
+    """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be told.
+
+    ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses, or in
+    the knob's own ``spelling`` where the file says nothing, or true and false. ``facts`` are what the names
+    in a product are worth.
+    """
+    match source:
+        case t.Path(steps) if "*" not in steps:
+            return Written(steps, _spelled(value, kind, old, spelling))
+        case t.Not(operand) if isinstance(value, bool):
+            return invert(operand, not value, kind, old)
+        case t.Product(factors) if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return _through_product(factors, value, kind, facts)
+        case t.Choice(t.Path(steps), arms, rest):
+            for patterns, arm in arms:
+                result = arm.name if isinstance(arm, t.Name) else getattr(arm, "value", None)
+                word = getattr(patterns[0], "value", getattr(patterns[0], "name", None))
+                if result == value and word is not None:
+                    return Written(steps, word)
+            if rest == t.Path(steps):  # what no arm names stands there as it is
+                return Written(steps, _spelled(value, kind, old, spelling))
+    return None
+
+
+def _through_product(
+    factors: tuple[tuple[str, t.Expr], ...], value: float, kind: Type, facts: Mapping[str, object] | None
+) -> Written | None:
+    path: Steps | None = None
+    scale = 1.0
+    for operator, factor in factors:
+        if isinstance(factor, t.Path) and operator == "*" and path is None:
+            path = factor.steps
+            continue
+        worth: object = None
+        if isinstance(factor, t.Number):
+            worth = factor.value * (UNITS[factor.unit][0] if factor.unit else 1)
+        elif isinstance(factor, t.Name) and facts is not None:
+            worth = facts[factor.name]
+        if not worth or isinstance(worth, bool) or not isinstance(worth, (int, float)):
+            return None
+        if operator not in ("*", "/"):
+            return None
+        scale = scale * worth if operator == "*" else scale / worth
+    if path is None:
+        return None
+    result = tidy(value / scale)
+    return Written(path, result) if isinstance(result, int) or not kind.whole else None
+
+
+def _spelled(value: object, kind: Type, old: object, spelling: object) -> object:
+    if kind.kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return tidy(value / kind.factor) if kind.factor != 1 else tidy(value)
+    if kind.kind == "enum" and isinstance(value, str):
+        return _like_before(value, kind, old, spelling)
+    return value
+
+
+def _like_before(member: str, kind: Type, old: object, spelling: object) -> object:
+    """Spell a member as the file spells its members: where it says bfloat16, then float16 and not fp16."""
+    if spelling is not None and not isinstance(old, (str, int, float)):
+        return spelling
+    if isinstance(spelling, bool) and isinstance(old, bool):
+        return spelling
+    groups: dict[str, list[str]] = {}
+    for word, name in kind.spellings:
+        groups.setdefault(name, []).append(word)
+    written = "null" if old is None else str(old).lower()
+    for words in groups.values():
+        if written in words:
+            position = words.index(written)
+            member = groups[member][min(position, len(groups[member]) - 1)]
+            break
+    if isinstance(old, int) and member.isdecimal():
+        return int(member)
+    return {"true": True, "false": False}.get(member, member)
+
+
+def tidy(value: float) -> float:
+    """Return 0.45 for 0.45000000000000001 and 4 for 4.0."""
+    if isinstance(value, int):
+        return value
+    rounded = round(value, _EXACT)
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
+
+
+# ── where it is written, and the edits ─────────────────────────────────────────────────────────────────
+class Definition(Record):
+    """Where a value is written; ``key`` tells definitions apart, ``shared`` also read it.
 
     ``holder`` is the key that it stands at, where that is another one.
 
     ``editable`` is false where no edit of this file can change it (an override, an environment variable).
     """
 
-    path: Steps
     key: object
     editable: bool
     shared: tuple[str, ...] = ()
     holder: str = ""
 
 
-@dataclass(slots=True)
-class Patch:
-    """Edits of one document, what each of them does in words, and the old text that it replaces."""
+class Change(Record):
+    """An edit, what it does in words, the old text that it replaces, and the keys that read that, too."""
 
-    edits: list[Edit] = field(default_factory=list)
-    titles: list[str] = field(default_factory=list)
-    old: list[str | None] = field(default_factory=list)
-    readers: list[tuple[str, ...]] = field(default_factory=list)
+    edit: Edit
+    title: str
+    old: str | None = None
+    readers: tuple[str, ...] = ()
+
+
+class Patch(Record):
+    """The edits that make a repair."""
+
+    changes: list[Change] = field(factory=list)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of the document."""
+        return tuple(change.edit for change in self.changes)
 
     @property
     def title(self) -> str:
         """What the patch does, with the other keys that read what it changes."""
-        if len(self.titles) == 1:
-            return f"set {self.titles[0]}" + (
-                f", which {_reading(self.readers[0])} too" if self.readers[0] else ""
-            )
+        if len(self.changes) == 1:
+            (only,) = self.changes
+            return f"set {only.title}" + (f", which {_reading(only.readers)} too" if only.readers else "")
         return _joined(
             [
-                title + (f" ({_reading(readers)} it too)" if readers else "")
-                for title, readers in zip(self.titles, self.readers, strict=True)
+                change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
+                for change in self.changes
             ]
         )
 
 
-class Writer:
+class Writer(Record):
     """Writes facts of one document, as its framework's bindings read them."""
 
-    def __init__(self, symbols: Symbols, subject: Subject, origins: Origins) -> None:
-        self.symbols = symbols
-        self.subject = subject
-        self.origins = origins
-        self._definitions: dict[Steps, Definition] = {}
-        self._by_path: dict[str, list[str]] | None = None
-        self._ties: dict[str, list[Steps]] | None = None
+    symbols: Symbols
+    subject: Subject
+    origins: Origins
+    _definitions: dict[Steps, Definition] = field(factory=dict, init=False)
+    _facts: dict[str, list[str]] | None = field(default=None, init=False)
+    _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
 
     def written(self, name: str, value: object, spelling: object = None) -> Written | None:
         """Return what has to stand in the file for a fact to be worth ``value`` (in base units)."""
@@ -84,105 +199,93 @@ class Writer:
         if origin.binding is None:
             return None
         kind = self.symbols.types[name]
-        spelled = self.subject.view.get(origin.paths[0]) if origin.paths else None
+        old = self.subject.view.get(origin.paths[0]) if origin.paths else None
         # Where a default is true or false, the key is a switch, and takes no third word.
         defaults = (binding.default for binding in self.origins.bindings.get(name, ()))
         switch = next((d.value for d in defaults if isinstance(d, t.Truth)), None) if kind.members else None
-        if switch is not None and not isinstance(spelled, (str, int)):
-            spelled = switch
-        found = invert(origin.binding.source, value, kind, spelled, spelling, self.origins.values)
-        if switch is not None and found is not None and str(found.value).lower() not in _SWITCH:
+        if switch is not None and not isinstance(old, (str, int)):
+            old = switch
+        written = invert(origin.binding.source, value, kind, old, spelling, self.origins.values)
+        if switch is not None and written is not None and str(written.value).lower() not in _SWITCH:
             return None
-        return found
+        return written
 
     def definition(self, path: Steps) -> Definition:
         """Return where the value at a path is written."""
-        found = self._definitions.get(path)
-        if found is None:
-            trace = Trace(self.subject.view, path)
-            if trace.present:
-                editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
-                place = definition_path(self.subject.view, trace.node) if trace.node is not None else None
-                holder = dotted(place) if place is not None else ""
-                found = Definition(path, id(trace.node), editable, trace.shared, holder)
-            else:
-                found = Definition(path, path, editable=self.subject.view.hangs(path) is None)
-            self._definitions[path] = found
-        return found
+        if path not in self._definitions:
+            self._definitions[path] = self._definition(path)
+        return self._definitions[path]
 
-    def facts_at(self, path: str) -> list[str]:
+    def _definition(self, path: Steps) -> Definition:
+        view = self.subject.view
+        trace = Trace(view, path)
+        if not trace.present:
+            return Definition(path, editable=view.hangs(path) is None)
+        editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
+        place = definition_path(view, trace.node) if trace.node is not None else None
+        holder = dotted(place) if place is not None else ""
+        return Definition(id(trace.node), editable, trace.shared, holder)
+
+    def facts_at(self, key: str) -> list[str]:
         """Return the facts that are read from a key as it is."""
-        if self._by_path is None:
-            self._by_path = {}
+        if self._facts is None:
+            self._facts = {}
             for name, bindings in self.origins.bindings.items():
                 for binding in bindings:
                     if isinstance(binding.source, t.Path):
-                        self._by_path.setdefault(dotted(binding.source.steps), []).append(name)
-        names = dict.fromkeys(self._by_path.get(path, ()))
-        return [name for name in names if path in map(dotted, self.origins.of(name).paths)]
+                        self._facts.setdefault(dotted(binding.source.steps), []).append(name)
+        names = dict.fromkeys(self._facts.get(key, ()))
+        return [name for name in names if key in map(dotted, self.origins.of(name).paths)]
 
     def tied(self, name: str) -> list[Steps]:
         """Return the keys that the framework moves together with a fact's own."""
-        if self._ties is None:
-            self._ties = {}
-            for block in self.symbols.frameworks.get(self.subject.framework or "", ()):
-                for entry in block.entries:
-                    if isinstance(entry, t.Tie):
-                        self._ties.setdefault(entry.name, []).append(entry.path.steps)
-        return self._ties.get(name, [])
+        if name not in self._ties:
+            blocks = self.symbols.frameworks.get(self.subject.framework or "", ())
+            ties = (entry for block in blocks for entry in block.entries if isinstance(entry, t.Tie))
+            self._ties[name] = [tie.path.steps for tie in ties if tie.name == name]
+        return self._ties[name]
 
     def patch(self, values: Iterable[Written]) -> Patch | None:
         """Return the edits for some values, None where one of them cannot be written into this file."""
         patch = Patch()
         for written in values:
-            if not self._add(patch, written):
+            change = self._change(written)
+            if change is None:
                 return None
+            if change.edit not in patch.edits:  # else two keys of one definition
+                patch.changes.append(change)
         return patch
 
-    def _add(self, patch: Patch, written: Written) -> bool:
+    def _change(self, written: Written) -> Change | None:
         view, document = self.subject.view, self.subject.document
         trace = Trace(view, written.path)
+        value = written.value
+        title = f"{written.key} to {shown(value)}"
         old: str | None = None
-        readers: tuple[str, ...] = ()
-        over = ""
         if trace.overrides and trace.source is not None:
-            edit = insert_key(document, trace.at, written.value, view.dialect)
-            readers = tuple(trace.shared)
-            over = f" (over {trace.where.partition(' through ')[0]})"
+            edit = insert_key(document, trace.at, value, view.dialect)
+            title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
-            if not trace.editable or not isinstance(trace.node, Scalar):
-                return False
-            value = written.value
-            if trace.node.style in ("'", '"') and not isinstance(value, str):
+            node = trace.node
+            if not trace.editable or not isinstance(node, Scalar):
+                return None
+            if node.style in ("'", '"') and not isinstance(value, str):
                 # A number in quotes stays in quotes: its loader converts it.
                 value = spell(value, None, view.dialect)
-            edit = replace_value(document, trace.node, value, view.dialect)
-            old = document.file.text[trace.node.start : trace.node.end]
-            readers = tuple(trace.shared)
+            edit = replace_value(document, node, value, view.dialect)
+            old = document.file.text[node.start : node.end]
         else:
-            edit = insert_key(document, written.path, written.value, view.dialect)
-        if edit is None:
-            return False
-        if edit in patch.edits:  # two keys of one definition
-            return True
-        patch.edits.append(edit)
-        patch.old.append(old)
-        patch.readers.append(readers)
-        patch.titles.append(f"{dotted(written.path)} to {shown(written.value)}{over}")
-        return True
-
-
-def _reading(readers: tuple[str, ...]) -> str:
-    named = ", ".join(readers[:3]) + (" and others" if len(readers) > 3 else "")
-    return f"{named} read{'s' * (len(readers) == 1)}"
+            edit = insert_key(document, written.path, value, view.dialect)
+            return None if edit is None else Change(edit, title)
+        return None if edit is None else Change(edit, title, old, tuple(trace.shared))
 
 
 def titled(values: Iterable[Written], view: View) -> str:
     """Say what would be set, where no edit can do it; a key of another file, with that file."""
     titles = []
     for written in values:
-        elsewhere = view.hangs(written.path)
-        key, file = (written.path, "") if elsewhere is None else (elsewhere[1], elsewhere[0].file.path)
+        hung = view.hangs(written.path)
+        key, file = (written.path, "") if hung is None else (hung[1], hung[0].file.path)
         titles.append(f"{dotted(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
     return _joined(titles)
 
@@ -195,14 +298,18 @@ def comments(subject: Subject, edits: Iterable[Edit], notes: Iterable[str]) -> I
             yield comment
 
 
-def _joined(titles: list[str]) -> str:
-    if len(titles) < 3:
-        return "set " + " and ".join(titles)
-    return "set " + ", ".join(titles[:-1]) + " and " + titles[-1]
-
-
 def shown(value: object) -> str:
     """Return a value as YAML says it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
+
+
+def _joined(titles: Sequence[str]) -> str:
+    *most, last = titles
+    return f"set {', '.join(most)} and {last}" if most else f"set {last}"
+
+
+def _reading(readers: tuple[str, ...]) -> str:
+    named = ", ".join(readers[:3]) + (" and others" if len(readers) > 3 else "")
+    return f"{named} read{'s' * (len(readers) == 1)}"

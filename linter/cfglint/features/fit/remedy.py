@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.memory import VERDICTS, Remedy, fit_rows
 from cfglint.findings import Fix
-from cfglint.repair.fixes import ANY, fix_of, mend
-from cfglint.repair.joint_repairs import Group
+from cfglint.repair.fixes import fix_of, mend
 from cfglint.repair.prove import judged_after
-from cfglint.repair.solve import Allowed, Solver, to_mend
-from cfglint.repair.trials import Trials
+from cfglint.repair.solve import ANY, solver_of
+from cfglint.repair.trials import Group, to_mend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
+    from cfglint.repair.solve import Solver
 
 _PREFIX = "MEM"
 
@@ -30,7 +30,7 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     """
     if row.verdict not in ("tight", "oom"):
         return None
-    solver = Solver(Trials(run, run.judged(subject)))
+    solver = solver_of(run, run.judged(subject))
     ways = []
     for fix in _fixes(solver):
         after = _after(solver, fix)
@@ -42,19 +42,17 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
 
 
 def _fixes(solver: Solver) -> Iterator[Fix]:
-    judgements = solver.trials.judgements
-    (one,) = judgements
+    (one,) = solver.trials.judgements
     codes = [v.rule.code for v in one.verdicts if v.rule.code.startswith(_PREFIX) and to_mend(v)]
-    groups = [Group(code, tuple(solver.goals(code, judgements)), error=True) for code in codes]
-    found = mend(solver, groups, (ANY,))
-    repairs = {id(repair): repair for repair in found.found.values()}
-    fixes = [fix_of(each, solver.trials, one) for each in repairs.values() if each.patch is not None]
+    groups = [Group(code, solver.goals(code), error=True) for code in codes]
+    repairs = mend(solver, groups, (ANY,)).each()
+    fixes = [fix_of(repair, solver.trials, one) for repair in repairs if repair.patch is not None]
     if len(fixes) > 1:
         yield _joined(fixes)
     yield from fixes
     for group in groups:
         if any(v.rule.code == group.code and v.truth is False for v in one.verdicts):
-            nearest = solver.nearest(group.goals, judgements, Allowed())
+            nearest = solver.nearest(group.goals, ANY)
             if nearest is not None and nearest.patch is not None:
                 yield fix_of(nearest, solver.trials, one)
 

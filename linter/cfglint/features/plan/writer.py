@@ -15,8 +15,7 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.memory import row_of
 from cfglint.lang import tree as t
 from cfglint.record import Value
-from cfglint.repair.inverse import invert
-from cfglint.repair.write import Writer, shown
+from cfglint.repair.write import Writer, invert, shown
 from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
     from cfglint.features.plan.compute import Planner, PlanRow
-    from cfglint.repair.inverse import Written
+    from cfglint.repair.write import Written
 
 _PASSES = 3  # a key that was written may move a fact that came before it
 _FIRST = ("num_gpus", "train_gpus", "train_dp", "dp_shard")  # what the others may follow from
@@ -137,14 +136,14 @@ class _Writer:
         patch = writer.patch([written])
         if patch is None:
             return False
-        (edit,), (old,) = patch.edits, patch.old
+        (change,) = patch.changes
         document = self.subject.document
-        text = apply_edits(document.file.text, [edit])
+        text = apply_edits(document.file.text, [change.edit])
         again = document.again(read_text(text, document.file.path, bom=document.file.bom))
         if again is None:
             return False
         self.subject = self.run.subject(again, self.subject.framework)
-        first = self.done.get(written.path, (old, ""))[0]
+        first = self.done.get(written.path, (change.old, ""))[0]
         self.done[written.path] = first, shown(written.value)
         return True
 

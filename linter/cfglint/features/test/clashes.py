@@ -19,10 +19,9 @@ from cfglint.hardware.target import all_targets
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, Interval, Open, Unknown
 from cfglint.repair.apply import repair
-from cfglint.repair.candidates import UNSOLVABLE, Broken
 from cfglint.repair.options import combined
-from cfglint.repair.solve import Allowed, Solver
-from cfglint.repair.trials import Trials
+from cfglint.repair.solve import ANY, solver_of
+from cfglint.repair.tracks import UNSOLVABLE, Broken
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -144,8 +143,8 @@ class _Pairs:
             broken = Broken(
                 one.knob, start, kind, rule.requirement, self.evaluator, lambda v: self._facts({name: v})
             )
-            for line in broken.lines():
-                for value in islice(line.values, _MOST_VALUES):
+            for track in broken.tracks():
+                for value in islice(track.values, _MOST_VALUES):
                     found[type(value), value] = value
         return list(found.values())
 
@@ -249,13 +248,13 @@ class _Examples:
             yield Clash(place, (rule.code,), f"{rule.code}: fixes of this example go in a circle")
             return
         (subject,) = run.subjects(file, judge_broken=True)
-        solver = Solver(Trials(run, run.judged(subject)))
-        goals = solver.goals(rule.code, solver.trials.judgements)
-        if not goals or solver.best(goals, solver.trials.judgements, Allowed()) is not None:
+        solver = solver_of(run, run.judged(subject))
+        goals = solver.goals(rule.code)
+        if not goals or solver.best(goals, ANY) is not None:
             return
-        alone = solver.best(goals, (), Allowed())  # with nobody watching
+        alone = solver.watching().best(goals, ANY)
         if alone is not None:
-            facts = combined(alone.found.options) or {}
+            facts = combined(alone.options) or {}
             trials = solver.trials
             harmed = [
                 r.code

@@ -1,0 +1,462 @@
+"""Tracks: the values that a knob may take, in lines that lead away from the present one, the nearest first.
+
+Where a knob names its domain, every value of it is a candidate. Where it may take any value, candidates are
+solved from the broken requirement: the other side of an equality or a bound, the root of a linear one, the
+members of a list, and whole numbers around the present value (divisibility).
+
+A requirement made of bounds is nearly always monotone in a knob: a long track is then bisected. What the
+search sees tells whether that holds; where it does not, or where it is no bound, the track is scanned.
+
+The nouns of this room, each of which rests on the one before:
+
+* ``Option``: one knob moved to one value, with all that this brings along and costs.
+* ``Track``: the options of a knob in one direction.
+* ``Repair``: options that together reach some goals, and the edits that make them (options.py).
+* ``Fix``: what a finding tells of a repair (findings.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice, pairwise
+
+from cfglint.engine.knobs import move_of, never
+from cfglint.lang import tree as t
+from cfglint.lang.compile import CompileError
+from cfglint.lang.units import UNITS
+from cfglint.record import Record, field
+from cfglint.repair.write import tidy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
+
+    from cfglint.engine.describe import Evaluator
+    from cfglint.engine.knobs import Holds
+    from cfglint.facts import Values
+    from cfglint.lang.types import Type
+    from cfglint.repair.write import Written
+
+    Sample: TypeAlias = Callable[[], Sequence[int]]
+
+NEIGHBOURS = 1024  # whole numbers tried on either side
+SHORT = 16  # values of a track that are simply tried one after the other
+UNSAFE = 10_000  # times the cost of a safe change; no repair costs that much
+LEAST = 0.01  # the cost of an unsafe change that is said to cost nothing
+UNPRICED = t.Move("any", 1)  # a move of which a knob says nothing
+UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
+_NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply
+_ONWARD = 64  # places tried behind the first that serves, where that one does harm there
+_FAR = 1e18
+_HALVINGS = 40
+
+
+class Option(Record):
+    """One knob moved to a value: the facts that change with it, what stands in the file, and what is lost.
+
+    ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
+    ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
+    present one, ``asked`` whether the requirement itself names it.
+    """
+
+    knob: str
+    steps: float
+    asked: bool
+    facts: dict[str, object]
+    written: list[Written]
+    cost: float
+    unsafe: bool
+    effects: list[str]
+    places: list[tuple[object, object]] = field(factory=list)
+    writable: bool = True
+
+    @property
+    def weight(self) -> float:
+        """What options are compared by: any safe change is better than one that may change results."""
+        return self.cost + (UNSAFE * max(self.cost, LEAST) if self.unsafe else 0)
+
+
+class Track(Record):
+    """Values of a knob that lead away from the ``old`` one, as options worked out when they are asked for.
+
+    ``move`` tells what a step costs; a step is as long as ``step``, or from one value to the next where that
+    is None, the first one counting ``first``. ``sample`` gives the places of a track that is too long to be
+    scanned; ``asked`` are the values that the requirement itself names; ``spelling`` is how the knob writes
+    the value.
+
+    What a search sees: ``reaches`` are the numbers of the goals that the track leads towards. It is
+    ``straight`` if no gap grows along it, ``plain`` if it also has to do with no other goals than bounds.
+    ``farthest`` is where the gaps are smallest, None where that is not known.
+    """
+
+    knob: t.Knob
+    old: object
+    values: Sequence[object]
+    move: t.Move
+    first: int = 1
+    step: float | None = None
+    sample: Sample | None = None
+    asked: frozenset[object] = frozenset()
+    spelling: object = None
+    number: int = 0
+    make: Callable[[Track, int], Option | None] | None = None
+    reaches: frozenset[int] = frozenset()
+    straight: bool = False
+    plain: bool = False
+    farthest: Option | None = None
+    _options: dict[int, Option | None] = field(factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def option(self, i: int) -> Option | None:
+        """Return the option at a place; None where the value cannot be had."""
+        if i not in self._options:
+            self._options[i] = self.make(self, i) if self.make is not None else None
+        return self._options[i]
+
+    def options(self, start: int = 0) -> list[Option]:
+        """Return the options that can be had, from a place on."""
+        return [option for i in range(start, len(self)) if (option := self.option(i)) is not None]
+
+    def weight(self, i: int) -> float:
+        """Return what an option weighs; infinitely much where it cannot be had."""
+        option = self.option(i)
+        return option.weight if option is not None else math.inf
+
+    def scan(self) -> Sequence[int]:
+        """Return the places to be tried one after the other."""
+        return self.sample() if self.sample is not None else range(len(self))
+
+    def steps(self, i: int) -> float:
+        """Return how many steps away a place is."""
+        if self.step is None:
+            return self.first + i
+        return abs(self.values[i] - self.old) / self.step  # type: ignore[operator, no-any-return]
+
+    def cost(self, i: int) -> float:
+        """Return what the value at a place costs."""
+        if self.move.per_halving:
+            return self.move.cost * halvings(self.old, self.values[i])
+        return self.move.cost * (self.steps(i) if self.move.per_step else 1)
+
+
+class Grid(Sequence[float]):
+    """Every ``step`` from the place ``first`` on, up or down by ``sign``, to the end of the domain."""
+
+    def __init__(self, low: float, step: float, first: int, sign: int, last: int) -> None:
+        self.low = low
+        self.step = step
+        self.first = first
+        self.sign = sign
+        self.size = max(0, last - first + 1 if sign > 0 else first + 1)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, i: int) -> float:  # type: ignore[override]
+        return tidy(self.low + (self.first + self.sign * i) * self.step)
+
+    def place(self, value: float) -> float:
+        """Return where ``value`` would stand, a whole number where it does."""
+        return ((value - self.low) / self.step - self.first) * self.sign
+
+
+# ── the values of a knob ───────────────────────────────────────────────────────────────────────────────
+class Broken(Record):
+    """A requirement that does not hold while ``knob`` is worth ``old``; ``with_value`` tries another.
+
+    ``holds`` tells whether a condition holds now.
+    """
+
+    knob: t.Knob
+    old: object
+    kind: Type
+    requirement: t.Expr
+    evaluator: Evaluator
+    with_value: Callable[[object], Values]
+    holds: Holds = never
+
+    def tracks(self) -> list[Track]:
+        """Return the tracks that have a value."""
+        return [track for track in self._tracks() if len(track)]
+
+    def _tracks(self) -> Iterator[Track]:
+        knob, old = self.knob, self.old
+        if knob.domain == "values":
+            values = [_literal(node, self.kind) for node in knob.values]
+            for i, (node, value) in enumerate(zip(knob.values, values, strict=True)):
+                if value != old and values.index(value) == i:
+                    yield self._track([value], first=i + 1, spelling=_written(node))
+        elif isinstance(old, bool) or not isinstance(old, (int, float)):
+            for value in dict.fromkeys(v for v in self._solved() if type(v) is type(old) and v != old):
+                yield self._track([value])
+        elif knob.domain == "step":
+            yield from self._steps(old)
+        elif knob.domain in ("halving", "doubling"):
+            yield self._track(self._chain(old))
+        else:
+            yield from self._around(old)
+
+    def _track(self, values: Sequence[object], **rest: Any) -> Track:
+        move = move_of(self.knob, self.old, values[0], self.kind, self.holds) if len(values) else None
+        return Track(self.knob, self.old, values, move or UNPRICED, **rest)
+
+    def _steps(self, old: float) -> Iterator[Track]:
+        """Yield the steps of the domain below the present value, and those above."""
+        knob = self.knob
+        assert knob.low is not None
+        assert knob.high is not None
+        assert knob.step is not None
+        low, high, step = (_constant(n, self.kind) for n in (knob.low, knob.high, knob.step))
+        last = round((high - low) / step)
+        here = min(max(round((old - low) / step), 0), last)
+        value = tidy(low + here * step)
+        for sign in (-1, 1):
+            first = here if (value - old) * sign > 0 else here + sign
+            grid = Grid(low, step, first, sign, last)
+            yield self._track(grid, step=step, sample=partial(self._sample, grid))
+
+    def _sample(self, grid: Grid) -> Sequence[int]:
+        """Return places of a track that has too many to try all.
+
+        Those near the present value, those beside a solved one, and ever wider strides to the end, which
+        tell whether there is any at all.
+        """
+        count = len(grid)
+        if count <= _NEAR:
+            return range(count)
+        strides = (2**k for k in range(_NEAR.bit_length(), count.bit_length()))
+        solved = (v for v in self._solved() if isinstance(v, (int, float)) and abs(v) < _FAR)
+        places = (grid.place(v) for v in solved)
+        beside = (whole for place in places for whole in (math.floor(place), math.ceil(place)))
+        return sorted({i for i in (*range(_NEAR), *strides, *beside, count - 1) if 0 <= i < count})
+
+    def _chain(self, value: float) -> list[float]:
+        """Halve or double as long as the limit allows; whole numbers stay whole."""
+        assert self.knob.low is not None
+        limit = _constant(self.knob.low, self.kind)
+        halving = self.knob.domain == "halving"
+        chain: list[float] = []
+        for _ in range(_HALVINGS):
+            halved = value // 2 if self.kind.whole else value / 2
+            value = halved if halving else value * 2
+            if value < limit if halving else value > limit:
+                break
+            chain.append(value)
+        return chain
+
+    def _around(self, old: float) -> Iterator[Track]:
+        """Yield what the requirement asks for, and whole numbers around, above and below."""
+        kind = self.kind
+        numbers = {v for v in self._solved() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        if kind.whole:
+            finite = (v for v in numbers if abs(v) < _FAR)
+            numbers = {whole for v in finite for whole in (math.floor(v), math.ceil(v))}
+        asked = frozenset(numbers)
+        if kind.whole:
+            numbers.update(old + d for d in range(-NEIGHBOURS, NEIGHBOURS + 1))
+        fitting = sorted(v for v in numbers if kind.low <= v <= kind.high)
+        above, below = [v for v in fitting if v > old], [v for v in reversed(fitting) if v < old]
+        for values in (above, below):
+            yield self._track(values, step=1, asked=asked)
+
+    def _solved(self) -> Iterator[object]:
+        """Yield values that make one comparison of the requirement just hold."""
+        for node in t.walk(self.requirement):
+            try:
+                values = list(self._of(node))
+            except UNSOLVABLE:  # a part that has no value here solves nothing
+                continue
+            yield from values
+
+    def _of(self, node: t.Expr) -> Iterator[object]:
+        here = self.with_value(self.old)
+        match node:
+            case t.Compare(operands=(left, right)):
+                yield from self._other_side(left, right, here)
+                yield from self._other_side(right, left, here)
+                yield from self._root(left, right, here)
+            case t.Member(item=item, container=t.ListOf(items)):
+                kind = self.evaluator(item, here)[1]
+                yield from (_literal(item, kind) for item in items)
+            case t.Member(container=t.Range(low, high)):
+                yield from (_constant(n, self.kind) for n in (low, high) if isinstance(n, t.Number))
+            case t.Name(self.knob.name):
+                yield True
+            case t.Not(t.Name(self.knob.name)):
+                yield False
+
+    def _other_side(self, own: t.Expr, limit: t.Expr, here: Values) -> Iterator[object]:
+        """Yield what the knob is compared with, where one side is the knob itself."""
+        if own != t.Name(self.knob.name):
+            return
+        if self.kind.kind == "enum" and isinstance(limit, (t.Name, t.Number, t.Truth, t.Null)):
+            yield _literal(limit, self.kind)
+        elif isinstance(limit, t.Number):
+            yield tidy(_constant(limit, self.kind))
+        else:
+            yield self.evaluator(limit, here)[0]
+
+    def _root(self, left: t.Expr, right: t.Expr, here: Values) -> Iterator[object]:
+        """Yield where the two sides meet, taking their difference as linear in the knob."""
+        old = self.old
+        if not isinstance(old, (int, float)) or isinstance(old, bool):
+            return
+        gap = t.Sum((("+", left), ("-", right)))
+        step = 1 if isinstance(old, int) else max(abs(old) * 0.01, 1e-6)
+        at_old = self.evaluator(gap, here)[0]
+        after = self.evaluator(gap, self.with_value(old + step))[0]
+        if isinstance(at_old, (int, float)) and isinstance(after, (int, float)) and after != at_old:
+            root = old - at_old * step / (after - at_old)
+            yield from (int(root // 1), int(-(-root // 1))) if isinstance(old, int) else (tidy(root),)
+
+
+def priced(knob: t.Knob, move: t.Move, kind: Type, old: object, new: object) -> float:
+    """Return the cost of a move of ``knob``, its steps counted as the knob's domain has them."""
+    if move.per_halving:
+        return move.cost * halvings(old, new)
+    if not move.per_step or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+        return move.cost
+    if knob.domain in ("halving", "doubling"):
+        return move.cost * halvings(old, new)
+    return move.cost * abs(new - old) / (_constant(knob.step, kind) if knob.step is not None else 1)
+
+
+def halvings(old: object, new: object) -> float:
+    """Return how often a number was halved or doubled; 1 for what is no number above zero."""
+    if isinstance(old, (int, float)) and isinstance(new, (int, float)) and old > 0 and new > 0:
+        return abs(math.log2(new / old))
+    return 1
+
+
+def _constant(node: t.Number, kind: Type) -> float:
+    return node.value * (UNITS[node.unit][0] if node.unit is not None else kind.factor)
+
+
+def _literal(node: t.Expr, kind: Type) -> object:
+    """Return what a literal is worth: of an enumeration, the member that it spells."""
+    written = _written(node)
+    if kind.kind == "enum":
+        word = "null" if written is None else str(written).lower()
+        return dict(kind.spellings).get(word, written)
+    return _constant(node, kind) if isinstance(node, t.Number) else written
+
+
+def _written(node: t.Expr) -> object:
+    return node.name if isinstance(node, t.Name) else getattr(node, "value", None)
+
+
+# ── the first place of a track that serves ─────────────────────────────────────────────────────────────
+class Progress(Record):
+    """What a place of a track gives: the goals' truth together, and by how much each bound is missed.
+
+    ``bounded`` says whether those goals hold that are made of bounds alone.
+    """
+
+    truth: object
+    measure: Callable[[], tuple[float, ...]]
+    bounded: bool = False
+    _gaps: tuple[float, ...] | None = field(default=None, init=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the rule holds for certain."""
+        return self.truth is True
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        """The gaps, measured when they are first asked for."""
+        if self._gaps is None:
+            self._gaps = self.measure()
+        return self._gaps
+
+
+class _Disorder(Exception):  # noqa: N818 (no error: it tells the search to scan)
+    """The gaps do not move in one direction along a track."""
+
+
+def first(
+    track: Track, read: Callable[[int], Progress], present: Progress | None, last: int
+) -> tuple[int | None, bool]:
+    """Return the first place up to ``last`` that holds, and whether it was found by bisection.
+
+    ``present`` is what is read without the track, None where not all is bounds.
+    """
+    if len(track) > SHORT and present is not None:
+        try:
+            return _bisected(len(track), read, present), True
+        except _Disorder:
+            pass
+    return next((i for i in track.scan() if i <= last and read(i).holds), None), False
+
+
+def _bisected(count: int, read: Callable[[int], Progress], present: Progress) -> int | None:
+    near = read(0)
+    if near.holds:
+        return 0
+    middle, end = read(count // 2), read(count - 1)
+    seen = (present, near, middle, end)
+    if not all(map(math.isfinite, (gap for place in seen for gap in place.gaps))):
+        raise _Disorder
+    if not _ordered(seen):
+        if _ordered(seen[::-1]) and not middle.holds and not end.holds:
+            return None  # farther away means worse
+        raise _Disorder
+    low, high = (0, count // 2) if middle.holds else (count // 2, count - 1)
+    if not end.holds:
+        between = (count // 4, count // 2, 3 * count // 4, 7 * count // 8)
+        if middle.holds or not _ordered((near, *map(read, between), end)):
+            raise _Disorder
+        return None
+    worse, better = read(low), read(high)
+    while high - low > 1:
+        i = (low + high) // 2
+        here = read(i)
+        if not _ordered((worse, here, better)):
+            raise _Disorder
+        if here.holds:
+            high, better = i, here
+        else:
+            low, worse = i, here
+    return high
+
+
+def _ordered(seen: Sequence[Progress]) -> bool:
+    """Whether no gap grows from one place to the next."""
+    return all(
+        before >= after
+        for near, far in pairwise(seen)
+        for before, after in zip(near.gaps, far.gaps, strict=True)
+    )
+
+
+def serving(
+    track: Track, start: int, *, bisected: bool, holds: Callable[[int], bool], harms: Callable[[int], bool]
+) -> int | None:
+    """Return the first place from ``start``, which was ``bisected`` or not, that holds and harms nothing."""
+    if bisected:
+        return _onward(len(track), start, lambda i: holds(i) and not harms(i))
+    holding = (i for i in track.scan() if i >= start and holds(i))
+    return next((i for i in islice(holding, _ONWARD) if not harms(i)), None)
+
+
+def _onward(count: int, start: int, serves: Callable[[int], bool]) -> int | None:
+    """Try the next places, then ever wider strides; of a stride that serves, the nearest that does."""
+    end = min(count, start + _ONWARD)
+    for i in range(start, end):
+        if serves(i):
+            return i
+    last, stride = end - 1, 1
+    while last < count - 1:
+        i = min(last + stride, count - 1)
+        if serves(i):
+            while i - last > 1:
+                middle = (last + i) // 2
+                last, i = (last, middle) if serves(middle) else (middle, i)
+            return i
+        last, stride = i, stride * 2
+    return None
