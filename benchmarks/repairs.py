@@ -32,7 +32,7 @@ from cfglint.report.diff import unified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import File
+    from cfglint.document.tree import File
 
 GPUS = ("a40", "rtx-4090", "a100-80gb", "h100-sxm:8")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.api import check_file
-from cfglint.document.document import read
+from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from cfglint.document.document import Document, File
 from cfglint.document.omega import resolved
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.trace import find_defects
-from cfglint.document.tree import ALL, Missing
+from cfglint.document.tree import ALL, Document, File, Missing
 from cfglint.document.view import MappingView, View
 from cfglint.document.yaml import parse_yaml
 from tiers import tried

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.edits import annotate, insert_key, replace_value, suppressions
+from cfglint.document.edits import annotate, insert_key, replace_value
 from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import TOML, resolve
 from cfglint.document.toml import parse_toml
@@ -433,7 +433,7 @@ def test_depth_and_digits_are_limited() -> None:
 def test_comments_suppress() -> None:
     text = 'a = "# cfglint: ignore[MEM101]"\nb = 1 # cfglint: ignore[MEM102]\n'
     text += 'c = """\n# cfglint: ignore[MEM103]\n"""\n'
-    assert suppressions(tree(text)) == [(2, ("MEM102",))]
+    assert tree(text).suppressions() == [(2, ("MEM102",))]
 
 
 def test_notes_stand_behind_the_line() -> None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from cfglint.document.document import File
     from cfglint.document.reading import Reader
+    from cfglint.document.tree import File
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
     from cfglint.findings import Report

@@ -7,15 +7,15 @@ import os
 import sys
 
 from cfglint import files
-from cfglint.document.document import MAX_BYTES, SCRIPTS, STARTERS
 from cfglint.document.reading import read
+from cfglint.document.tree import MAX_BYTES, SCRIPTS, STARTERS
 from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cfglint.document.document import File
+    from cfglint.document.tree import File
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from cfglint.command.options import Options
-    from cfglint.document.document import File
+    from cfglint.document.tree import File
     from cfglint.findings import Report
 
 

@@ -19,9 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
-    from cfglint.document.document import Document, File
     from cfglint.document.reading import Library
-    from cfglint.document.tree import Node, Path
+    from cfglint.document.tree import Document, File, Node, Path
 
 MAX_CHAIN = 20
 _FILES = (".json", ".yaml", ".yml", ".toml")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 
 from cfglint.document.scalars import JSON, TOML, resolve, spell
-from cfglint.document.tree import Mapping, Scalar, Sequence, descend, effective, walk
+from cfglint.document.tree import BREAK, Mapping, Scalar, Sequence, descend, effective, line_end, walk
+from cfglint.record import Record
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Document
     from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import Node, Path
-
-_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+    from cfglint.document.tree import Document, Node, Path
 
 
 def replace_value(document: Document, node: Scalar, value: object, dialect: Dialect) -> Edit | None:
@@ -86,41 +83,137 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
         from cfglint.document.shell.edits import insert
 
         return insert(document, path, value)
-    if document.root is None:
-        return _first_key(document, path, value, dialect)
-    *_, node = nodes = descend(document.root, path)
-    depth = len(nodes) - 1
-    if depth == len(path):
+    nodes = descend(document.root, path)
+    names = [part for part in path[max(len(nodes) - 1, 0) :] if isinstance(part, str)]
+    if not names or len(names) != len(path) - max(len(nodes) - 1, 0):
         return None
-    if not document.owns(node.start, node.end):
-        return None
-    rest = path[depth:]
-    names = [part for part in rest if isinstance(part, str)]
-    if len(names) != len(rest):
-        return None
-    if isinstance(node, Mapping):
-        if len(names) > 1 and node.merges and names[0] in effective(node):
+    new = _NewKey(document, names, value, JSON if document.format == "json" else dialect)
+    return new.inside(*nodes[-2:]) if nodes else new.first()
+
+
+class _NewKey(Record):
+    """A key to add to YAML or JSON: ``names`` lead to it from what is there already."""
+
+    document: Document
+    names: list[str]
+    value: object
+    dialect: Dialect
+    text: str = ""
+    newline: str = "\n"
+
+    def __post_init__(self) -> None:
+        self.text = self.document.file.text
+        match = re.search(BREAK, self.text)
+        if match is not None and match.group() in ("\r\n", "\r"):
+            self.newline = match.group()
+
+    def inside(self, *nodes: Node) -> Edit | None:
+        """Add it to the last of the nodes, which the others lead to."""
+        node = nodes[-1]
+        if not self.document.owns(node.start, node.end):
             return None
-        if node.flow:
-            return _into_flow(document, node, names, value, dialect)
-        return _into_block(document, node, names, value, dialect)
-    if isinstance(node, Scalar) and depth > 0:
-        return _under_empty(document, node, names, value, dialect)
-    return None
+        if isinstance(node, Mapping):
+            if len(self.names) > 1 and self.names[0] in effective(node):
+                return None
+            return self.into_flow(node) if node.flow else self.into_block(node)
+        if isinstance(node, Scalar) and isinstance(nodes[0], Mapping):
+            return self.under_empty(node, nodes[0])
+        return None
 
+    def first(self) -> Edit | None:
+        """Begin an empty document."""
+        text, start, at = self.text, self.document.start, self.document.end
+        if not start <= at <= len(text):
+            return None
+        if self.document.format == "json":
+            return Edit(len(text), len(text), "{" + self.entry(": ") + "}\n")
+        if re.search("^(?:\\.\\.\\.|---[ \t]+[^# \t\r\n])", text[start:at], re.MULTILINE):
+            return None
+        new = self.lines(0, 2) + self.newline
+        return Edit(at, at, new if at == 0 or text[at - 1] in "\r\n" else self.newline + new)
 
-def _line_end(text: str, at: int) -> int:
-    found = _BREAK.search(text, at)
-    return len(text) if found is None else found.start()
+    def into_block(self, mapping: Mapping) -> Edit | None:
+        """Add lines behind the last of a mapping."""
+        text, at = self.text, mapping.end
+        lines = self.lines(_column(text, mapping), _indent_step(self.document))
+        leaf = _last_leaf(mapping)
+        if isinstance(leaf, Scalar) and leaf.style in ("|", ">") and leaf.end == at:
+            if text[at - 1 : at] in ("\n", "\r"):
+                return Edit(at, at, lines + self.newline)
+            # A line break at the end of the file would become part of the value, unless it is stripped.
+            header = text[leaf.start : line_end(text, leaf.start)].partition("#")[0]
+            return Edit(at, at, self.newline + lines) if "-" in header else None
+        return self.behind_line(at, lines)
+
+    def under_empty(self, node: Scalar, parent: Mapping) -> Edit | None:
+        """Give ``key:`` a mapping; any other scalar is a value that would be lost."""
+        text = self.text
+        if node.start != node.end or node.style or node.tag is not None or parent.flow:
+            return None
+        if self.document.format == "json" or text[: node.start][-1:] != ":":
+            return None
+        step = _indent_step(self.document)
+        return self.behind_line(node.end, self.lines(_column(text, parent) + step, step))
+
+    def behind_line(self, at: int, lines: str) -> Edit | None:
+        """Add lines behind the one around ``at``, where that holds nothing else but a comment."""
+        end = line_end(self.text, at)
+        rest = self.text[at:end].strip()
+        return None if rest and not rest.startswith("#") else Edit(end, end, self.newline + lines)
+
+    def into_flow(self, mapping: Mapping) -> Edit | None:
+        """Add an entry between the braces of a mapping."""
+        text = self.text
+        if text[mapping.start : mapping.start + 1] != "{" or text[mapping.end - 1 : mapping.end] != "}":
+            return None  # the pair of `[key: value]` has no braces
+        entries = list(mapping.entries.values())
+        children = [entry.value for entry in entries] + mapping.merges
+        if not children:
+            return Edit(mapping.start + 1, mapping.start + 1, self.entry(": "))
+        # `{"a":1}` is taken up as it is only in JSON: in YAML a plain key needs the blank.
+        between = (
+            text[entries[0].key.end : entries[0].value.start] if entries and self.dialect is JSON else ""
+        )
+        colon = between if between.strip() == ":" and "\n" not in between else ": "
+        last = max(children, key=lambda node: node.end)
+        start = max((entry.key.start for entry in entries), default=last.start)
+        line = _line_start(text, start)
+        if line <= mapping.start:
+            return Edit(last.end, last.end, ("," if colon == ":" else ", ") + self.entry(colon))
+        return self.on_its_own_line(last.end, text[line:start], self.entry(colon))
+
+    def on_its_own_line(self, at: int, indent: str, entry: str) -> Edit:
+        """Add an entry behind the last, which has its own line; a comment behind it stays where it is."""
+        end = line_end(self.text, at)
+        before, mark, comment = self.text[at:end].partition("#")
+        if indent.strip() or (mark and before.strip() not in ("", ",")):
+            return Edit(at, at, ", " + entry)
+        entry = f"{self.newline}{indent}{entry}"
+        if not mark:
+            return Edit(at, at, f",{entry}")
+        if before.strip() == ",":
+            return Edit(end, end, f"{entry},")
+        return Edit(at, end, f",{before}{mark}{comment}{entry}")
+
+    def lines(self, column: int, step: int) -> str:
+        """Return the key and its parents on lines of their own."""
+        keys = [f"{' ' * (column + i * step)}{self.spelled(name)}:" for i, name in enumerate(self.names)]
+        return f"{self.newline.join(keys)} {self.spelled(self.value)}"
+
+    def entry(self, colon: str) -> str:
+        """Return the key and its parents as an entry between braces."""
+        *parents, last = self.names
+        entry = f"{self.spelled(last)}{colon}{self.spelled(self.value)}"
+        for name in reversed(parents):
+            entry = f"{self.spelled(name)}{colon}{{{entry}}}"
+        return entry
+
+    def spelled(self, value: object) -> str:
+        return spell(value, None, self.dialect)
 
 
 def _line_start(text: str, at: int) -> int:
     return 1 + max(text.rfind(mark, 0, at) for mark in "\n\r\x85\u2028\u2029")
-
-
-def _newline(text: str) -> str:
-    found = _BREAK.search(text)
-    return "\n" if found is None or found.group() not in ("\r\n", "\r") else found.group()
 
 
 def _indent_step(document: Document) -> int:
@@ -140,30 +233,6 @@ def _column(text: str, node: Node) -> int:
     return node.start - _line_start(text, node.start)
 
 
-def _block_lines(names: list[str], value: object, column: int, step: int, dialect: Dialect) -> list[str]:
-    lines = [f"{' ' * (column + i * step)}{spell(name, None, dialect)}:" for i, name in enumerate(names)]
-    lines[-1] += f" {spell(value, None, dialect)}"
-    return lines
-
-
-def _first_key(document: Document, path: Path, value: object, dialect: Dialect) -> Edit | None:
-    names = [part for part in path if isinstance(part, str)]
-    text = document.file.text
-    if len(names) != len(path) or not document.start <= document.end <= len(text):
-        return None
-    if document.format == "json":
-        return Edit(len(text), len(text), "{" + _flow_entry(names, value, ": ", JSON) + "}\n")
-    body = text[document.start : document.end]
-    if re.search("^(?:\\.\\.\\.|---[ \t]+[^# \t\r\n])", body, re.MULTILINE):
-        return None
-    newline = _newline(text)
-    at = document.end
-    new = newline.join(_block_lines(names, value, 0, 2, dialect)) + newline
-    if at > 0 and text[at - 1] not in "\r\n":
-        new = newline + new
-    return Edit(at, at, new)
-
-
 def _last_leaf(node: Node) -> Node:
     """Return what the text of ``node`` ends with; of duplicate keys the last need not be the last entry."""
     while isinstance(node, (Mapping, Sequence)) and not node.flow:
@@ -177,104 +246,6 @@ def _last_leaf(node: Node) -> Node:
     return node
 
 
-def _into_block(
-    document: Document, mapping: Mapping, names: list[str], value: object, dialect: Dialect
-) -> Edit | None:
-    text = document.file.text
-    column = _column(text, mapping)
-    at = mapping.end
-    newline = _newline(text)
-    lines = newline.join(_block_lines(names, value, column, _indent_step(document), dialect))
-    leaf = _last_leaf(mapping)
-    if isinstance(leaf, Scalar) and leaf.style in ("|", ">") and leaf.end == at:
-        if text[at - 1 : at] in ("\n", "\r"):
-            return Edit(at, at, lines + newline)
-        # A line break at the end of the file would become part of the value, unless it is stripped.
-        header = text[leaf.start : _line_end(text, leaf.start)].partition("#")[0]
-        return Edit(at, at, newline + lines) if "-" in header else None
-    end = _line_end(text, at)
-    rest = text[at:end].strip()
-    if rest and not rest.startswith("#"):
-        return None
-    return Edit(end, end, newline + lines)
-
-
-def _under_empty(
-    document: Document, node: Scalar, names: list[str], value: object, dialect: Dialect
-) -> Edit | None:
-    """Give ``key:`` a mapping; any other scalar is a value that would be lost."""
-    text = document.file.text
-    parent = _parent(document, node)
-    if (
-        node.start != node.end
-        or node.style
-        or node.tag is not None
-        or document.format == "json"
-        or not isinstance(parent, Mapping)
-        or parent.flow
-    ):
-        return None
-    end = _line_end(text, node.end)
-    rest = text[node.end : end].strip()
-    if (rest and not rest.startswith("#")) or text[: node.start][-1:] != ":":
-        return None
-    step = _indent_step(document)
-    newline = _newline(text)
-    lines = _block_lines(names, value, _column(text, parent) + step, step, dialect)
-    return Edit(end, end, newline + newline.join(lines))
-
-
-def _flow_entry(names: list[str], value: object, colon: str, dialect: Dialect) -> str:
-    *parents, last = names
-    entry = f"{spell(last, None, dialect)}{colon}{spell(value, None, dialect)}"
-    for name in reversed(parents):
-        entry = f"{spell(name, None, dialect)}{colon}{{{entry}}}"
-    return entry
-
-
-def _into_flow(
-    document: Document, mapping: Mapping, names: list[str], value: object, dialect: Dialect
-) -> Edit | None:
-    text = document.file.text
-    if text[mapping.start : mapping.start + 1] != "{" or text[mapping.end - 1 : mapping.end] != "}":
-        return None  # the pair of `[key: value]` has no braces
-    if document.format == "json":
-        dialect = JSON
-    entries = list(mapping.entries.values())
-    children = [entry.value for entry in entries] + mapping.merges
-    if not children:
-        at = mapping.start + 1
-        return Edit(at, at, _flow_entry(names, value, ": ", dialect))
-    # `{"a":1}` is taken up as it is only in JSON: in YAML a plain key needs the blank.
-    colon = ": "
-    if dialect is JSON and entries:
-        between = text[entries[0].key.end : entries[0].value.start]
-        colon = between if between.strip() == ":" and "\n" not in between else colon
-    last = max(children, key=lambda child: child.end)
-    at = last.end
-    entry = _flow_entry(names, value, colon, dialect)
-    last_key = max((e.key for e in entries), key=lambda key: key.start, default=None)
-    line = _line_start(text, last_key.start if last_key is not None else last.start)
-    if line <= mapping.start:
-        return Edit(at, at, (", " if dialect is not JSON or colon != ":" else ",") + entry)
-    # One entry a line: the new one gets its own, and a comment behind the last stays where it is.
-    start = last_key.start if last_key is not None else last.start
-    indent = text[line:start]
-    if indent.strip():
-        return Edit(at, at, ", " + entry)
-    end = _line_end(text, at)
-    newline = _newline(text)
-    behind = text[at:end]
-    if "#" not in behind:
-        return Edit(at, at, f",{newline}{indent}{entry}")
-    kept, mark, comment = behind.partition("#")
-    if kept.strip() == ",":
-        return Edit(end, end, f"{newline}{indent}{entry},")
-    if kept.strip():
-        return Edit(at, at, ", " + entry)
-    return Edit(at, end, f",{kept}{mark}{comment}{newline}{indent}{entry}")
-
-
 def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     """Return the insertion of ``# note`` at the end of the line that ``edit`` writes, where one can stand.
 
@@ -284,7 +255,7 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     words = " ".join(note.split())
     if document.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
         return None
-    at = _line_end(text, edit.end)
+    at = line_end(text, edit.end)
     for node in walk(document.root):
         if (
             isinstance(node, Scalar)
@@ -293,52 +264,3 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
         ):
             return None
     return Edit(at, at, f"  # {words}")
-
-
-_MARK = re.compile(r"#[ \t]*cfglint:[ \t]*(ignore(?:-file)?)[ \t]*\[([^\]\r\n]*)\]")
-
-
-def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
-    """Return ``(line, codes)`` for each ``# cfglint: ignore[…]``; line 0 is the whole file.
-
-    A comment alone on its line counts for the next one.
-    """
-    text = document.file.text
-    if document.format == "json" or "cfglint:" not in text:
-        return []
-    script = document.format == "shell"  # its documents are commands, and comments stand around them
-    spans = [] if script else _scalar_spans(document)
-    first, last = (0, len(text)) if script else (document.start, document.end)
-    found: list[tuple[int, tuple[str, ...]]] = []
-    for mark in _MARK.finditer(text, first, last):
-        at = mark.start()
-        line, column = document.file.lines.position(at)
-        before = text[at - column + 1 : at]
-        # A comment is preceded by a blank, or is itself within one.
-        if before and not before.endswith((" ", "\t")) and "#" not in before:
-            continue
-        around = bisect_right(spans, (at, len(text))) - 1
-        if around >= 0 and at < spans[around][1]:
-            continue
-        codes = tuple(code.strip() for code in mark.group(2).split(",") if code.strip())
-        if not codes:
-            continue
-        if mark.group(1) == "ignore-file":
-            line = 0
-        elif not before.strip():
-            line += 1
-        found.append((line, codes))
-    return found
-
-
-def _scalar_spans(document: Document) -> list[tuple[int, int]]:
-    """Return the spans in which ``#`` starts no comment; a block scalar's header line may have one."""
-    text = document.file.text
-    spans: list[tuple[int, int]] = []
-    for node in walk(document.root):
-        if isinstance(node, Mapping):
-            spans.extend((e.key.start, e.key.end) for e in node.entries.values())
-        elif isinstance(node, Scalar) and node.end > node.start:
-            start = _line_end(text, node.start) if node.style in ("|", ">") else node.start
-            spans.append((start, node.end))
-    return sorted(spans)

@@ -20,10 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
-    from cfglint.document.document import Document, File
     from cfglint.document.layers import Layers, Way
     from cfglint.document.reading import Library
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Document, File, Node
 
 MAX_DEPTH = 20
 MAX_ITEMS = 500

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.document import MAX_DEPTH, MAX_NODES, Document
-from cfglint.document.tree import Entry, Mapping, Scalar, Sequence
+from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Scalar, Sequence
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
 

@@ -26,8 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
-    from cfglint.document.document import File
-    from cfglint.document.tree import Node, Path
+    from cfglint.document.tree import File, Node, Path
 
 MAX_FILES = 100
 

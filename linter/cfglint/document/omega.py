@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from cfglint.document.document import Document
     from cfglint.document.interpolation import Argument, Call, Parts
     from cfglint.document.layers import Layers
     from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import Node, Path, Place
+    from cfglint.document.tree import Document, Node, Path, Place
 
 DEEPEST_PATH = 200
 _LONGEST_TEXT = 1_000_000

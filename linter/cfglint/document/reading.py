@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint.document.document import BOM, MAX_BYTES, SCRIPTS, Document, File
-from cfglint.document.tree import Mapping
+from cfglint.document.tree import BOM, MAX_BYTES, SCRIPTS, Document, File, Mapping
 from cfglint.document.yaml import parse_yaml
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field

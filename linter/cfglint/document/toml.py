@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import sys
 
-from cfglint.document.document import MAX_DEPTH, MAX_NODES, Document
 from cfglint.document.scalars import TOML, spell
-from cfglint.document.tree import Entry, Mapping, Scalar, Sequence, descend
+from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Scalar, Sequence, descend
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
 from cfglint.text import Edit

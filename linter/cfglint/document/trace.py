@@ -30,9 +30,8 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import File
     from cfglint.document.layers import Source
-    from cfglint.document.tree import Node, Path
+    from cfglint.document.tree import File, Node, Path
     from cfglint.document.view import View
 
 _MOST_REFERENCES = 500

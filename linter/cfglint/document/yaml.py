@@ -9,9 +9,18 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from cfglint.document.document import MAX_DEPTH, MAX_NODES, Document
 from cfglint.document.scalars import PYYAML, resolve
-from cfglint.document.tree import Alias, Entry, Mapping, Scalar, Sequence, target
+from cfglint.document.tree import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Alias,
+    Document,
+    Entry,
+    Mapping,
+    Scalar,
+    Sequence,
+    target,
+)
 from cfglint.errors import CfglintError, DocumentError
 from cfglint.record import Record, field
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from cfglint.document.document import Document, File
+    from cfglint.document.tree import Document, File
     from cfglint.engine.find import Finder, Found
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
@@ -266,9 +266,8 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
     """Return the findings without those that a comment of the file switches off."""
     if "cfglint:" not in file.text:
         return list(findings)
-    from cfglint.document.edits import suppressions
 
-    off = suppressions(document.whole)
+    off = document.whole.suppressions()
     return [
         finding
         for finding in findings

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from cfglint.document.document import Document
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
     from cfglint.document.scalars import Dialect
+    from cfglint.document.tree import Document
     from cfglint.engine.describe import Origins
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target

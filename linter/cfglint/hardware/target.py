@@ -12,7 +12,7 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Job
+    from cfglint.document.tree import Job
 
     Fact = tuple[object, str]
 

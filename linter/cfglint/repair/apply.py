@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cfglint.document.document import File
+    from cfglint.document.tree import File
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.findings import Finding, Fix

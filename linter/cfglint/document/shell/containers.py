@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.document.document import Job
+from cfglint.document.tree import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Document
-    from cfglint.document.tree import Path
+    from cfglint.document.tree import Document, Path
 
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")

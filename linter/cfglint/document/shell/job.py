@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.document import Job
+from cfglint.document.tree import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.document import Job
 from cfglint.document.shell.manifest import (
     below,
     entries,
@@ -18,15 +17,14 @@ from cfglint.document.shell.manifest import (
     word,
 )
 from cfglint.document.shell.words import Piece, Word
-from cfglint.document.tree import Scalar
+from cfglint.document.tree import Job, Scalar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.document.document import Document
     from cfglint.document.shell.words import Array, Pieces
-    from cfglint.document.tree import Mapping, Node
+    from cfglint.document.tree import Document, Mapping, Node
 
 _RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpu.shared")
 # Labels that tell the GPU of a node: of GPU feature discovery, GKE, Karpenter, EKS, SkyPilot, AMD, CoreWeave;

@@ -15,9 +15,8 @@ from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Job
     from cfglint.document.shell.run import Command
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Job, Node
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")

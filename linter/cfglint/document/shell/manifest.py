@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.document import STARTERS, Job
 from cfglint.document.shell.decoded import pieces_of
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.script import launched, part
 from cfglint.document.shell.words import QUOTED, Piece, Word, unknown
-from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective
+from cfglint.document.tree import STARTERS, Alias, Job, Mapping, Scalar, Sequence, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Document
     from cfglint.document.shell.words import Array, Pieces
-    from cfglint.document.tree import Node
+    from cfglint.document.tree import Document, Node
 
 _COUNTED = re.compile(r"(?P<kind>[A-Za-z][\w. -]*?)\s*(?::\s*(?P<count>[0-9]{1,5})(?:\.0*)?)?\Z")
 _INTERPOLATED = re.compile(r"\$(?:\$|\{(\w+)(?::?-([^${}]*))?\}|(\w+))")

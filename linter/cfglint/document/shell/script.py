@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from cfglint.document.document import Document
 from cfglint.document.shell.job import read_job
 from cfglint.document.shell.launch import Reader, whole
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece
-from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, walk
+from cfglint.document.tree import Alias, Built, Document, Entry, Mapping, Scalar, Sequence, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import Job
+    from cfglint.document.tree import Job
 
 
 def parse_script(text: str) -> list[Document]:

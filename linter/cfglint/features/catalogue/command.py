@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfglint.document.document import File
+    from cfglint.document.tree import File
     from cfglint.engine.run import Run
     from cfglint.features.catalogue.recognition import Recognition
 

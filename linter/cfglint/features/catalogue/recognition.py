@@ -24,7 +24,7 @@ from cfglint.schema.table import table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cfglint.document.document import Document
+    from cfglint.document.tree import Document
     from cfglint.engine.run import Run
     from cfglint.facts import Steps
     from cfglint.schema.table import Table

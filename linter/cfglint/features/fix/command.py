@@ -13,7 +13,7 @@ from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.document import File
+    from cfglint.document.tree import File
     from cfglint.engine.run import Run
     from cfglint.repair.apply import Repaired
 
