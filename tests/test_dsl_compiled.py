@@ -11,7 +11,6 @@ from cfglint.facts import Values
 from cfglint.lang.emit import _shortened
 from cfglint.lang.pack import load
 from cfglint.lang.pattern import compile_pattern, match, plain_test
-from cfglint.lang.polynomial import _straddles
 
 TEXTS = ["", "a", "ab", "ba", "aba", "abc", "b:a", "{0}", "'", "c" * 9]
 
@@ -32,14 +31,6 @@ def test_pieces_match_as_far_left_as_they_can() -> None:
         found = match(compile_pattern("*a{n:int}*b"), text)
         at = next((i for i in range(5) if text[i : i + 2] == "a1"), None)
         assert (found is not None) is (at is not None and text.endswith("b") and at < 3)
-
-
-def test_two_points_tell_that_no_bound_decides() -> None:
-    inf = float("inf")
-    assert _straddles({("x",): (1, 0), (): (-5, 0)}, {"x": ((0, 0), (9, 0))})
-    assert _straddles({("x",): (1, 0), ("y",): (-1, 0)}, {"x": ((1, 0), (2, 0)), "y": ((0, 0), inf)})
-    assert not _straddles({("x",): (1, 0)}, {"x": ((0, 0), (9, 0))})  # zero is not below zero
-    assert not _straddles({("x",): (1, 0)}, {"x": ((-(10**40), 0), (10**40, 0))})  # too far to try
 
 
 def test_a_temporary_that_is_only_handed_on_is_left_out() -> None:

@@ -199,7 +199,6 @@ class Branches(Emitter):
             bound[parameter] = atom, kind
         outer, self.variables = self.variables, bound
         roles, self.roles = self.roles, {}
-        scope = self.forms.enter()
         self.names.open.append(function.name)
         try:
             result = self.value(function.body)
@@ -207,7 +206,7 @@ class Branches(Emitter):
             raise CompileError(node.span, f"in {function.name}: {error.inmost}", error.inmost) from None
         finally:
             self.names.open.pop()
-            self.variables, self.roles, self.forms.scope = outer, roles, scope
+            self.variables, self.roles = outer, roles
         self.names.called.add(function.name)
         return result
 
@@ -226,7 +225,6 @@ class Branches(Emitter):
         name, variable = f"f{self.temporaries}", f"v{self.temporaries}"
         outer = self.variables
         self.variables = {**outer, node.variable: (variable, ANY)}
-        scope = self.forms.enter()
         self.loops += 1
         inner: list[Type] = []
 
@@ -238,7 +236,7 @@ class Branches(Emitter):
         try:
             self.block(f"def {name}({variable})", body)
         finally:
-            self.variables, self.forms.scope = outer, scope
+            self.variables = outer
             self.loops -= 1
         result = (
             BOOL
@@ -257,7 +255,6 @@ class Branches(Emitter):
             self.roles = outer
             present = self.put("True" if role.when is None else self.typed(role.when, BOOL)[0])
             self.roles = {**outer, node.variable: role.name}
-            scope = self.forms.enter()
 
             def body(present: str = present) -> Type:
                 atom, own = self.typed(node.body, BOOL) if truths else self.arithmetic(node.body)
@@ -273,7 +270,7 @@ class Branches(Emitter):
             try:
                 own = self.block(f"if {present} is not False", body)
             finally:
-                self.roles, self.forms.scope = outer, scope
+                self.roles = outer
             if not truths:
                 if kind is not types.COUNT and kind.dimension != own.dimension:
                     raise CompileError(

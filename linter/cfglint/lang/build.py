@@ -13,14 +13,15 @@ from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.circles import MAX_CHAIN, Graph
 from cfglint.lang.compile import CompileError, Function, Names
+from cfglint.lang.emit import is_number
 from cfglint.lang.message import MessageError, offset_in, placed, template
-from cfglint.lang.rearrange import literal
 from cfglint.lang.show import show
 from cfglint.lang.signs import signs
 from cfglint.lang.sources import read_sources
 from cfglint.lang.tree import paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.units import UNITS
+from cfglint.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,13 +35,13 @@ COMPOSES = ("hydra", "parents")
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 
 
-def _number(value: float) -> str:
-    return repr(value).replace("inf", "INF")
+class Tables(Record):
+    """What names the functions: plain data, the source of the rest, and of each framework's block."""
 
-
-def _spec(kind: Type) -> str:
-    limits = f"{_number(kind.factor)}, {_number(kind.low)}, {_number(kind.high)}"
-    return f"({kind.kind!r}, {limits}, {dict(kind.spellings) or None!r})"
+    facts: dict[str, tuple[str, float, float, float, dict[str, str] | None]]
+    measures: dict[str, tuple[tuple[int, int, int], bool]]
+    source: str
+    blocks: dict[str, str]
 
 
 def _keys(nodes: Iterable[t.Framework]) -> tuple[tuple[str | int, ...], ...] | None:
@@ -72,7 +73,6 @@ class Builder:
         self.symbols = symbols
         self.names = Names(symbols)
         self.functions: dict[str, str] = {}  # names by source; many are alike
-        self.forms: list[str] = []
         self.complaints: list[Complaint] = []
         self.doubtful: dict[str, Complaint] = {}  # functions that do not fit values of any type
         self.source: Source | None = None
@@ -94,47 +94,32 @@ class Builder:
         return False
 
     # ── functions ──────────────────────────────────────────────────────────────────────────────────────
-    def function(self, node: t.Expr, wanted: Type | None = None, *, terms: bool = False) -> str:
-        """Compile an expression to a function of its own; returns its name, or "None" after a complaint."""
+    def function(self, node: t.Expr | None, wanted: Type | None = None, *, given: bool = False) -> str:
+        """Compile an expression to a function of its own; returns its name, "None" where there is none.
+
+        ``given`` marks what a file says: a number of its own, whatever it was computed from.
+        """
+        if node is None:
+            return "None"
         emitter = Function(self.names)
         try:
             atom, kind = emitter.value(node) if wanted is None else emitter.typed(node, wanted)
         except CompileError as error:
             self.complain(error.span, str(error))
             return "None"
-        emitter.line(f"return {atom}")
-        name = self._take(emitter, kind.kind)
-        if terms and kind.kind == "number":
-            self._attach_terms(name, emitter, atom)
-        return name
+        derived = given and kind.kind == "number" and not is_number(atom)
+        emitter.line(f"return as_given({atom})" if derived else f"return {atom}")
+        return self._take(emitter, kind.kind)
 
     def _take(self, emitter: Function, kind: str) -> str:
         return self.functions.setdefault(emitter.finish("{}", kind=kind), f"F{len(self.functions)}")
-
-    def _attach_terms(self, name: str, emitter: Function, atom: str) -> None:
-        """Give a let's function its rearranged form, which comparisons of what it yields may look into."""
-        form = emitter.forms.of(atom)
-        labels = {key: emitter.forms.labels.get(held) for key, held in form.held.items()}
-        if (
-            atom in form.held.values()
-            or not form.uses
-            or any(label is None or label.scope for label in labels.values())
-        ):
-            return
-        parts = [
-            f"{key!r}: {self.function(label.node, label.wanted)}" for key, label in labels.items() if label
-        ]
-        self.forms.append(f"{name}.terms = {literal(form.terms)!r}")
-        self.forms.append(f"{name}.atoms = {{{', '.join(parts)}}}")
 
     def let(self, node: t.Let) -> str:
         """Compile a let; one that derives a declared fact has the fact's type."""
         declared = self.symbols.types.get(node.name)
         if declared is None and node.name in self.symbols.let_types:
             declared = self.symbols.let_types[node.name]
-        return self.function(
-            node.body, declared if declared is not None and declared != ANY else None, terms=True
-        )
+        return self.function(node.body, declared if declared is not None and declared != ANY else None)
 
     # ── rules ──────────────────────────────────────────────────────────────────────────────────────────
     def rule(self, rule: t.Rule) -> str:
@@ -219,10 +204,10 @@ class Builder:
         if node.null is not None and len(paths_in(node.source)) != 1:
             self.complain(node.span, "null -> is for a binding that reads one key")
         parts = [
-            "None" if raw else self.function(node.source, wanted),
-            "None" if node.when is None else self.function(node.when, BOOL),
-            "None" if node.default is None else self.function(node.default, wanted),
-            "None" if node.null is None else self.function(node.null, wanted),
+            self.function(None if raw else node.source, wanted, given=True),
+            self.function(node.when, BOOL),
+            self.function(node.default, wanted, given=True),
+            self.function(node.null, wanted, given=True),
         ]
         return f"({', '.join(parts)}, {paths_in(node.source)!r}, {raw})"
 
@@ -263,7 +248,7 @@ class Builder:
                             near = self._near(tied, self.symbols.types)
                             self.complain(entry.span, f"no fact is named {tied!r}{near}")
                     case t.Since(version, when):
-                        test = "None" if when is None else self.function(when, BOOL)
+                        test = self.function(when, BOOL)
                         versions.append(f"({version.numbers!r}, {test})")
                     case t.Binding(bound):
                         bindings.setdefault(bound, []).append(self.binding(entry))
@@ -312,7 +297,7 @@ class Builder:
                     self.home[id(lent)] = self.home[id(other)]
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
-    def build(self, sources: Sequence[Source]) -> tuple[str, str]:
+    def build(self, sources: Sequence[Source]) -> tuple[str, Tables]:
         """Return the source of the functions, and of the tables that name them.
 
         Raises RulesError with every complaint.
@@ -328,7 +313,9 @@ class Builder:
                 self._extend(node)
         circles = list(self._circles(sources))
         self.names = Names(self.symbols)
-        if not circles:
+        if circles:
+            self.names.derivations.clear()  # nobody follows them
+        else:
             for name in Graph(self.symbols).order():  # from the ground up, so that typing never goes deep
                 self.names.type_of(name)
             self.symbols.let_types = {
@@ -348,8 +335,7 @@ class Builder:
                         lets += [f"{let.name!r}: {self.let(let)}" for let in node.lets()]
                         for key, value in node.fields:
                             self._is_named(f"{node.name}.{key}", value.span)
-                        if node.when is not None:
-                            self.function(node.when, BOOL)
+                        self.function(node.when, BOOL)
                     case t.Framework(name):
                         touched[name] = source
                     case t.Rule():
@@ -364,29 +350,28 @@ class Builder:
                     case t.Registry():
                         for key in node.keys:
                             self._is_named(key, node.span)
-        frameworks, blocks = [], []
+        frameworks, blocks = [], {}
         for name, self.source in touched.items():
             head, block = self.framework(name)
             frameworks.append(f"{name!r}: {head}")
-            blocks.append(f"\nBLOCK {name} = {block}")  # where pack.py divides them
+            blocks[name] = block
         self.complaints += [c for name, c in self.doubtful.items() if name not in self.names.called]
         if self.complaints:
             raise RulesError(self.complaints)
-        facts = ", ".join(f"{name!r}: {_spec(kind)}" for name, kind in self.symbols.types.items())
+        facts = {
+            n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None)
+            for n, k in self.symbols.types.items()
+        }
         measures = {n: (k.dimension, k.whole) for n, k in self.symbols.types.items() if k.kind == "number"}
         registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
-        tables = (
-            *dict.fromkeys(self.forms),  # of functions that are alike, once
-            f"\nFACTS = {{{facts}}}",  # where pack.py divides them
-            f"MEASURES = {measures!r}",
+        named = (
             f"LETS = {{{', '.join(lets)}}}",
             f"REGISTRIES = {registries!r}",
             f"FRAMEWORKS = {{{', '.join(frameworks)}}}",
             f"RULES = ({''.join(rule + ', ' for rule in rules)})",
-            *blocks,
         )
         functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
-        return "\n".join(functions) + "\n", "\n".join(tables) + "\n"
+        return "\n".join(functions) + "\n", Tables(facts, measures, "\n".join(named) + "\n", blocks)
 
     def _check_replaced(self, let: t.Let, before: Mapping[str, Type]) -> None:
         """Rules that are compiled already rely on a let's type: what takes its place has the same."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.lang import tree as t
-from cfglint.lang.emit import CallError, CompileError
+from cfglint.lang.emit import CallError, CompileError, is_number
 from cfglint.lang.pattern import compile_pattern
 from cfglint.lang.show import quote, show
 from cfglint.lang.types import BOOL, COUNT, LIST, NUMBER, TEXT, Type
@@ -43,10 +43,10 @@ def _extreme(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
             atom, kind = function.value(node.arguments[0])
             if kind.kind not in ("list", "any"):
                 raise CallError(f"{node.function} takes two numbers or more, or one list")
-            return function.put(f"{runtime}_of(as_list({atom}))"), NUMBER
+            return function.once(f"{runtime}_of(as_list({atom}))"), NUMBER
         _take(node, 2, 100)
         atoms, kind = _numbers(function, node)
-        return function.put(_short(function, runtime, atoms) + f"{runtime}({', '.join(atoms)})"), kind
+        return function.once(_short(function, runtime, atoms) + f"{runtime}({', '.join(atoms)})"), kind
 
     return emit
 
@@ -56,7 +56,7 @@ def _short(function: Emitter, runtime: str, atoms: list[str]) -> str:
     if len(atoms) != 2:
         return ""
     one, other = atoms[:] = [function.held(atom) for atom in atoms]
-    plain = [f"type({atom}) is not Interval" for atom in atoms if not atom.lstrip("-")[:1].isdigit()]
+    plain = [f"type({atom}) is not Interval" for atom in atoms if not is_number(atom)]
     sign = ">" if runtime == "maximum" else "<"
     return f"({other} if {other} {sign} {one} else {one}) if {' and '.join(plain) or True} else "
 
@@ -65,7 +65,7 @@ def _rounded(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
     def emit(function: Emitter, node: t.Call) -> tuple[str, Type]:
         _take(node, 1)
         (atom,), kind = _numbers(function, node)
-        return function.put(f"{runtime}({atom})"), replace(kind, whole=kind.dimension == PLAIN)
+        return function.once(f"{runtime}({atom})"), replace(kind, whole=kind.dimension == PLAIN)
 
     return emit
 
@@ -73,14 +73,14 @@ def _rounded(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
 def _absolute(function: Emitter, node: t.Call) -> tuple[str, Type]:
     _take(node, 1)
     (atom,), kind = _numbers(function, node)
-    return function.put(f"absolute({atom})"), kind
+    return function.once(f"absolute({atom})"), kind
 
 
 def _end(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
     def emit(function: Emitter, node: t.Call) -> tuple[str, Type]:
         _take(node, 1)
         (atom,), kind = _numbers(function, node)
-        return function.put(f"{runtime}({atom})"), kind
+        return function.once(f"{runtime}({atom})"), kind
 
     return emit
 
@@ -91,7 +91,7 @@ def _plain(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
         (atom,), kind = _numbers(function, node)
         if kind.dimension != PLAIN:
             raise CallError(f"{node.function} takes a plain number, and {show(node.arguments[0])} is {kind}")
-        return function.put(f"{runtime}({atom})"), NUMBER
+        return function.once(f"{runtime}({atom})"), NUMBER
 
     return emit
 
@@ -101,7 +101,7 @@ def _texts(runtime: str) -> Callable[[Emitter, t.Call], tuple[str, Type]]:
         _take(node, 2)
         text, _ = function.typed(node.arguments[0], TEXT)
         separator, _ = function.typed(node.arguments[1], TEXT)
-        return function.put(f"{runtime}({text}, {separator})"), TEXT
+        return function.once(f"{runtime}({text}, {separator})"), TEXT
 
     return emit
 
@@ -126,7 +126,7 @@ def _capture(function: Emitter, node: t.Call) -> tuple[str, Type]:
     default = f"NAMES(({'a text like ' + quote(pattern.value)!r},))"
     if len(node.arguments) == 3:
         default = function.typed(node.arguments[2], kind)[0]
-    return function.put(f"capture({text}, {pieces!r}, {default}, {kind.kind!r})"), kind
+    return function.once(f"capture({text}, {pieces!r}, {default}, {kind.kind!r})"), kind
 
 
 def _length(function: Emitter, node: t.Call) -> tuple[str, Type]:
@@ -134,7 +134,7 @@ def _length(function: Emitter, node: t.Call) -> tuple[str, Type]:
     atom, kind = function.value(node.arguments[0])
     if kind.kind not in ("list", "any"):
         raise CallError(f"length takes a list, and {show(node.arguments[0])} is {kind}")
-    return function.put(f"length(as_list({atom}))"), COUNT
+    return function.once(f"length(as_list({atom}))"), COUNT
 
 
 def _divisors(function: Emitter, node: t.Call) -> tuple[str, Type]:
@@ -143,14 +143,14 @@ def _divisors(function: Emitter, node: t.Call) -> tuple[str, Type]:
     atoms, kind = _numbers(function, node)
     if kind.dimension != PLAIN:
         raise CallError(f"divisors takes plain numbers, and {show(node.arguments[0])} is {kind}")
-    return function.put(f"divisors({', '.join(atoms)})"), LIST
+    return function.once(f"divisors({', '.join(atoms)})"), LIST
 
 
 def _known(function: Emitter, node: t.Call) -> tuple[str, Type]:
     """``known(x)``: whether there is a value for it at all, however uncertain."""
     _take(node, 1)
     atom = function.held(function.value(node.arguments[0])[0])
-    return function.put(f"True if type({atom}) in PLAIN else not needs_of({atom})"), BOOL
+    return function.once(f"True if type({atom}) in PLAIN else not needs_of({atom})"), BOOL
 
 
 FUNCTIONS: dict[str, Callable[[Emitter, t.Call], tuple[str, Type]]] = {

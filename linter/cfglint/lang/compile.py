@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +11,20 @@ from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.branches import Branches
 from cfglint.lang.builtin import FUNCTIONS
-from cfglint.lang.emit import CompileError, Emitter, hint, is_text, tidy
+from cfglint.lang.emit import CompileError, Emitter, hint, is_number, is_text, tidy
 from cfglint.lang.pattern import MAX_TEXT, compile_pattern, plain_test
-from cfglint.lang.rearrange import Leaves, literal
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, NULL, TEXT, VERSION, Type
 from cfglint.lang.units import PLAIN, UNITS, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cfglint.lang.symbols import Symbols
 
 __all__ = ["CompileError", "Function", "Names"]
 
 _ROW = 16  # terms of one line of a long sum; Python's compiler recurses over them
-_NOT_OPEN = "{0} is not True and {0} is not False"
 
 
 class Names:
@@ -37,7 +36,8 @@ class Names:
         self.known: dict[str, Type] = {**symbols.let_types, **symbols.types}
         self.open: list[str] = []
         self.called: set[str] = set()  # functions that were put in somewhere, and fitted
-        self.leaves = Leaves(symbols.derivations())
+        self.derivations = symbols.derivations()
+        self._uses: dict[str, Counter[str]] = {}
 
     def type_of(self, name: str) -> Type | None:
         """Return the type of a fact or a let, None for any other name. Raises CompileError on a circle."""
@@ -59,6 +59,32 @@ class Names:
             kind = replace(kind, unit=None, written=False)
         self.known[name] = replace(kind, bare=False)
         return self.known[name]
+
+    def repeat(self, *numbers: t.Expr) -> bool:
+        """Whether numbers together use a name, or a part that is no arithmetic, more than once."""
+        return any(times > 1 for times in self._used_by(numbers).values())
+
+    def _used_by(self, nodes: Iterable[t.Expr]) -> Counter[str]:
+        """Return how often numbers use each name and each such part, through what lets derive names from."""
+        uses: Counter[str] = Counter()
+        for node in nodes:
+            match node:
+                case t.Name(name):
+                    if name not in self._uses:
+                        self._uses[name] = Counter((name,))  # also what a circle sees of itself
+                        self._uses[name] += self._used_by(self.derivations.get(name, ()))
+                    uses += self._uses[name]
+                case t.Sum(parts) | t.Product(parts):
+                    uses += self._used_by(part for _, part in parts)
+                case t.Negative(operand):
+                    uses += self._used_by((operand,))
+                case t.Call(function, arguments):  # a function of the file may use its parameters twice
+                    uses += self._used_by(arguments * (1 + (function in self.symbols.functions)))
+                case t.Number():
+                    pass
+                case _:
+                    uses[show(node)] += 1
+        return uses
 
 
 class Function(Branches, Emitter):
@@ -117,17 +143,14 @@ class Function(Branches, Emitter):
         elif head in self.variables:
             atom, kind = self.variables[head]
             for part in rest.split(".") if rest else ():
-                atom, kind = self.put(f"field({atom}, {part!r})"), ANY
+                atom, kind = self.once(f"field({atom}, {part!r})"), ANY
             return atom, kind
         elif wanted is not None and wanted.kind == "enum" and name.lower() in dict(wanted.spellings):
             return repr(dict(wanted.spellings)[name.lower()]), wanted
         known = self.names.type_of(name)
         if known is None:
             raise self._unknown(node, wanted)
-        atom = f"V[{name!r}]"
-        if known.kind == "number":
-            self.forms.name(atom, name)
-        return atom, known
+        return f"V[{name!r}]", known
 
     def _unknown(self, node: t.Name, wanted: Type | None) -> CompileError:
         name = node.name
@@ -144,7 +167,7 @@ class Function(Branches, Emitter):
         return CompileError(node.span, f"nothing is named {name!r}{near}")
 
     def _path(self, node: t.Path, _wanted: Type | None) -> tuple[str, Type]:
-        return self.put(f"V.key({node.steps!r})"), types.LIST if "*" in node.steps else ANY
+        return self.once(f"V.key({node.steps!r})"), types.LIST if "*" in node.steps else ANY
 
     def _has(self, node: t.Has, _wanted: Type | None) -> tuple[str, Type]:
         if "*" in node.path.steps:
@@ -227,7 +250,7 @@ class Function(Branches, Emitter):
                 raise CompileError(
                     span, f"{show(one)} is {x} and {show(two)} is {y}: they cannot be compared{hint(x, y)}"
                 )
-            return self._numbers(a, operator, b)
+            return self._numbers(a, operator, b, repeated=self.names.repeat(one, two))
         if x.kind == y.kind == "version":
             return self._versions(a, operator, b)
         if ordered:
@@ -261,16 +284,10 @@ class Function(Branches, Emitter):
         }
         return self.put(text[operator])
 
-    def _numbers(self, a: str, operator: str, b: str) -> str:
+    def _numbers(self, a: str, operator: str, b: str, *, repeated: bool) -> str:
         result = self.put(f"{a} {operator} {b}")
-        form = self.forms.comparison(a, b, self.names.leaves)
-        if form is not None:
-            held = "".join(f"({key!r}, {atom}), " for key, atom in form.held.items())
-            terms = literal(form.terms)[1]
-            self.line(
-                f"if {_NOT_OPEN.format(result)}: "
-                f"{result} = again({result}, V, {operator!r}, {terms!r}, ({held}))"
-            )
+        if repeated:
+            self.line(f"if type({result}) is Open: {result} = again({result}, {a}, {operator!r}, {b})")
         return result
 
     def _range(self, node: t.Range, _wanted: Type | None) -> tuple[str, Type]:
@@ -336,11 +353,9 @@ class Function(Branches, Emitter):
     def _negative(self, node: t.Negative, _wanted: Type | None) -> tuple[str, Type]:
         atom, kind = self.arithmetic(node.operand)
         kind = replace(kind, low=-types.INF, high=types.INF)
-        if atom.lstrip("-")[:1].isdigit():
+        if is_number(atom):
             return (atom[1:] if atom.startswith("-") else f"-{atom}"), kind
-        result = self.put(f"-{atom}")
-        self.forms.scale(result, atom, -1)
-        return result, kind
+        return self.once(f"-{atom}"), kind
 
     def _sum(self, node: t.Sum, _wanted: Type | None) -> tuple[str, Type]:
         parts = [(sign, term, *self._term(term)) for sign, term in node.terms]
@@ -358,10 +373,9 @@ class Function(Branches, Emitter):
                 atoms.append((sign, atom))
         result = atoms[0][1]
         for start in range(1, len(atoms), _ROW):
-            result = self.put(
+            result = self.once(
                 result + "".join(f" {sign} {atom}" for sign, atom in atoms[start : start + _ROW])
             )
-        self.forms.sum(result, atoms)
         whole = all(kind.whole for *_, kind in parts)
         return result, Type("number", lead.dimension, lead.unit, whole, bare=lead.bare, written=lead.written)
 
@@ -390,31 +404,26 @@ class Function(Branches, Emitter):
                         factor.span,
                         f"{show(factor)} is {right}, and {describe(dimension)} is wanted after mod",
                     )
-                atom = self.put(f"modulo({left}, {other})")
+                atom = self.once(f"modulo({left}, {other})")
                 whole = whole and right.whole
             else:
                 sign = 1 if operator == "*" else -1
                 a, b, c = (x + sign * y for x, y in zip(dimension, right.dimension, strict=True))
                 dimension = (a, b, c)
                 whole = whole and right.whole and operator == "*"
-                if operator == "*":
-                    atom = self.put(f"{left} * {other}")
-                    self.forms.product(atom, left, other)
-                else:
-                    atom = self._divided(left, other)
-                    self.forms.quotient(atom, left, other)
+                atom = self.once(f"{left} * {other}") if operator == "*" else self._divided(left, other)
             kinds.append(right)
             bare = bare and right.bare
         return atom, Type("number", dimension, self._unit_of(kinds, dimension), whole=whole, bare=bare)
 
     def _divided(self, top: str, bottom: str) -> str:
         if bottom[:1].isdigit():
-            return self.put(f"{top} / {bottom}" if float(bottom) else f"divide({top}, {bottom})")
+            return self.once(f"{top} / {bottom}" if float(bottom) else f"divide({top}, {bottom})")
         top, bottom = self.held(top), self.held(bottom)
         plain = " and ".join(
             f"type({atom}) is not Interval" for atom in dict.fromkeys((top, bottom)) if not atom[:1].isdigit()
         )
-        return self.put(f"{top} / {bottom} if {plain} and {bottom} != 0 else divide({top}, {bottom})")
+        return self.once(f"{top} / {bottom} if {plain} and {bottom} != 0 else divide({top}, {bottom})")
 
     def _unit_of(self, kinds: list[Type], dimension: tuple[int, int, int]) -> str | None:
         """Return the unit that a fact among the factors gives to the result."""

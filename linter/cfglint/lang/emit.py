@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from cfglint.lang import tree as t
 from cfglint.lang import types
-from cfglint.lang.rearrange import Forms
 from cfglint.lang.show import show
 from cfglint.lang.units import OWN_UNIT, PLAIN
 
@@ -54,7 +53,7 @@ class Emitter:
         self.depth = 0
         self.loops = 0
         self.roles: dict[str, str] = {}
-        self.forms = Forms()
+        self.same: dict[str, str] = {}  # temporaries by their values, as far as they hold here
 
     # ── emitting ───────────────────────────────────────────────────────────────────────────────────────
     def line(self, text: str) -> None:
@@ -67,9 +66,15 @@ class Emitter:
         self.line(f"{name} = {value}")
         return name
 
+    def once(self, value: str) -> str:
+        """Return a temporary for ``value``, which is the same wherever it stands: what reads alike is one."""
+        if value not in self.same:
+            self.same[value] = self.put(value)
+        return self.same[value]
+
     def held(self, atom: str) -> str:
         """Return ``atom`` as something that may be read more than once: a local or a literal."""
-        return self.put(atom) if atom.startswith("V[") else atom
+        return self.once(atom) if atom.startswith("V[") else atom
 
     def negated(self, atom: str) -> str:
         """Emit the opposite of a truth."""
@@ -82,10 +87,11 @@ class Emitter:
         outer = self.indent
         self.indent += " "
         before = len(self.lines)
+        same, self.same = self.same, dict(self.same)
         try:
             result = body()
         finally:
-            self.indent = outer
+            self.indent, self.same = outer, same
         if len(self.lines) == before:
             self.lines.append(outer + " pass")
         return result
@@ -112,7 +118,6 @@ class Emitter:
             result: tuple[str, Type] = getattr(self, "_" + type(node).__name__.lower())(node, wanted)
         finally:
             self.depth -= 1
-        self.forms.label(result[0], node)
         return result
 
     def typed(self, node: t.Expr, wanted: Type) -> tuple[str, Type]:
@@ -134,7 +139,7 @@ class Emitter:
         if wanted.kind in ("any", "null"):
             return atom
         if kind.kind == "any":
-            return self._converted(node, atom, wanted)
+            return self._converted(atom, wanted)
         if kind.kind == "text" and wanted.kind == "enum":
             return self.put(f"as_member({atom}, {dict(wanted.spellings)!r})")
         if kind.kind == "enum" and wanted.kind == "text":
@@ -154,13 +159,11 @@ class Emitter:
                 )
         return atom
 
-    def _converted(self, node: t.Expr, atom: str, wanted: Type) -> str:
+    def _converted(self, atom: str, wanted: Type) -> str:
         if wanted.kind == "enum":
             return self.put(f"as_member({atom}, {dict(wanted.spellings)!r})")
         if wanted.kind == "number":
-            result = self.put(f"as_number({atom})" + (f" * {wanted.factor!r}" if wanted.factor != 1 else ""))
-            self.forms.label(result, node, wanted, atom)
-            return result
+            return self.once(f"as_number({atom})" + (f" * {wanted.factor!r}" if wanted.factor != 1 else ""))
         converter = {"bool": "as_bool", "text": "as_text", "list": "as_list", "version": "as_version"}.get(
             wanted.kind
         )
@@ -171,11 +174,9 @@ class Emitter:
         if factor == 1:
             return atom
         try:
-            result = repr(tidy(float(atom) * factor))
+            return repr(tidy(float(atom) * factor))
         except ValueError:
-            result = self.put(f"{atom} * {factor!r}")
-            self.forms.scale(result, atom, factor)
-        return result
+            return self.once(f"{atom} * {factor!r}")
 
 
 _ASSIGNED = re.compile(r" *(t\d+) = ")
@@ -201,6 +202,11 @@ def _shortened(lines: list[str]) -> list[str]:
 def is_text(atom: str) -> bool:
     """Whether an atom is a text as it is written."""
     return atom[:1] in "'\""
+
+
+def is_number(atom: str) -> bool:
+    """Whether an atom is a number as it is written."""
+    return atom.lstrip("-")[:1].isdigit()
 
 
 def tidy(value: float) -> float:

@@ -1,211 +1,130 @@
-"""Comparisons with everything on one side, so that an estimate used twice does not widen by being used twice.
+"""Decides a comparison whose sides rest on the same estimates, by bringing everything to one side.
 
-``mem_fraction * gpu.vram + overhead <= gpu.vram`` over intervals compares two sides that move together as if
-they did not. Beside every sum and product the compiler keeps its `Form`, the same number as a polynomial; a
-comparison in which something occurs twice also carries the terms of left minus right. They are looked at only
-where the plain comparison comes out open (polynomial.py).
+An `Interval` keeps the sum, product or quotient that it came from. So left minus right can be written as a
+sum of products of the intervals at its ground: there, what is on both sides cancels out, and what several
+products share is factored out. ``mem_fraction * gpu.vram <= gpu.vram`` becomes
+``gpu.vram * (mem_fraction - 1) <= 0``, which holds whatever the GPU is. Numbers are exact here. Imported only
+where a comparison is open.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+import operator as operators
+from collections import Counter
 from fractions import Fraction
-from math import lcm
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from cfglint.lang import tree as t
-from cfglint.lang.show import show
+from cfglint.lang.values import Interval, Open, divide, interval, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
 
-    from cfglint.lang.types import Type
+    from cfglint.lang.values import Made, Number, Truth
 
-Monomial: TypeAlias = tuple[str, ...]  # the keys of its factors, sorted; "/x" is one divided by x
-Terms: TypeAlias = dict[Monomial, Fraction]
+    Product: TypeAlias = tuple[int, ...]  # the intervals that are multiplied, by their identity
+    Terms: TypeAlias = dict[Product, Fraction]  # how often each product is taken
 
 MAX_TERMS = 64
+MAX_DEPTH = 40
+COMPARISONS = {
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+    "==": operators.eq,
+    "!=": operators.ne,
+}
 
 
-@dataclass(slots=True)
-class Form:
-    """A number as a sum of products of keys: names, and parts that are no arithmetic, held in temporaries.
-
-    ``uses`` counts the keys as often as the text has them, before anything cancels out.
-    """
-
-    terms: Terms
-    uses: int = 0
-    held: dict[str, str] = field(default_factory=dict)
+def decide(truth: Open, left: Number, operator: str, right: Number) -> Truth:
+    """Return what ``left operator right`` is, or ``truth`` where that stays open; its needs may get fewer."""
+    form = _Form()
+    difference = _sum(form.terms(left), form.terms(right), -1)
+    if difference is None:
+        return truth
+    result: Truth = COMPARISONS[operator](form.bounds(difference), 0)
+    return truth if isinstance(result, Open) and not result.needs < truth.needs else result
 
 
-@dataclass(slots=True)
-class Label:
-    """What an atom of the generated source stands for."""
-
-    node: t.Expr
-    scope: str
-    wanted: Type | None = None
-
-    @property
-    def key(self) -> str:
-        factor = "" if self.wanted is None else f" x{self.wanted.factor}"
-        return f"{self.scope}({show(self.node)}){factor}"
-
-
-class Forms:
-    """The forms of one function's atoms; ``scope`` tells apart what reads alike but holds local values."""
+class _Form:
+    """Numbers as sums of products of the intervals in ``ground``."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Form] = {}
-        self.labels: dict[str, Label] = {}
-        self.scope = ""
-        self._scopes = 0
+        self.ground: dict[int, Number] = {}
 
-    def enter(self) -> str:
-        """Start a new scope and return the one around it."""
-        outer = self.scope
-        self._scopes += 1
-        self.scope = f"{self._scopes}"
-        return outer
+    def terms(self, value: Number, depth: int = 0) -> Terms:
+        """Return a number as a sum of products; one that grows too large stands for itself."""
+        if type(value) is not Interval and math.isfinite(value):  # type: ignore[arg-type]
+            return {(): _exact(value)}  # type: ignore[arg-type, dict-item]
+        made: Made = getattr(value, "made", None)
+        terms = self._derived(made, depth + 1) if made is not None and depth < MAX_DEPTH else None
+        return self._itself(id(value), value) if terms is None else terms
 
-    def label(self, atom: str, node: t.Expr, wanted: Type | None = None, source: str = "") -> None:
-        """Note what an atom stands for, so that it is known again; ``source`` was converted to it."""
-        origin = self.labels.get(source)
-        if origin is not None:
-            self.labels.setdefault(atom, Label(origin.node, origin.scope, wanted))
-        else:
-            self.labels.setdefault(atom, Label(node, self.scope, wanted))
+    def _itself(self, key: int, value: Number) -> Terms:
+        low, high, needs = parts(value)
+        self.ground[key] = interval(_exact(low), _exact(high), needs)
+        return {(key,): Fraction(1)}
 
-    def name(self, atom: str, name: str) -> None:
-        """Note that an atom is the value of a name."""
-        self.known[atom] = Form({(name,): Fraction(1)}, 1)
+    def _derived(self, made: tuple[str, Number, Number], depth: int) -> Terms | None:
+        sign, left, right = made
+        terms = self.terms(left, depth)
+        if sign in "+-":
+            return _sum(terms, self.terms(right, depth), 1 if sign == "+" else -1)
+        if sign == "*":
+            return _product(terms, self.terms(right, depth))
+        if type(right) is not Interval:
+            return _product(terms, {(): 1 / Fraction(repr(right))})
+        # A reciprocal is a factor like any other: it never meets what it is the reciprocal of.
+        return _product(terms, self._itself(-id(right), divide(1, right)))
 
-    def scale(self, result: str, atom: str, factor: float) -> None:
-        """Note that ``result`` is ``atom`` times ``factor``."""
-        form = self.of(atom)
-        exact = Fraction(repr(factor))
-        self.known[result] = Form({m: c * exact for m, c in form.terms.items()}, form.uses, form.held)
+    def bounds(self, terms: Terms) -> Number:
+        """Bound a sum of products term by term, and with its most frequent factor taken out; both hold."""
+        plain: Number = 0
+        for product, times in terms.items():
+            plain = plain + self._bounds_of(product, times)
+        uses = Counter(key for product in terms for key in set(product))
+        factor = max(uses, key=lambda key: uses[key], default=0)
+        if uses[factor] < 2:
+            return plain
+        inner = {_without(product, factor): times for product, times in terms.items() if factor in product}
+        rest = {product: times for product, times in terms.items() if factor not in product}
+        low, high, needs = parts(self.ground[factor] * self.bounds(inner) + self.bounds(rest))
+        return interval(max(low, parts(plain)[0]), min(high, parts(plain)[1]), needs)
 
-    def sum(self, result: str, parts: Iterable[tuple[str, str]]) -> None:
-        """Note that ``result`` is a sum of signed atoms."""
-        total = Form({})
-        for sign, atom in parts:
-            form = self.of(atom)
-            for monomial, coefficient in form.terms.items():
-                total.terms[monomial] = total.terms.get(monomial, Fraction()) + (
-                    coefficient if sign == "+" else -coefficient
-                )
-            total.uses += form.uses
-            total.held |= form.held
-            if len(total.terms) > MAX_TERMS:
-                return
-        total.terms = {m: c for m, c in total.terms.items() if c}
-        self.known[result] = total
-
-    def product(self, result: str, left: str, right: str) -> None:
-        """Note that ``result`` is ``left`` times ``right``."""
-        a, b = self.of(left), self.of(right)
-        if len(a.terms) * len(b.terms) > MAX_TERMS:
-            return
-        terms: Terms = {}
-        for one, c in a.terms.items():
-            for other, d in b.terms.items():
-                monomial = tuple(sorted(one + other))
-                terms[monomial] = terms.get(monomial, Fraction()) + c * d
-        self.known[result] = Form({m: c for m, c in terms.items() if c}, a.uses + b.uses, a.held | b.held)
-
-    def quotient(self, result: str, top: str, bottom: str) -> None:
-        """Note that ``result`` is ``top`` divided by ``bottom``."""
-        a, b = self.of(top), self.of(bottom)
-        if set(b.terms) == {()}:
-            self.known[result] = Form({m: c / b.terms[()] for m, c in a.terms.items()}, a.uses, a.held)
-            return
-        if len(b.terms) == 1:
-            ((monomial, coefficient),) = b.terms.items()
-            if len(monomial) == 1 and not monomial[0].startswith("/"):
-                terms = {tuple(sorted((*m, "/" + monomial[0]))): c / coefficient for m, c in a.terms.items()}
-                self.known[result] = Form(terms, a.uses + b.uses, a.held | b.held)
-                return
-        whole = self._opaque(bottom)
-        (key,) = whole.held
-        terms = {tuple(sorted((*m, "/" + key))): c for m, c in a.terms.items()}
-        self.known[result] = Form(terms, a.uses + 1, a.held | whole.held)
-
-    def of(self, atom: str) -> Form:
-        """Return the form of an atom; one that is no arithmetic is a key of its own."""
-        if atom in self.known:
-            return self.known[atom]
-        if atom.lstrip("-")[:1].isdigit():
-            value = Fraction(atom)
-            return Form({(): value} if value else {})
-        return self._opaque(atom)
-
-    def _opaque(self, atom: str) -> Form:
-        label = self.labels.get(atom)
-        key = label.key if label is not None else f"%{atom}"
-        return Form({(key,): Fraction(1)}, 1, {key: atom})
-
-    def comparison(self, left: str, right: str, leaves: Callable[[str], Mapping[str, int]]) -> Form | None:
-        """Return left minus right, None where nothing in it occurs twice.
-
-        ``leaves`` tells how often a key's own derivation uses each name.
-        """
-        result = "difference"
-        self.known.pop(result, None)
-        self.sum(result, (("+", left), ("-", right)))
-        form = self.known.get(result)
-        if form is None:
-            return None
-        keys = {key.removeprefix("/") for monomial in form.terms for key in monomial}
-        if form.uses > len(keys):
-            return form
-        seen: dict[str, int] = {}
-        for key in keys:
-            for leaf, times in leaves(key).items():
-                seen[leaf] = seen.get(leaf, 0) + times
-        return form if any(times > 1 for times in seen.values()) else None
+    def _bounds_of(self, product: Product, times: Fraction) -> Number:
+        result: Number = times  # type: ignore[assignment]
+        for key, power in Counter(product).items():
+            low, high, needs = parts(self.ground[key])
+            ends = (low**power, high**power, *((0,) if low < 0 < high else ()))
+            result = result * interval(min(ends), max(ends), needs)
+        return result
 
 
-def literal(terms: Terms) -> tuple[int, tuple[tuple[int, Monomial], ...]]:
-    """Return a common denominator and the terms over it, as generated source holds them."""
-    denominator = lcm(*(c.denominator for c in terms.values())) if terms else 1
-    return denominator, tuple((int(c * denominator), m) for m, c in terms.items())
+def _exact(value: float) -> float:
+    return Fraction(repr(value)) if math.isfinite(value) else value  # type: ignore[return-value]
 
 
-class Leaves:
-    """How often the derivation of a name uses each of the names below it, through sums and products only."""
+def _sum(left: Terms, right: Terms, sign: int) -> Terms | None:
+    total = dict(left)
+    for product, times in right.items():
+        total[product] = total.get(product, Fraction()) + sign * times
+    return _kept(total)
 
-    def __init__(self, bodies: Mapping[str, list[t.Expr]]) -> None:
-        self.bodies = bodies  # by name: the let, and what frameworks put in its place
-        self._known: dict[str, Mapping[str, int]] = {}
 
-    def __call__(self, key: str) -> Mapping[str, int]:
-        if key not in self._known:
-            self._known[key] = {key: 1}  # also what a circle sees of itself
-            bodies = self.bodies.get(key, ())
-            if bodies:
-                counts: dict[str, int] = {key: 1}
-                for body in bodies:
-                    self._add(body, counts)
-                self._known[key] = counts
-        return self._known[key]
+def _product(left: Terms, right: Terms) -> Terms | None:
+    total: Terms = {}
+    for a, times in left.items():
+        for b, more in right.items():
+            product = tuple(sorted(a + b))
+            total[product] = total.get(product, Fraction()) + times * more
+    return _kept(total)
 
-    def _add(self, node: t.Expr, counts: dict[str, int]) -> None:
-        match node:
-            case t.Name(name):
-                for leaf, times in self(name).items():
-                    counts[leaf] = min(2, counts.get(leaf, 0) + times)
-            case t.Sum(parts) | t.Product(parts):
-                for _, part in parts:
-                    self._add(part, counts)
-            case t.Negative(operand):
-                self._add(operand, counts)
-            case t.Call(_, arguments):
-                for argument in arguments:
-                    self._add(argument, counts)
-            case t.Number():
-                pass
-            case _:
-                key = f"({show(node)})"
-                counts[key] = min(2, counts.get(key, 0) + 1)
+
+def _kept(terms: Terms) -> Terms | None:
+    return {p: times for p, times in terms.items() if times} if len(terms) <= MAX_TERMS else None
+
+
+def _without(product: Product, factor: int) -> Product:
+    at = product.index(factor)
+    return product[:at] + product[at + 1 :]

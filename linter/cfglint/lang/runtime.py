@@ -38,7 +38,6 @@ from cfglint.lang.values import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from cfglint.lang.values import Number, Truth
 
@@ -71,6 +70,11 @@ def as_number(value: object) -> Number:
                 int(number) if number == int(number) and "." not in value and abs(number) < 2**53 else number
             )
     return Interval(-INF, INF, _lacking(value))
+
+
+def as_given(value: Number) -> Number:
+    """A number that stands for itself in comparisons, whatever it was computed from."""
+    return Interval(value.lo, value.hi, value.needs) if type(value) is Interval else value
 
 
 def as_bool(value: object) -> Truth:
@@ -155,6 +159,7 @@ def nothing(names: frozenset[str], kind: str) -> object:
     return Open(names) if kind == "bool" else Unknown(names)
 
 
+_SIMPLE = 64  # numbers that one is derived from
 _SANE = frozenset({"numbers of a sane size"})
 
 
@@ -320,11 +325,20 @@ def min_of_roles(found: list[tuple[Truth, Number]]) -> Number:
     return -_largest([(present, -value) for present, value in found])
 
 
-def again(truth: Truth, V: Any, operator: str, terms: Any, held: tuple[Any, ...]) -> Truth:  # noqa: N803
-    """Decide a comparison that came out open once more, from its rearranged form."""
-    from cfglint.lang.polynomial import decide  # rarely needed: known numbers compare by themselves
+def again(truth: Open, left: Number, operator: str, right: Number) -> Truth:
+    """Decide an open comparison once more where its sides rest on one number more than once."""
+    seen: set[int] = set()
+    waiting: list[Number] = [left, right]
+    while waiting and len(seen) < _SIMPLE:
+        value = waiting.pop()
+        if type(value) is Interval:
+            if id(value) in seen:
+                from cfglint.lang.rearrange import decide
 
-    return decide(truth, V, operator, terms, held)
+                return decide(truth, left, operator, right)
+            seen.add(id(value))
+            waiting += value.made[1:] if value.made is not None else ()
+    return truth
 
 
 # What generated code sees; it gets no builtins, so a rule file can reach nothing else.
@@ -339,11 +353,12 @@ NAMESPACE: dict[str, object] = {
     **{
         function.__name__: function
         for function in (
-            absolute, after, again, all_over, and_, any_over, arm, as_bool, as_count, as_list, as_member,
-            as_number, as_text, as_version, before, binary_logarithm, capture, ceiling, chosen, count_over,
-            divide, divisors, equal, field, floor, highest, hull, if_, implies, length, like, lost, lowest,
-            max_of_roles, max_over, maximum, maximum_of, member, min_of_roles, min_over, minimum, minimum_of,
-            modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root, sum_over,
+            absolute, after, again, all_over, and_, any_over, arm, as_bool, as_count, as_given, as_list,
+            as_member, as_number, as_text, as_version, before, binary_logarithm, capture, ceiling, chosen,
+            count_over, divide, divisors, equal, field, floor, highest, hull, if_, implies, length, like,
+            lost, lowest, max_of_roles, max_over, maximum, maximum_of, member, min_of_roles, min_over,
+            minimum, minimum_of, modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root,
+            sum_over,
         )
     },
     "INF": INF,

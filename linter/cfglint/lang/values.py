@@ -49,43 +49,49 @@ class Unknown:
 
 
 class Interval:
-    """A number between ``lo`` and ``hi``, both included, with ``lo < hi``."""
+    """A number between ``lo`` and ``hi``, both included, with ``lo < hi``.
 
-    __slots__ = ("hi", "lo", "needs")
+    ``made`` is the operation that it came from, with its two numbers: ``("+", a, b)`` (rearrange.py).
+    """
 
-    def __init__(self, lo: float, hi: float, needs: frozenset[str] = NOTHING) -> None:
+    __slots__ = ("hi", "lo", "made", "needs")
+
+    def __init__(self, lo: float, hi: float, needs: frozenset[str] = NOTHING, made: Made = None) -> None:
         self.lo = lo
         self.hi = hi
         self.needs = needs
+        self.made = made
 
     def __repr__(self) -> str:
         return f"Interval({self.lo}, {self.hi}, {sorted(self.needs)})"
 
     def __add__(self, other: Number) -> Number:
+        made = ("+", self, other)
         if type(other) is Interval:
-            return interval(self.lo + other.lo, self.hi + other.hi, self.needs | other.needs)
-        return interval(self.lo + other, self.hi + other, self.needs)  # type: ignore[arg-type]
+            return interval(self.lo + other.lo, self.hi + other.hi, self.needs | other.needs, made)
+        return interval(self.lo + other, self.hi + other, self.needs, made)  # type: ignore[arg-type]
 
     __radd__ = __add__
 
     def __sub__(self, other: Number) -> Number:
         lo, hi, needs = parts(other)
-        return interval(self.lo - hi, self.hi - lo, self.needs | needs)
+        return interval(self.lo - hi, self.hi - lo, self.needs | needs, ("-", self, other))
 
     def __rsub__(self, other: Number) -> Number:
         lo, hi, needs = parts(other)
-        return interval(lo - self.hi, hi - self.lo, self.needs | needs)
+        return interval(lo - self.hi, hi - self.lo, self.needs | needs, ("-", other, self))
 
     def __neg__(self) -> Number:
-        return interval(-self.hi, -self.lo, self.needs)
+        return interval(-self.hi, -self.lo, self.needs, ("-", 0, self))
 
     def __mul__(self, other: Number) -> Number:
+        made = ("*", self, other)
         if type(other) is not Interval and 0 < other < INF:  # most factors: the bounds keep their order
             lo, hi = self.lo, self.hi
-            return interval(lo * other if lo else 0, hi * other if hi else 0, self.needs)  # type: ignore[arg-type]
+            return interval(lo * other if lo else 0, hi * other if hi else 0, self.needs, made)  # type: ignore[arg-type]
         lo, hi, needs = parts(other)
         corners = (_times(self.lo, lo), _times(self.lo, hi), _times(self.hi, lo), _times(self.hi, hi))
-        return interval(min(corners), max(corners), self.needs | needs)
+        return interval(min(corners), max(corners), self.needs | needs, made)
 
     __rmul__ = __mul__
 
@@ -127,6 +133,7 @@ class Interval:
 
 if TYPE_CHECKING:
     Number: TypeAlias = int | float | Interval
+    Made: TypeAlias = tuple[str, Number, Number] | None
     Truth: TypeAlias = bool | Open
 
 
@@ -143,15 +150,15 @@ def needs_of(value: object) -> frozenset[str]:
     return needs if type(needs) is frozenset else frozenset(needs)
 
 
-def interval(lo: float, hi: float, needs: frozenset[str] = NOTHING) -> Number:
+def interval(lo: float, hi: float, needs: frozenset[str] = NOTHING, made: Made = None) -> Number:
     """Return the number between ``lo`` and ``hi``: a point once both agree, whatever it rested on."""
     if lo < hi:
-        return Interval(lo, hi, needs)
+        return Interval(lo, hi, needs, made)
     if lo == hi and lo - lo == 0:
         return lo
     if lo != lo or hi != hi:  # noqa: PLR0124 (not a number: inf - inf says nothing)
-        return Interval(-INF, INF, needs)
-    return Interval(lo, hi, needs)
+        return Interval(-INF, INF, needs, made)
+    return Interval(lo, hi, needs, made)
 
 
 def _times(a: float, b: float) -> float:
@@ -181,7 +188,7 @@ def divide(top: Number, bottom: Number) -> Number:
         down = -INF if (lo if sign > 0 else -hi) < 0 else min(_over(lo, far), _over(hi, far))
         return interval(down, up, needs)
     corners = (_over(lo, low), _over(lo, high), _over(hi, low), _over(hi, high))
-    return interval(min(corners), max(corners), needs)
+    return interval(min(corners), max(corners), needs, ("/", top, bottom))
 
 
 def _undefined(needs: frozenset[str]) -> Number:
