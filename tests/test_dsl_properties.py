@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from cfglint.lang.show import show, show_file
 from cfglint.lang.symbols import Source, Symbols
 from cfglint.lang.units import UNITS
 from cfglint.lang.values import Interval, Open, Unknown
+from cfglint.record import replace
 from cfglint.text import line_starts
 from tiers import tried
 

@@ -7,7 +7,7 @@
         seen: bool = field(default=False, init=False)      # ``__init__`` does not take it
 
 A ``Record`` gets slots, an ``__init__`` that takes its fields in order or by name (its bases' first, those
-that are ``kw_only`` last), a ``repr``, and pickling by its fields. Two records are equal where they are the
+that are ``kw_only`` last), a ``repr``, pickling by its fields, and patterns (``case Place(path)``). Two records are equal where they are the
 same object. A ``Value`` is compared and hashed by its fields, and mypy lets nobody assign to them.
 
 A class that needs more writes its own ``__init__`` and still gets the slots; ``__post_init__`` runs at the
@@ -78,6 +78,11 @@ class _RecordType(type):
         if own and "__init__" not in body:
             kind.__init__ = _first_init  # type: ignore[misc]
         return kind
+
+    @property
+    def __match_args__(cls) -> tuple[str, ...]:
+        """What patterns take in order, as ``__init__`` does."""
+        return tuple(n for n, known in cls.fields_.items() if known.init and not known.kw_only)
 
 
 def _first_init(self: Record, *values: Any, **named: Any) -> None:

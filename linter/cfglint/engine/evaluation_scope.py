@@ -6,15 +6,15 @@ to a name is put in its place before an expression is evaluated, as the compiler
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
-from cfglint.lang.build import walk
 from cfglint.lang.builtin import FUNCTIONS
 from cfglint.lang.compile import CompileError
 from cfglint.lang.show import quote, show
+from cfglint.lang.tree import rebuilt, walk
 from cfglint.lang.types import ANY, Type
 from cfglint.lang.values import Interval, Unknown
 
@@ -36,18 +36,6 @@ class RoleOf:
     name: str
 
 
-def _rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
-    """Return ``node`` with every part replaced that ``change`` gives something else for."""
-    if isinstance(node, tuple):
-        return tuple(_rebuilt(part, change) for part in node)
-    if not hasattr(node, "__dataclass_fields__"):
-        return node
-    other = change(node)
-    if other is not None:
-        return other
-    return replace(node, **{f.name: _rebuilt(getattr(node, f.name), change) for f in fields(node)})
-
-
 def substitute(node: t.Expr, bound: Mapping[str, t.Expr | RoleOf]) -> t.Expr:
     """Return ``node`` with what is bound in the place of names."""
     if not bound:
@@ -61,7 +49,7 @@ def substitute(node: t.Expr, bound: Mapping[str, t.Expr | RoleOf]) -> t.Expr:
             return _inside(part, bound)
         return None
 
-    result: t.Expr = _rebuilt(node, change)
+    result: t.Expr = rebuilt(node, change)
     return result
 
 
@@ -93,7 +81,7 @@ def _renamed(node: t.Expr, old: str, new: str) -> t.Expr:
             return t.Name(new + part.name[len(old) :])
         return None
 
-    result: t.Expr = _rebuilt(node, change)
+    result: t.Expr = rebuilt(node, change)
     return result
 
 
@@ -200,7 +188,7 @@ class Bound:
             return None
 
         def go(part: t.Expr) -> t.Expr:
-            result: t.Expr = _rebuilt(part, change)
+            result: t.Expr = rebuilt(part, change)
             return result
 
         return Reduced(go(node), tuple(dict.fromkeys(chosen)), tuple(dict.fromkeys(conditions)))

@@ -10,8 +10,8 @@ from cfglint.engine.describe import Evaluator, Origins, arithmetic, message, sho
 from cfglint.engine.judge import BY_SCHEMA
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
-from cfglint.lang.build import paths_in
 from cfglint.lang.show import show
+from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
 from cfglint.record import Record

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
-from cfglint.lang.build import walk
 from cfglint.lang.show import show
+from cfglint.lang.tree import walk
 from cfglint.lang.units import UNITS
 from cfglint.lang.values import Interval, needs_of, parts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.errors import did_you_mean
@@ -12,6 +11,7 @@ from cfglint.lang.builtin import FUNCTIONS
 from cfglint.lang.emit import CallError, CompileError, Emitter, is_text
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, Type
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,10 +14,9 @@ from cfglint.lang import tree as t
 from cfglint.lang.circles import MAX_CHAIN, Graph
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
-from cfglint.lang.message import MessageError, offset_in, placed, template
+from cfglint.lang.message import MessageError, offset_in, placed
 from cfglint.lang.show import show
 from cfglint.lang.signs import signs
-from cfglint.lang.sources import read_sources
 from cfglint.lang.tree import paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.units import UNITS
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from cfglint.lang.symbols import Source, Symbols
-
-__all__ = ["Builder", "paths_in", "read_sources", "template", "walk"]
 
 DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")

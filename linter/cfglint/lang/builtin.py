@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.lang import tree as t
@@ -11,6 +10,7 @@ from cfglint.lang.pattern import compile_pattern
 from cfglint.lang.show import quote, show
 from cfglint.lang.types import BOOL, COUNT, LIST, NUMBER, TEXT, Type
 from cfglint.lang.units import PLAIN
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cfglint.errors import did_you_mean
@@ -16,6 +15,7 @@ from cfglint.lang.pattern import MAX_TEXT, compile_pattern, plain_test
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, NULL, TEXT, VERSION, Type
 from cfglint.lang.units import PLAIN, UNITS, describe
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -260,7 +260,8 @@ class _Layer:
         if self._built is None:
             import pickle
 
-            from cfglint.lang.build import Builder, read_sources
+            from cfglint.lang.build import Builder
+            from cfglint.lang.sources import read_sources
             from cfglint.lang.symbols import Symbols
 
             symbols = self.below.trees()[0].copy() if self.below is not None else Symbols()

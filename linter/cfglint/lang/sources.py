@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.errors import Complaint, RulesError
 from cfglint.lang import tree as t
 from cfglint.lang.symbols import Source
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cfglint.errors import Complaint, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.builtin import FUNCTIONS as BUILTIN
 from cfglint.lang.types import ANY, NAMED, Type, from_tree
+from cfglint.record import Record, field
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from cfglint.lang.message import Parts
 
 
-@dataclass(slots=True)
-class Source:
+class Source(Record):
     """One rule file: its path, text and statements."""
 
     path: str
@@ -33,22 +32,21 @@ class Source:
         return Complaint(self.path, line, column, message)
 
 
-@dataclass(slots=True)
-class Symbols:
+class Symbols(Record):
     """What is defined so far; rule files are added in turn, and a later let goes before an earlier one."""
 
-    facts: dict[str, t.Fact] = field(default_factory=dict)
-    types: dict[str, Type] = field(default_factory=dict)
-    knobs: dict[str, t.Knob] = field(default_factory=dict)
-    lets: dict[str, t.Let] = field(default_factory=dict)
-    functions: dict[str, t.Let] = field(default_factory=dict)
-    roles: dict[str, t.Role] = field(default_factory=dict)
-    registries: dict[str, t.Registry] = field(default_factory=dict)
-    frameworks: dict[str, list[t.Framework]] = field(default_factory=dict)
-    rules: dict[str, t.Rule] = field(default_factory=dict)
-    where: dict[str, str] = field(default_factory=dict)  # "rule MEM101" -> "rules/memory.rules:12"
-    let_types: dict[str, Type] = field(default_factory=dict)
-    messages: dict[str, Parts] = field(default_factory=dict)  # by their texts, split (message.py)
+    facts: dict[str, t.Fact] = field(factory=dict)
+    types: dict[str, Type] = field(factory=dict)
+    knobs: dict[str, t.Knob] = field(factory=dict)
+    lets: dict[str, t.Let] = field(factory=dict)
+    functions: dict[str, t.Let] = field(factory=dict)
+    roles: dict[str, t.Role] = field(factory=dict)
+    registries: dict[str, t.Registry] = field(factory=dict)
+    frameworks: dict[str, list[t.Framework]] = field(factory=dict)
+    rules: dict[str, t.Rule] = field(factory=dict)
+    where: dict[str, str] = field(factory=dict)  # "rule MEM101" -> "rules/memory.rules:12"
+    let_types: dict[str, Type] = field(factory=dict)
+    messages: dict[str, Parts] = field(factory=dict)  # by their texts, split (message.py)
 
     def copy(self) -> Symbols:
         """Return a copy that can grow without changing this one."""

@@ -6,170 +6,132 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from cfglint.record import Value, field, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
 
-Span: TypeAlias = tuple[int, int]
+    Span: TypeAlias = tuple[int, int]
+
 NO_SPAN: Span = (0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spanned:
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+class Node(Value):
+    """A part of a rule file."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled as a class and its slots: three times as fast to load as what dataclasses do."""
-        kind: Any = type(self)
-        return _loaded, (kind, *[getattr(self, name) for name in _slots(kind)])
-
-
-@cache
-def _slots(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
-
-
-@cache
-def _setters(kind: type) -> tuple[Callable[[object, object], None], ...]:
-    return tuple(getattr(kind, name).__set__ for name in _slots(kind))
-
-
-def _loaded(kind: type, *values: object) -> object:
-    node: object = object.__new__(kind)
-    for put, value in zip(_setters(kind), values):  # noqa: B905 (hot; as many as there were)
-        put(node, value)
-    return node
+    span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
 
 
 # ── expressions ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Number(_Spanned):
+class Number(Node):
     """``44.4 GiB``; ``value`` is as written, in ``unit``."""
 
     value: float
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Text(_Spanned):
+class Text(Node):
     """``"sglang"``."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Truth(_Spanned):
+class Truth(Node):
     """``true`` or ``false``."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Null(_Spanned):
+class Null(Node):
     """``null``: a key that is present without a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version(_Spanned):
+class Version(Node):
     """``v0.4.1``, without zeros at its end."""
 
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Name(_Spanned):
+class Name(Node):
     """``gpu.vram``: a fact, a let, a bound variable's field, or an enum's member."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Path(_Spanned):
+class Path(Node):
     """``$.servers[*].port``: a key of the file; ``"*"`` in ``steps`` stands for every item."""
 
     steps: tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Has(_Spanned):
+class Has(Node):
     """``has($.actor.path)``."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Not(_Spanned):
+class Not(Node):
     """``not x``."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Junction(_Spanned):
+class Junction(Node):
     """``a and b and c`` or ``a or b``."""
 
     operator: str
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Negative(_Spanned):
+class Negative(Node):
     """``-x``."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Sum(_Spanned):
+class Sum(Node):
     """``a + b - c``: pairs of ``"+"`` or ``"-"`` and a term; the first sign is ``"+"``."""
 
     terms: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Product(_Spanned):
+class Product(Node):
     """``a * b / c mod d``, from left to right; the first operator is ``"*"``."""
 
     factors: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Compare(_Spanned):
+class Compare(Node):
     """``a < b <= c``: the operands and the operators between them."""
 
     operands: tuple[Expr, ...]
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Range(_Spanned):
+class Range(Node):
     """``0.3 .. 0.95``: an interval, or a bound of ``in``."""
 
     low: Expr
     high: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf(_Spanned):
+class ListOf(Node):
     """``[1, 2, 4]``."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOf(_Spanned):
+class RecordOf(Node):
     """``{key: "lr", line: 3}``, in examples only."""
 
     fields: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Member(_Spanned):
+class Member(Node):
     """``x in 1..8`` or ``x not in [a, b]``."""
 
     item: Expr
@@ -177,8 +139,7 @@ class Member(_Spanned):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Like(_Spanned):
+class Like(Node):
     """``name like "*Qwen*"``."""
 
     subject: Expr
@@ -186,8 +147,7 @@ class Like(_Spanned):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class If(_Spanned):
+class If(Node):
     """``if c then a else b``."""
 
     condition: Expr
@@ -195,8 +155,7 @@ class If(_Spanned):
     other: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(_Spanned):
+class Choice(Node):
     """``match x { adamw: 8 B, sgd or none: 0 B, else: 12 B }``."""
 
     subject: Expr
@@ -204,16 +163,14 @@ class Choice(_Spanned):
     other: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Call(_Spanned):
+class Call(Node):
     """``max(a, b)`` or a let with parameters."""
 
     function: str
     arguments: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantifier(_Spanned):
+class Quantifier(Node):
     """``all x in $.servers: x.port > 0``; kinds all, any, sum, count, min, max."""
 
     kind: str
@@ -222,17 +179,10 @@ class Quantifier(_Spanned):
     body: Expr
 
 
-Expr: TypeAlias = (
-    Number | Text | Truth | Null | Version | Name | Path | Has | Not | Junction | Negative | Sum | Product
-    | Compare | Range | ListOf | RecordOf | Member | Like | If | Choice | Call | Quantifier
-)  # fmt: skip
-
-
 # ── statements ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class TypeOf(_Spanned):
+class TypeOf(Node):
     """``memory in MiB``, ``count 1..8``, ``list``, ``one of bf16 or bfloat16, fp16``.
 
     ``members`` holds, per member, its name and the other spellings that configs use for it.
@@ -245,8 +195,7 @@ class TypeOf(_Spanned):
     high: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fact(_Spanned):
+class Fact(Node):
     """``fact gpu.vram: memory "usable memory of one GPU"``."""
 
     name: str
@@ -254,8 +203,7 @@ class Fact(_Spanned):
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Move(_Spanned):
+class Move(Node):
     """What moving a knob costs: ``down costs 1 per step quality unsafe "shorter answers" see "…"``.
 
     ``kind`` is what is lost (time, throughput, quality, memory, host memory), ``low`` and ``high`` how much
@@ -278,8 +226,7 @@ class Move(_Spanned):
     when: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Knob(_Spanned):
+class Knob(Node):
     """What a repair may change; ``domain`` is ``step``, ``halving``, ``doubling``, ``values`` or ``any``.
 
     While the knob moves, what is named by ``keeping`` stays: one of ``partners`` moves in exchange.
@@ -296,8 +243,7 @@ class Knob(_Spanned):
     partners: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Let(_Spanned):
+class Let(Node):
     """``let x = …`` or ``let f(a, b) = …``."""
 
     name: str
@@ -305,8 +251,7 @@ class Let(_Spanned):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Role(_Spanned):
+class Role(Node):
     """``role critic when uses_critic { params: critic.params }``: a model that a job holds."""
 
     name: str
@@ -321,8 +266,7 @@ class Role(_Spanned):
                 yield Let(name, (), value, span=value.span)
 
 
-@dataclass(frozen=True, slots=True)
-class Registry(_Spanned):
+class Registry(Node):
     """``registry model from models by model_config, model_path``: facts ``model.*`` come from a table."""
 
     prefix: str
@@ -330,8 +274,7 @@ class Registry(_Spanned):
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Binding(_Spanned):
+class Binding(Node):
     """``mem_fraction <- $.sglang.mem_fraction_static when … default 0.9 "cli_args.py:1771" null -> 0.88``."""
 
     name: str
@@ -342,41 +285,35 @@ class Binding(_Spanned):
     null: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(_Spanned):
+class Setting(Node):
     """A framework's ``dialect omegaconf``, ``about "…"``, ``composes hydra``, ``resolvers "mul div"``, …"""
 
     key: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class NamesAreKeys(_Spanned):
+class NamesAreKeys(Node):
     """A framework's ``names are keys``: a fact that no binding gives is read from the key of its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class SectionsAreJobs(_Spanned):
+class SectionsAreJobs(Node):
     """A framework's ``sections are jobs``: each mapping at the top of a file is a job of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detect(_Spanned):
+class Detect(Node):
     """``detect EXPR``: one way to recognise the framework."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Since(_Spanned):
+class Since(Node):
     """``version v0.4.1 when has($.allocation_mode)``: how a file tells the version it was written for."""
 
     version: Version
     when: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tie(_Spanned):
+class Tie(Node):
     """``tied max_tokens_per_microbatch with $.ref.mb_spec.max_tokens_per_mb``: keys that move as one."""
 
     name: str
@@ -384,39 +321,34 @@ class Tie(_Spanned):
     citation: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NamesFile(_Spanned):
+class NamesFile(Node):
     """``file $.deepspeed``: the key's text names a file, whose keys stand below it."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Framework(_Spanned):
+class Framework(Node):
     """``framework areal { … }``."""
 
     name: str
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scope(_Spanned):
+class Scope(Node):
     """``for areal >= v1.0.3``: the framework, and the versions, that a rule speaks of."""
 
     framework: str
     operators: tuple[tuple[str, Version], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Example(_Spanned):
+class Example(Node):
     """``bad { colocated: true, mem_fraction: 0.8 }``; kinds bad, may, good, open."""
 
     kind: str
     given: tuple[tuple[Name | Path, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(_Spanned):
+class Rule(Node):
     """A rule; ``condition`` is None where it always applies, ``said_at`` is the span of its message.
 
     ``next`` is what to try outside the file if the job still fails after a repair.
@@ -433,24 +365,52 @@ class Rule(_Spanned):
     see: tuple[str, ...] = ()
     at: Name | Path | None = None
     examples: tuple[Example, ...] = ()
-    said_at: Span = field(default=NO_SPAN, compare=False, repr=False)
+    said_at: Span = field(default=NO_SPAN, compare=False)
     next: tuple[str, ...] = ()
 
 
-Entry: TypeAlias = Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
-Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
+if TYPE_CHECKING:
+    Expr: TypeAlias = (
+        Number | Text | Truth | Null | Version | Name | Path | Has | Not | Junction | Negative | Sum | Product
+        | Compare | Range | ListOf | RecordOf | Member | Like | If | Choice | Call | Quantifier
+    )  # fmt: skip
+    Entry: TypeAlias = (
+        Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
+    )
+    Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
 
 
-def walk(node: Any) -> Iterator[Any]:
+def parts(node: object) -> Iterator[Any]:
+    """Yield the nodes directly inside of a node, or of tuples of nodes."""
+    inside = node if isinstance(node, tuple) else ()
+    if isinstance(node, Node):
+        inside = tuple(getattr(node, name) for name in type(node).fields_)
+    for part in inside:
+        if isinstance(part, Node):
+            yield part
+        elif isinstance(part, tuple):
+            yield from parts(part)
+
+
+def walk(node: object) -> Iterator[Any]:
     """Yield a tree's nodes, parents first."""
-    stack = [node]
+    stack = [node] if isinstance(node, Node) else [*parts(node)][::-1]
     while stack:
         current = stack.pop()
-        if isinstance(current, tuple):
-            stack.extend(reversed(current))
-        elif hasattr(current, "__dataclass_fields__"):
-            yield current
-            stack.extend(getattr(current, name) for name in reversed(current.__dataclass_fields__))
+        yield current
+        stack += [*parts(current)][::-1]
+
+
+def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a tree with every part replaced that ``change`` gives something else for."""
+    if isinstance(node, tuple):
+        return tuple(rebuilt(part, change) for part in node)
+    if not isinstance(node, Node):
+        return node
+    changed = change(node)
+    if changed is not None:
+        return changed
+    return replace(node, **{name: rebuilt(getattr(node, name), change) for name in type(node).fields_})
 
 
 def paths_in(node: Expr) -> tuple[tuple[str | int, ...], ...]:

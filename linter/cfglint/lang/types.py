@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cfglint.lang.units import BANDWIDTH, COMPUTE_RATE, DURATION, MEMORY, OWN_UNIT, PLAIN, UNITS, describe
+from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
     from cfglint.lang import tree as t
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 INF = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Value):
     """A type. ``unit`` is what a bare number beside it means; ``bare`` marks a number written without one.
 
     ``written`` marks a unit that stands beside a number in the text; a fact's own unit goes before it.

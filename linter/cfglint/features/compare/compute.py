@@ -7,7 +7,7 @@ knobs say, what the rules compute, and ratios of what both configs state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
@@ -16,6 +16,7 @@ from cfglint.engine.knobs import Effect, alters_results, effects
 from cfglint.features.compare.raw_keys import Key, spelled
 from cfglint.lang.units import DURATION, MEMORY
 from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,15 +16,15 @@ from cfglint.engine.sensitivity import Meter, verdict_of
 from cfglint.features.explain.nodes import Child, Derivation, Node, reached, unique
 from cfglint.features.explain.provenance import Source, Whence
 from cfglint.lang import tree as t
-from cfglint.lang.build import walk
 from cfglint.lang.builtin import FUNCTIONS
 from cfglint.lang.show import path as path_text
 from cfglint.lang.show import show
+from cfglint.lang.tree import parts, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.values import needs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from cfglint.engine.run import Run
     from cfglint.engine.sensitivity import Move
@@ -184,7 +184,7 @@ class Deriver:
                     if operand is not item:
                         add(operand)
             case _:
-                for part in _parts(node):
+                for part in parts(node):
                     add(part)
         return found
 
@@ -439,17 +439,6 @@ class Deriver:
             return values_for(self.one.subject, given)
 
         return self.meter.moves(name, value, kind, knob, put)
-
-
-def _parts(node: object) -> Iterator[t.Expr]:
-    """Yield the expressions directly inside of one."""
-    waiting = [getattr(node, name) for name in getattr(node, "__dataclass_fields__", ()) if name != "span"]
-    while waiting:
-        part = waiting.pop(0)
-        if isinstance(part, tuple):
-            waiting[:0] = part
-        elif hasattr(part, "__dataclass_fields__"):
-            yield part
 
 
 def _marked(node: t.Quantifier, made: list[Node]) -> list[Child]:
