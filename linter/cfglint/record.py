@@ -7,8 +7,9 @@
         seen: bool = field(default=False, init=False)      # ``__init__`` does not take it
 
 A ``Record`` gets slots, an ``__init__`` that takes its fields in order or by name (its bases' first, those
-that are ``kw_only`` last), a ``repr``, pickling by its fields, and patterns (``case Place(path)``). Two records are equal where they are the
-same object. A ``Value`` is compared and hashed by its fields, and mypy lets nobody assign to them.
+that are ``kw_only`` last), a ``repr``, pickling by its fields, and patterns (``case Place(path)``). Two
+records are equal where they are the same object. A ``Value`` is compared and hashed by its fields, and mypy
+lets nobody assign to them.
 
 A class that needs more writes its own ``__init__`` and still gets the slots; ``__post_init__`` runs at the
 end of ours. What is annotated as ``ClassVar`` is no field. ``__init__`` is made when the first record is: a
