@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from cfglint.errors import RulesError, UsageError
-from cfglint.lang.build import Builder
+from cfglint.lang.check import Builder
 from cfglint.lang.pack import load, read_rules
 from cfglint.lang.pattern import compile_pattern, match
-from cfglint.lang.sources import read_sources
-from cfglint.lang.symbols import Symbols
+from cfglint.lang.symbols import Symbols, read_sources
 
 FACTS = """fact gpu.vram: memory
 fact timeout: duration

@@ -14,11 +14,10 @@ from cfglint.document.view import View
 from cfglint.engine.run import Run
 from cfglint.errors import RulesError
 from cfglint.facts import Values
-from cfglint.lang.build import Builder
+from cfglint.lang.check import Builder
 from cfglint.lang.pack import Pack, packed
 from cfglint.lang.pack import load as load_pack
-from cfglint.lang.sources import read_sources
-from cfglint.lang.symbols import Symbols
+from cfglint.lang.symbols import Symbols, read_sources
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 
 GIB = 2**30

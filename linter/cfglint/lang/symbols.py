@@ -1,20 +1,23 @@
-"""The names that rule files define together: facts, knobs, lets, roles, registries, frameworks and rules."""
+"""The names that rule files define together, and which of them are derived from which."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.errors import Complaint, did_you_mean
+from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
-from cfglint.lang.builtin import FUNCTIONS as BUILTIN
 from cfglint.lang.types import ANY, NAMED, Type, from_tree
-from cfglint.record import Record, field
+from cfglint.record import Record, field, replace
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from cfglint.lang.message import Parts
+
+
+MAX_CHAIN = 60  # names that build on each other; every step costs frames of Python's stack
+_DEEP = 20  # lets within lets
 
 
 class Source(Record):
@@ -57,8 +60,11 @@ class Symbols(Record):
             dict(self.messages),
         )  # fmt: skip
 
-    def add(self, source: Source) -> Iterator[Complaint]:
-        """Add the definitions of a file; yields a complaint for all that is defined twice or wrongly."""
+    def add(self, source: Source, builtin: Collection[str] = ()) -> Iterator[Complaint]:
+        """Add the definitions of a file; yields a complaint for all that is defined twice or wrongly.
+
+        ``builtin`` are the functions of the language, which no file defines.
+        """
         for node in source.statements:
             match node:
                 case t.Fact(name):
@@ -68,7 +74,7 @@ class Symbols(Record):
                     self.knobs[name] = node
                 case t.Let(name, parameters):
                     yield from self._once(source, node, f"let {name}")
-                    if name in BUILTIN and parameters:
+                    if name in builtin and parameters:
                         yield source.complain(node.span, f"{name} is a function of the language")
                     if bool(parameters) != (name in self.functions) and (
                         name in self.functions or name in self.lets
@@ -146,3 +152,151 @@ class Symbols(Record):
     def names(self) -> Iterable[str]:
         """Return every name that an expression may use."""
         return (*self.types, *self.lets, *self.functions)
+
+
+# ── files and expressions ──────────────────────────────────────────────────────────────────────────────────
+def read_sources(texts: Mapping[str, str], expressions: Sequence[str]) -> list[Source]:
+    """Parse rule files and ``--rule`` expressions. Raises RulesError with the complaints of all of them."""
+    from cfglint.lang.parse import parse, parse_rule
+
+    sources: list[Source] = []
+    complaints: list[Complaint] = []
+    bare = 0
+    for path, text in texts.items():
+        try:
+            statements = list(parse(text, path))
+        except RulesError as error:
+            complaints += error.complaints
+            continue
+        for i, statement in enumerate(statements):
+            if isinstance(statement, t.Rule) and not statement.code:
+                bare += 1
+                statements[i] = _named(statement, f"USR{bare:03}", text)
+        sources.append(Source(path, text, tuple(statements)))
+    for i, text in enumerate(expressions, 1):
+        try:
+            rule = parse_rule(text, f"--rule {i}")
+        except RulesError as error:
+            complaints += error.complaints
+            continue
+        sources.append(Source(f"--rule {i}", text, (_named(rule, f"CLI{i:03}", text),)))
+    if complaints:
+        raise RulesError(complaints)
+    return sources
+
+
+def _named(rule: t.Rule, code: str, text: str) -> t.Rule:
+    written = " ".join(text[slice(*rule.span)].split())
+    return replace(rule, code=code, name="rule-of-yours", say="", why=f"Your own rule: {written}")
+
+
+# ── what is derived from what ──────────────────────────────────────────────────────────────────────────────
+def uses(node: t.Expr, symbols: Symbols) -> set[str]:
+    """Return the names and functions that an expression asks for, those of roles included."""
+    found: set[str] = set()
+    for part in t.walk(node):
+        if isinstance(part, t.Name):
+            found.add(part.name)
+        elif isinstance(part, t.Call):
+            found.add(part.function)
+        elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
+            for role in symbols.roles.values():
+                if role.when is not None:
+                    found |= uses(role.when, symbols)
+                found |= {f"{role.name}.{key}" for key, _ in role.fields}
+    return found
+
+
+class Graph:
+    """Names by what they are derived from."""
+
+    def __init__(self, symbols: Symbols, framework: str | None = None) -> None:
+        self.symbols = symbols
+        self.edges: dict[str, set[str]] = {}
+        nodes: Sequence[t.Framework] = symbols.frameworks.get(framework, ()) if framework is not None else ()
+        entries = [entry for node in nodes for entry in node.entries]
+        own = {entry.name for entry in entries if isinstance(entry, t.Let)}
+        for let in (*symbols.lets.values(), *symbols.functions.values()):
+            if let.name not in own:
+                self._note(let.name, let.body)
+        for entry in entries:
+            if isinstance(entry, t.Binding):
+                self._note(entry.name, entry.source, entry.when, entry.default, entry.null)
+            elif isinstance(entry, t.Let):
+                self._note(entry.name, entry.body)
+        for prefix, registry in symbols.registries.items():
+            for name in symbols.types:
+                derived = name in symbols.lets or name in own  # a let goes before the table
+                if name.startswith(f"{prefix}.") and name not in registry.keys and not derived:
+                    self.edges.setdefault(name, set()).update(registry.keys)
+
+    def _note(self, name: str, *expressions: t.Expr | None) -> None:
+        for expression in expressions:
+            if expression is not None:
+                self.edges.setdefault(name, set()).update(uses(expression, self.symbols))
+
+    def circles(self) -> Iterator[list[str]]:
+        """Yield the circles found, as lists of names that begin and end with the same one."""
+        done: set[str] = set()
+        for start in sorted(self.edges):
+            if start in done:
+                continue
+            trail = [start]
+            stack = [iter(sorted(self.edges[start]))]
+            while stack:
+                step = next(stack[-1], None)
+                if step is None:
+                    stack.pop()
+                    done.add(trail.pop())
+                elif step in trail:
+                    yield [*trail[trail.index(step) :], step]
+                elif step in self.edges and step not in done:
+                    trail.append(step)
+                    stack.append(iter(sorted(self.edges[step])))
+
+    def order(self) -> list[str]:
+        """Return the names, each after those that it is derived from, as far as there are no circles."""
+        order: list[str] = []
+        seen: set[str] = set()
+        for start in self.edges:
+            stack = [(start, iter(self.edges[start]))] if start not in seen else []
+            seen.add(start)
+            while stack:
+                name, rest = stack[-1]
+                step = next(rest, None)
+                if step is None:
+                    stack.pop()
+                    order.append(name)
+                elif step in self.edges and step not in seen:
+                    seen.add(step)
+                    stack.append((step, iter(self.edges[step])))
+        return order
+
+    def heights(self) -> Mapping[str, int]:
+        """Return how many steps each name stands above what is given. Only where there are no circles."""
+        heights: dict[str, int] = {}
+        for name in self.order():
+            heights[name] = 1 + max((heights.get(other, 0) for other in self.edges[name]), default=0)
+        return heights
+
+
+def signs(condition: t.Expr, lets: Mapping[str, t.Let], depth: int = 0) -> frozenset[str] | None:
+    """Return keys of which a file must have one for ``condition`` to be true; None where that is not plain.
+
+    What compares a key that is absent is open, and so not true.
+    """
+    match condition:
+        case t.Has(t.Path(steps)) | t.Like(t.Path(steps)) if steps and isinstance(steps[0], str):
+            return frozenset({steps[0]})
+        case t.Compare(operands):
+            found = [signs(t.Has(each), lets) for each in operands if isinstance(each, t.Path)]
+            return found[0] if found else None
+        case t.Junction("and", operands):
+            each = [s for operand in operands if (s := signs(operand, lets, depth)) is not None]
+            return min(each, key=lambda s: (len(s), sorted(s)), default=None)
+        case t.Junction("or", operands):
+            ways = [signs(operand, lets, depth) for operand in operands]
+            return None if None in ways else frozenset[str]().union(*(way or () for way in ways))
+        case t.Name(name) if name in lets and depth < _DEEP and not lets[name].parameters:
+            return signs(lets[name].body, lets, depth + 1)
+    return None

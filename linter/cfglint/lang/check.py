@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from cfglint.document.omega import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
-from cfglint.lang.circles import MAX_CHAIN, Graph
+from cfglint.lang.builtin import FUNCTIONS
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
 from cfglint.lang.message import MessageError, offset_in, placed
 from cfglint.lang.show import show
-from cfglint.lang.signs import signs
+from cfglint.lang.symbols import MAX_CHAIN, Graph, signs
 from cfglint.lang.tree import paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.units import UNITS
@@ -304,7 +304,7 @@ class Builder:
             self.source = source
             for node in source.statements:
                 self.home[id(node)] = source
-            self.complaints += self.symbols.add(source)
+            self.complaints += self.symbols.add(source, FUNCTIONS)
         for node in [node for source in sources for node in source.statements]:
             if isinstance(node, t.Framework):
                 self._extend(node)
