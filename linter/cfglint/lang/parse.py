@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from cfglint import files
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
-from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer
+from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer, words
 from cfglint.lang.units import UNITS
 from cfglint.text import LineIndex
 
@@ -31,24 +31,11 @@ _GOES_BACK = re.compile(
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[\[({]|[\])}]')
 _AFTER_NUMBER = re.compile(r"[0-9][0-9_.]*(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
 _LOSSES = ("time", "throughput", "quality", "memory", "host")
-_OPENS = frozenset({"LPAR", "LSQB"})
-_CLOSES = frozenset({"RPAR", "RSQB"})
-_GOES_ON = frozenset(
-    {
-        "ARROW",
-        "NULL_ARROW",
-        "RANGE",
-        "COMPARE",
-        "PLUS_MINUS",
-        "TIMES",
-        "EQUAL",
-        "OR",
-        "AND",
-        "NOT",
-        "IN",
-        "LIKE",
-    }
-    | {"COLON", "__ANON_0", "IF", "THEN", "ELSE", "WHEN", "DEFAULT", "COMMA"}
+_OPENS = words("LPAR LSQB")
+_CLOSES = words("RPAR RSQB")
+_GOES_ON = words(
+    "ARROW NULL_ARROW RANGE COMPARE PLUS_MINUS TIMES EQUAL OR AND NOT IN LIKE COLON __ANON_0 IF THEN ELSE"
+    " WHEN DEFAULT COMMA"
 )
 _WORDS = {
     "_NEWLINE": "the end of the line",
@@ -75,46 +62,11 @@ _WORDS = {
     "RANGE": "'..'",
     "VERSION": "a version like v1.0",
 }
-
-
-_SILENT = frozenset({"_NEWLINE", "CONTINUED", "COMMENT", "BLANK"})
-_CONTINUES = frozenset(
-    {"and", "or", "in", "not", "like", "mod", "then", "else", "step", "to", "default", "when", "per"}
-)
-_RESERVED = frozenset(
-    {
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-        "LIKE",
-        "IF",
-        "THEN",
-        "ELSE",
-        "MATCH",
-        "HAS",
-        "TRUE",
-        "FALSE",
-        "NULL",
-        "QUANTIFIER",
-        "VERSION",
-    }
-    | {
-        "STEP",
-        "TO",
-        "KEEPING",
-        "DEFAULT",
-        "WHEN",
-        "COSTS",
-        "FROM",
-        "BY",
-        "DOWN",
-        "UP",
-        "LET",
-        "FACT",
-        "RULE",
-        "ROLE",
-    }
+_SILENT = words("_NEWLINE CONTINUED COMMENT BLANK")
+_CONTINUES = words("and or in not like mod then else step to default when per")
+_RESERVED = words(
+    "AND OR NOT IN LIKE IF THEN ELSE MATCH HAS TRUE FALSE NULL QUANTIFIER VERSION STEP TO KEEPING DEFAULT"
+    " WHEN COSTS FROM BY DOWN UP LET FACT RULE ROLE"
 )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lark import Token, Tree
 
 from cfglint.lang import tree as t
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_DEPTH = 60  # of expressions; more is a mistake or an attack, and every later pass recurses
 
@@ -20,8 +23,39 @@ class RuleTextError(Exception):
         self.offset = offset
 
 
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+_NO_NAMES = words("and or not in like if then else match has true false null mod all any sum count min max")
+# The children of these make the node's fields, in their order; of the second, all but the first make a tuple.
+_NODES: dict[str, Callable[..., t.Node]] = {
+    "detect": t.Detect,
+    "fact": t.Fact,
+    "file": t.NamesFile,
+    "has": t.Has,
+    "if_": t.If,
+    "name": t.Name,
+    "names": t.NamesAreKeys,
+    "not_": t.Not,
+    "null": t.Null,
+    "path": t.Path,
+    "quantified": t.Quantifier,
+    "range": t.Range,
+    "sections": t.SectionsAreJobs,
+    "setting": t.Setting,
+    "since": t.Since,
+    "string": t.Text,
+    "tied": t.Tie,
+    "truth": t.Truth,
+}
+_HEADED: dict[str, Callable[..., t.Node]] = {"call": t.Call, "example": t.Example, "framework": t.Framework}
+_EMPTY = words("FILE NAMES_ARE_KEYS NULL RANGE SECTIONS_ARE_JOBS")
+
+
 class Transformer:
-    """Turns lark's tree into ours; recursion is bounded by the bracket depth and by `_deep`."""
+    """Turns lark's tree into ours; recursion is bounded by the bracket depth and by ``depth``."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -34,12 +68,27 @@ class Transformer:
             )
         span = (node.meta.start_pos, node.meta.end_pos) if not node.meta.empty else t.NO_SPAN
         try:
+            if node.data in _NODES:
+                names = node.data in ("fact", "name", "quantified")
+                return _NODES[node.data](*self.children(node, names=names), span=span)
+            if node.data in _HEADED:
+                head, *rest = self.children(node)
+                return _HEADED[node.data](head, tuple(rest), span=span)
             return getattr(self, node.data)(node, span)
         finally:
             self.depth -= 1
 
     def all(self, nodes: Any) -> tuple[Any, ...]:
         return tuple(self.build(n) for n in nodes)
+
+    def children(self, node: Any, *, names: bool = False) -> list[Any]:
+        """Build a node's children; ``names`` says that its names may not be words of the language."""
+        values = {**_VALUES, "NAME": _name} if names else _VALUES
+        return [
+            values.get(child.type, str)(child) if isinstance(child, Token) else self.build(child)
+            for child in node.children
+            if not isinstance(child, Token) or child.type not in _EMPTY
+        ]
 
     # expressions
     def number(self, node: Any, span: t.Span) -> t.Number:
@@ -52,38 +101,19 @@ class Transformer:
             raise RuleTextError(span[0], "this number is too large")
         return t.Number(value, str(unit[0]) if unit else None, span=span)
 
-    def string(self, node: Any, span: t.Span) -> t.Text:
-        return t.Text(_unquote(node.children[0]), span=span)
-
-    def truth(self, node: Any, span: t.Span) -> t.Truth:
-        return t.Truth(str(node.children[0]) == "true", span=span)
-
-    def null(self, node: Any, span: t.Span) -> t.Null:  # noqa: ARG002
-        return t.Null(span=span)
-
     def version(self, node: Any, span: t.Span) -> t.Version:
-        return t.Version(version_numbers(str(node.children[0])[1:]), span=span)
-
-    def name(self, node: Any, span: t.Span) -> t.Name:
-        return t.Name(_name(node.children[0]), span=span)
-
-    def path(self, node: Any, span: t.Span) -> t.Path:
-        return t.Path(path_steps(str(node.children[0])), span=span)
-
-    def has(self, node: Any, span: t.Span) -> t.Has:
-        return t.Has(self.build(node.children[0]), span=span)
+        return t.Version(_version(node.children[0]).numbers, span=span)
 
     def list_of(self, node: Any, span: t.Span) -> t.ListOf:
         return t.ListOf(self.all(node.children), span=span)
 
-    def field(self, node: Any, span: t.Span) -> tuple[str, Any]:  # noqa: ARG002
-        return str(node.children[0]), self.build(node.children[1])
-
     def record(self, node: Any, span: t.Span) -> t.RecordOf:
         return t.RecordOf(self.all(node.children), span=span)
 
-    def not_(self, node: Any, span: t.Span) -> t.Not:
-        return t.Not(self.build(node.children[0]), span=span)
+    def field(self, node: Any, span: t.Span) -> tuple[Any, ...]:  # noqa: ARG002
+        return tuple(self.children(node))
+
+    given = field
 
     def disjunction(self, node: Any, span: t.Span) -> t.Junction:
         return t.Junction("or", self.all(node.children), span=span)
@@ -92,9 +122,8 @@ class Transformer:
         return t.Junction("and", self.all(node.children), span=span)
 
     def negative(self, node: Any, span: t.Span) -> Any:
-        sign, operand = node.children
-        inner = self.build(operand)
-        return inner if str(sign) == "+" else t.Negative(inner, span=span)
+        sign, operand = self.children(node)
+        return operand if sign == "+" else t.Negative(operand, span=span)
 
     def sum(self, node: Any, span: t.Span) -> t.Sum:
         return t.Sum(self._operated(node, "+"), span=span)
@@ -103,14 +132,11 @@ class Transformer:
         return t.Product(self._operated(node, "*"), span=span)
 
     def _operated(self, node: Any, first: str) -> tuple[tuple[str, Any], ...]:
-        operators = [first, *(str(c) for c in node.children[1::2])]
+        operators = [first, *map(str, node.children[1::2])]
         return tuple(zip(operators, self.all(node.children[0::2]), strict=True))
 
     def compare(self, node: Any, span: t.Span) -> t.Compare:
-        return t.Compare(self.all(node.children[0::2]), tuple(str(c) for c in node.children[1::2]), span=span)
-
-    def range(self, node: Any, span: t.Span) -> t.Range:
-        return t.Range(self.build(node.children[0]), self.build(node.children[2]), span=span)
+        return t.Compare(self.all(node.children[0::2]), tuple(map(str, node.children[1::2])), span=span)
 
     def member(self, node: Any, span: t.Span) -> t.Member:
         item, container = self.all(node.children)
@@ -123,16 +149,6 @@ class Transformer:
         return t.Like(subject, pattern, node.data == "not_like", span=span)
 
     not_like = like
-
-    def if_(self, node: Any, span: t.Span) -> t.If:
-        return t.If(*self.all(node.children), span=span)
-
-    def quantified(self, node: Any, span: t.Span) -> t.Quantifier:
-        kind, variable, source, body = node.children
-        return t.Quantifier(str(kind), _name(variable), self.build(source), self.build(body), span=span)
-
-    def call(self, node: Any, span: t.Span) -> t.Call:
-        return t.Call(str(node.children[0]), self.all(node.children[1:]), span=span)
 
     def choice(self, node: Any, span: t.Span) -> t.Choice:
         subject, *arms = node.children
@@ -150,16 +166,13 @@ class Transformer:
     # statements
     def plain_type(self, node: Any, span: t.Span) -> t.TypeOf:
         name, *rest = node.children
-        low = high = unit = None
+        given: dict[str, Any] = {}
         for part in rest:
             if part.data == "limits":
-                low, high = (
-                    self.build(part.children[0]),
-                    None if len(part.children) < 3 else self.build(part.children[2]),
-                )
+                given |= zip(("low", "high"), self.children(part), strict=False)
             else:
-                unit = str(part.children[0])
-        return t.TypeOf(str(name), (), unit, low, high, span=span)
+                given["unit"] = str(part.children[0])
+        return t.TypeOf(str(name), **given, span=span)
 
     def one_of(self, node: Any, span: t.Span) -> t.TypeOf:
         spelled = (
@@ -167,70 +180,40 @@ class Transformer:
         )
         return t.TypeOf("one", tuple(spelled), span=span)
 
-    def fact(self, node: Any, span: t.Span) -> t.Fact:
-        name, kind, *about = node.children
-        return t.Fact(_name(name), self.build(kind), _unquote(about[0]) if about else "", span=span)
-
     def knob(self, node: Any, span: t.Span) -> t.Knob:
         name, domain, *rest = node.children
-        low = high = step = keeping = None
-        partners: tuple[str, ...] = ()
-        values: tuple[Any, ...] = ()
-        if domain.data == "step":
-            low, high, step = (self.build(c) for c in domain.children if not isinstance(c, Token))
-        elif domain.data in ("halving", "doubling"):
-            low = self.build(domain.children[0])
-        elif domain.data == "values":
+        given: dict[str, Any] = {}
+        if domain.data == "values":
             only = self.build(domain.children[0])
-            values = only.items if isinstance(only, t.ListOf) else (only,)
-        moves = []
-        for part in rest:
-            if part.data == "keeping":
-                keeping, *others = map(str, part.children)
-                partners = tuple(others)
-            else:
-                moves.append(self.build(part))
-        return t.Knob(
-            str(name),
-            str(domain.data).removesuffix("_value"),
-            low,
-            high,
-            step,
-            values,
-            keeping,
-            tuple(moves),
-            partners,
-            span=span,
-        )
+            given["values"] = only.items if isinstance(only, t.ListOf) else (only,)
+        else:
+            given |= zip(("low", "high", "step"), self.children(domain), strict=False)
+        if rest and rest[0].data == "keeping":
+            given["keeping"], *partners = map(str, rest.pop(0).children)
+            given["partners"] = tuple(partners)
+        kind = str(domain.data).removesuffix("_value")
+        return t.Knob(str(name), kind, moves=self.all(rest), **given, span=span)
 
     def move(self, node: Any, span: t.Span) -> t.Move:
-        direction, cost, per_step, unsafe, effect = "any", 0.0, False, False, ""
-        kind, see, per_halving = "", "", False
-        to: tuple[Any, ...] = ()
-        when = None
-        bounds: tuple[float | None, float | None] = (None, None)
+        given: dict[str, Any] = {}
         for part in node.children:
             if isinstance(part, Token):
-                effect = _unquote(part)
-            elif part.data == "direction":
-                direction = str(part.children[0])
+                given["effect"] = _unquote(part)
             elif part.data == "value":
-                to = self.all(part.children)
+                given["to"] = self.all(part.children)
             elif part.data == "condition":
-                when = self.build(part.children[0])
+                given["when"] = self.build(part.children[0])
             elif part.data == "number":
-                cost = self.build(part).value
+                given["cost"] = self.build(part).value
             elif part.data == "loss":
-                kind = str(part.children[0])
-                bounds = self._share(part) if len(part.children) > 1 else bounds
+                given["kind"] = str(part.children[0])
+                if len(part.children) > 1:
+                    given["low"], given["high"] = self._share(part)
             elif part.data == "source":
-                see = _unquote(part.children[0])
-            else:
-                per_step = per_step or part.data == "per_step"
-                per_halving = per_halving or part.data == "per_halving"
-                unsafe = unsafe or part.data == "unsafe"
-        more = (kind, *bounds, see, per_halving, to, when)
-        return t.Move(direction, cost, per_step, unsafe, effect, *more, span=span)
+                given["see"] = _unquote(part.children[0])
+            else:  # down or up, per step, per halving, unsafe
+                given[str(part.data)] = str(part.children[0]) if part.children else True
+        return t.Move(**given, span=span)
 
     def _share(self, node: Any) -> tuple[float, float]:
         """Return how much is lost: two numbers in percent, or as shares of one."""
@@ -244,7 +227,7 @@ class Transformer:
 
     def let(self, node: Any, span: t.Span) -> t.Let:
         name, *parameters, body = node.children
-        names = tuple(_name(p) for p in parameters[0].children) if parameters else ()
+        names = tuple(map(_name, parameters[0].children)) if parameters else ()
         return t.Let(_name(name), names, self.build(body), span=span)
 
     def role(self, node: Any, span: t.Span) -> t.Role:
@@ -258,39 +241,11 @@ class Transformer:
         prefix, table, *keys = map(str, node.children)
         return t.Registry(prefix, table, tuple(keys), span=span)
 
-    def framework(self, node: Any, span: t.Span) -> t.Framework:
-        return t.Framework(str(node.children[0]), self.all(node.children[1:]), span=span)
-
-    def detect(self, node: Any, span: t.Span) -> t.Detect:
-        return t.Detect(self.build(node.children[0]), span=span)
-
-    def setting(self, node: Any, span: t.Span) -> t.Setting:
-        key, value = node.children
-        return t.Setting(str(key), _unquote(value) if value.type == "STRING" else str(value), span=span)
-
-    def names(self, node: Any, span: t.Span) -> t.NamesAreKeys:  # noqa: ARG002
-        return t.NamesAreKeys(span=span)
-
-    def sections(self, node: Any, span: t.Span) -> t.SectionsAreJobs:  # noqa: ARG002
-        return t.SectionsAreJobs(span=span)
-
-    def tied(self, node: Any, span: t.Span) -> t.Tie:
-        name, path, *citation = node.children
-        return t.Tie(str(name), self.build(path), _unquote(citation[0]) if citation else "", span=span)
-
-    def file(self, node: Any, span: t.Span) -> t.NamesFile:
-        return t.NamesFile(self.build(node.children[1]), span=span)
-
-    def since(self, node: Any, span: t.Span) -> t.Since:
-        version, *when = node.children
-        number = t.Version(version_numbers(str(version)[1:]))
-        return t.Since(number, self.build(when[0]) if when else None, span=span)
-
     def binding(self, node: Any, span: t.Span) -> t.Binding:
         name, source, *clauses = node.children
         given: dict[str, Any] = {}
         for clause in clauses:
-            kind = {"null_is": "null"}.get(str(clause.data), str(clause.data))
+            kind = {"null_is": "null"}.get(clause.data, str(clause.data))
             if kind in given:
                 raise RuleTextError(_start(clause), f"{kind} is said twice")
             children = [c for c in clause.children if not isinstance(c, Token)]
@@ -300,73 +255,49 @@ class Transformer:
         return t.Binding(str(name), self.build(source), span=span, **given)
 
     def one_scope(self, node: Any, span: t.Span) -> t.Scope:
-        name, *rest = node.children
-        numbers = [t.Version(version_numbers(str(v)[1:])) for v in rest[1::2]]
-        return t.Scope(str(name), tuple(zip(map(str, rest[0::2]), numbers, strict=True)), span=span)
-
-    def given(self, node: Any, span: t.Span) -> tuple[Any, Any]:  # noqa: ARG002
-        return self.build(node.children[0]), self.build(node.children[1])
-
-    def example(self, node: Any, span: t.Span) -> t.Example:
-        kind, *given = node.children
-        return t.Example(str(kind), self.all(given), span=span)
+        name, *rest = self.children(node)
+        return t.Scope(name, tuple(zip(rest[0::2], rest[1::2], strict=True)), span=span)
 
     def bare(self, node: Any, span: t.Span) -> t.Rule:
         condition, requirement = self.arrow(node.children[0])
         return t.Rule("", "", "error", (), condition, requirement, span=span)
 
     def arrow(self, node: Any) -> tuple[Any, Any]:
-        expressions = [self.build(c) for c in node.children if not isinstance(c, Token)]
-        return (None, expressions[0]) if len(expressions) == 1 else (expressions[0], expressions[1])
+        *condition, requirement = (self.build(c) for c in node.children if not isinstance(c, Token))
+        return condition[0] if condition else None, requirement
 
     def rule(self, node: Any, span: t.Span) -> t.Rule:
         code, name, level, *rest = node.children
-        scope: tuple[Any, ...] = ()
-        once: dict[str, Any] = {}
-        see: list[str] = []
-        after: list[str] = []
-        examples: list[t.Example] = []
-        said_at = t.NO_SPAN
+        given: dict[str, Any] = {"scope": ()}
+        lists: dict[str, list[Any]] = {"see": [], "next": [], "examples": []}
+        arrow = None
         for part in rest:
             kind = str(part.data)
             if kind == "scope":
-                scope = self.all(part.children)
-            elif kind == "see":
-                see.append(_unquote(part.children[0]))
-            elif kind == "next":
-                after.append(_unquote(part.children[0]))
+                given[kind] = self.all(part.children)
             elif kind == "example":
-                examples.append(self.build(part))
-            elif kind in once:
+                lists["examples"].append(self.build(part))
+            elif kind in lists:
+                lists[kind].append(_unquote(part.children[0]))
+            elif kind in given or (kind == "arrow" and arrow is not None):
                 raise RuleTextError(
                     _start(part), f"a rule has one {'requirement' if kind == 'arrow' else kind}"
                 )
             elif kind == "arrow":
-                once[kind] = self.arrow(part)
-            elif kind == "at":
-                once[kind] = self.build(part.children[0])
-            else:
-                once[kind] = _unquote(part.children[0])
+                arrow = self.arrow(part)
+            else:  # say, why, at
+                (given[kind],) = self.children(part)
                 if kind == "say":
-                    said_at = (part.children[0].start_pos, part.children[0].end_pos)
-        if "arrow" not in once:
+                    given["said_at"] = (part.children[0].start_pos, part.children[0].end_pos)
+        if arrow is None:
             raise RuleTextError(span[0], f"rule {code} has no requirement; write CONDITION -> REQUIREMENT")
-        condition, requirement = once["arrow"]
-        return t.Rule(
-            str(code), str(name), str(level), scope, condition, requirement,
-            once.get("say", ""), once.get("why", ""), tuple(see), once.get("at"), tuple(examples), said_at,
-            tuple(after), span=span,
-        )  # fmt: skip
-
-
-_WORDS_OF_THE_LANGUAGE = frozenset(
-    {"and", "or", "not", "in", "like", "if", "then", "else", "match", "has", "true", "false", "null", "mod"}
-    | {"all", "any", "sum", "count", "min", "max"}
-)
+        given |= {"condition": arrow[0], "requirement": arrow[1]}
+        given |= {kind: tuple(each) for kind, each in lists.items()}
+        return t.Rule(str(code), str(name), str(level), **given, span=span)
 
 
 def _name(token: Token) -> str:
-    if token in _WORDS_OF_THE_LANGUAGE:
+    if token in _NO_NAMES:
         raise RuleTextError(token.start_pos or 0, f"{str(token)!r} is a word of the language and no name")
     return str(token)
 
@@ -379,17 +310,24 @@ def _unquote(token: str) -> str:
     return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), str(token)[1:-1])
 
 
-def version_numbers(text: str) -> tuple[int, ...]:
-    """Return ``"1.0.4"`` as ``(1, 0, 4)``; zeros at the end do not count."""
-    numbers = [int(part) for part in text.split(".")]
+def _version(token: str) -> t.Version:
+    """Return ``v1.0.4`` as (1, 0, 4); zeros at the end do not count."""
+    numbers = [int(part) for part in token[1:].split(".")]
     while numbers and numbers[-1] == 0:
         numbers.pop()
-    return tuple(numbers)
+    return t.Version(tuple(numbers))
 
 
-def path_steps(text: str) -> tuple[str | int, ...]:
+def _steps(token: str) -> tuple[str | int, ...]:
     """Return ``$.a[*].b[0]`` as ``("a", "*", "b", 0)``."""
-    steps: list[str | int] = []
-    for quoted, plain, index, every in re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', text):
-        steps.append(int(index) if index else (quoted or plain or every))
-    return tuple(steps)
+    found = re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', token)
+    return tuple(int(index) if index else quoted or plain or every for quoted, plain, index, every in found)
+
+
+_VALUES: dict[str, Callable[[str], Any]] = {
+    "STRING": _unquote,
+    "PATH": _steps,
+    "VERSION": _version,
+    "TRUE": lambda _: True,
+    "FALSE": lambda _: False,
+}

@@ -212,8 +212,8 @@ class Move(Node):
     one of these values costs. Of several that fit, the first one counts whose condition ``when`` holds.
     """
 
-    direction: str
-    cost: float
+    direction: str = "any"
+    cost: float = 0.0
     per_step: bool = False
     unsafe: bool = False
     effect: str = ""
@@ -234,12 +234,12 @@ class Knob(Node):
 
     name: str
     domain: str
-    low: Number | None
-    high: Number | None
-    step: Number | None
-    values: tuple[Expr, ...]
-    keeping: str | None
-    moves: tuple[Move, ...]
+    low: Number | None = None
+    high: Number | None = None
+    step: Number | None = None
+    values: tuple[Expr, ...] = ()
+    keeping: str | None = None
+    moves: tuple[Move, ...] = ()
     partners: tuple[str, ...] = ()
 
 
@@ -310,7 +310,7 @@ class Since(Node):
     """``version v0.4.1 when has($.allocation_mode)``: how a file tells the version it was written for."""
 
     version: Version
-    when: Expr | None
+    when: Expr | None = None
 
 
 class Tie(Node):
