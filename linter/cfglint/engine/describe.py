@@ -14,7 +14,7 @@ from cfglint.lang.tree import paths_in, walk
 from cfglint.lang.types import ANY, Type
 from cfglint.lang.units import DURATION, PLAIN, UNITS, show_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
-from cfglint.record import Record, replace
+from cfglint.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
