@@ -42,8 +42,8 @@ class MemoryChange(Record):
     """GiB of a ``part`` (engine, trainer, or the headroom), low and high, before and after a fix."""
 
     part: str
-    before: tuple[float, float]
-    after: tuple[float, float]
+    before_gib: tuple[float, float]
+    after_gib: tuple[float, float]
 
 
 class Fix(Record):

@@ -217,7 +217,7 @@ def memory_changes(before: Values, after: Values) -> tuple[MemoryChange, ...]:
     moved = any(
         abs(old - new) > _NOTABLE
         for change in changes
-        for old, new in zip(change.before, change.after, strict=True)
+        for old, new in zip(change.before_gib, change.after_gib, strict=True)
     )
     return changes if moved else ()
 

@@ -34,45 +34,34 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
     Raises UsageError for a form that nobody knows.
     """
     # Each form's module is imported where it is asked for: a clean run must not pay for rich or json.
-    if form == "json":
-        from cfglint.report.machine import as_json
-
-        return as_json(report)
-    if form == "github":
-        from cfglint.report.github import as_github
-
-        return as_github(report)
-    if form == "sarif":
-        from cfglint.report.sarif import as_sarif
-
-        return as_sarif(report)
-    if form == "gitlab":
-        from cfglint.report.gitlab import as_gitlab
-
-        return as_gitlab(report)
-    if form == "junit":
-        from cfglint.report.junit import as_junit
-
-        return as_junit(report)
-    if form == "markdown":
-        from cfglint.report.comment import as_markdown
-
-        return as_markdown(report)
-    if form == "concise":
-        from cfglint.report.concise import as_concise
+    if form in ("text", "concise") and (form == "concise" or not report.findings):
+        from cfglint.report.summary import as_concise
 
         return as_concise(report, verbose=verbose)
-    if form == "text":
-        if not report.findings:
-            from cfglint.report.summary import closing
+    if form in ("text", "markdown", "json"):
+        style = Style(color=color, width=width)
+        return written(
+            form, style, lambda style: _page(report, style, verbose=verbose), lambda: _data(report)
+        )
+    if form in FORMATS:
+        from cfglint.report import ci
 
-            return closing(report, (), verbose=verbose)
-        from cfglint.report.pretty import as_text
-
-        return as_text(report, color=color, width=width, verbose=verbose)
+        return ci.FORMS[form](report)
     from cfglint.errors import UsageError, did_you_mean
 
     raise UsageError(f"no report format {form!r}{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})")
+
+
+def _page(report: Report, style: Style, *, verbose: bool) -> Iterable[Block]:
+    from cfglint.report.page import page
+
+    return page(report, style, verbose=verbose)
+
+
+def _data(report: Report) -> object:
+    from cfglint.report.encode import of_report
+
+    return of_report(report)
 
 
 def written(

@@ -35,7 +35,8 @@ class Paragraph(Record):
     """A sentence.
 
     A terminal shows it behind ``lead``, wrapped, with ``rest`` before its further lines. Markdown puts it
-    into ``md``; lines that end in a line break, and the items of one list, are not set apart.
+    into ``md``; lines that end in a line break, the items of one list, and what is ``joined`` to the
+    paragraph before it are not set apart.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Paragraph(Record):
     lead_style: str = ""
     rest: str = "  "
     md: str = "{}"
+    joined: bool = field(default=False, kw_only=True)
 
 
 def heading(text: str) -> Paragraph:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from difflib import SequenceMatcher
+import re
+from difflib import unified_diff
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_CONTEXT = 3
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
 
@@ -19,45 +16,17 @@ def unified(path: str, old_text: str, new_text: str) -> str:
     Lines end at ``\n`` only, as git counts them, so that ``\r\n`` and a lone ``\r`` stay as they are.
     A byte order mark belongs to the texts, or the patch will not fit the file.
     """
-    if old_text == new_text:
-        return ""
-    old, new = split_lines(old_text), split_lines(new_text)
     name = _tidy(path)
-    parts = [f"--- {_quoted('a/' + name)}\n", f"+++ {_quoted('b/' + name)}\n"]
-    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT):
-        old_range = _range(group[0][1], group[-1][2])
-        new_range = _range(group[0][3], group[-1][4])
-        parts.append(f"@@ -{old_range} +{new_range} @@\n")
-        for kind, old_start, old_end, new_start, new_end in group:
-            if kind == "equal":
-                parts.extend(_marked(" ", old[old_start:old_end]))
-                continue
-            parts.extend(_marked("-", old[old_start:old_end]))
-            parts.extend(_marked("+", new[new_start:new_end]))
-    return "".join(parts)
+    old, new = split_lines(old_text), split_lines(new_text)
+    lines = unified_diff(old, new, _quoted("a/" + name), _quoted("b/" + name))
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
 
 
 def split_lines(text: str) -> list[str]:
     r"""Split at ``\n`` alone and keep it; str.splitlines would also cut at ``\r``, NEL and form feeds."""
-    lines = text.split("\n")
-    last = lines.pop()
-    kept = [line + "\n" for line in lines]
-    return [*kept, last] if last else kept
-
-
-def _marked(mark: str, lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        yield mark + line
-        if not line.endswith("\n"):
-            yield "\n\\ No newline at end of file\n"
-
-
-def _range(start: int, end: int) -> str:
-    # An empty range is written with the line before it, which is 0 at the top of a file.
-    count = end - start
-    if count == 1:
-        return str(start + 1)
-    return f"{start + 1 if count else start},{count}"
+    return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
 def _tidy(path: str) -> str:

@@ -6,13 +6,19 @@ import json
 
 from cfglint.engine.memory import Span
 from cfglint.record import Record, fields
+from cfglint.report.order import Lines, ordered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
+    from cfglint.findings import Finding, Fix, Report
+
 INF = float("inf")
+_BEFORE_SPAN = (  # of a finding
+    "code", "name", "level", "rule_level", "possible", "target", "message", "arithmetic", "why", "see",
+)  # fmt: skip
 PLACES = 4  # of a GiB: a tenth of a MiB
 
 
@@ -21,13 +27,15 @@ def as_json(data: object) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-def encode(value: object, *, omit: Collection[str] = (), places: int = PLACES) -> Any:
+def encode(value: object, *, omit: Collection[str] = (), places: int | None = PLACES) -> Any:
     """Return what JSON has for a value: records by their fields, but for those in ``omit`` at any depth.
 
-    Numbers are rounded to ``places``; what nothing bounds is null, a span the list of its bounds.
+    Numbers are rounded to ``places``, if any; what nothing bounds is null, a span the list of its bounds.
     """
     if isinstance(value, float):
-        return round(value, places) if abs(value) < INF else None
+        if abs(value) == INF:
+            return None
+        return value if places is None else round(value, places)
     if isinstance(value, Span):
         return [encode(bound, places=places) for bound in (value.low, value.high)]
     if isinstance(value, dict):
@@ -43,3 +51,69 @@ def encode(value: object, *, omit: Collection[str] = (), places: int = PLACES) -
 def picked(record: object, names: Iterable[str], *, places: int = PLACES) -> dict[str, Any]:
     """Return what JSON has for some fields or properties of a record."""
     return {name: encode(getattr(record, name), places=places) for name in names}
+
+
+# ── findings ─────────────────────────────────────────────────────────────────────────────────────────────
+def of_report(report: Report) -> dict[str, Any]:
+    """Return the JSON report, as ``schemas/report.schema.json`` describes it; a finding once per target."""
+    lines = Lines(report)
+    undecided = ((u.path, u.target or "", u.code, sorted(set(u.needs))) for u in report.undecided)
+    return {
+        "version": 1,
+        "targets": encode(report.targets, places=None),
+        "findings": [_finding(lines, finding) for finding in ordered(report.findings)],
+        "undecided": [
+            {"path": path, "target": target or None, "code": code, "needs": needs}
+            for path, target, code, needs in sorted(undecided)
+        ],
+        "notices": list(report.notices),
+        "summary": {
+            "files": report.files,
+            "skipped": report.skipped,
+            **{level: report.count(level) for level in ("error", "warning", "info")},
+            "undecided": len(report.undecided),
+        },
+    }
+
+
+def _finding(lines: Lines, finding: Finding) -> dict[str, Any]:
+    path = finding.place.path
+    return {
+        "path": path,
+        **picked(finding, _BEFORE_SPAN),
+        **_span(lines, path, finding.place.start, finding.place.end),
+        "facts": encode(finding.facts),
+        "related": [
+            {
+                "path": related.place.path,
+                **_span(lines, related.place.path, related.place.start, related.place.end),
+                "message": related.message,
+            }
+            for related in finding.related
+        ],
+        "fix": None if finding.fix is None else of_fix(lines, path, finding.fix),
+        "unfixed": finding.unfixed,
+        "alternatives": [of_fix(lines, path, fix) for fix in finding.alternatives],
+    }
+
+
+def of_fix(lines: Lines, path: str, fix: Fix) -> dict[str, Any]:
+    """Return what JSON has for a fix of the file at ``path``."""
+    return {
+        "id": fix.number,
+        **picked(fix, ("applicability", "certainty", "title", "effect", "cost", "target"), places=6),
+        "memory": encode(fix.memory, places=2),
+        "next": list(fix.next),
+        "edits": [
+            {"path": path, **_span(lines, path, edit.start, edit.end), "text": edit.new}
+            for edit in sorted(fix.edits, key=lambda edit: (edit.start, edit.end))
+        ],
+    }
+
+
+def _span(lines: Lines, path: str, start: int, end: int) -> dict[str, Any]:
+    spans = {}
+    for name, offset in (("start", start), ("end", end)):
+        line, column = lines.position(path, offset)
+        spans[name] = {"offset": offset, "line": line, "column": column}
+    return spans

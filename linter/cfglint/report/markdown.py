@@ -40,7 +40,7 @@ def _one_paragraph(before: Block | None, block: Block) -> bool:
     if not isinstance(before, Paragraph) or not isinstance(block, Paragraph):
         return False
     breaks = before.md.endswith(_BREAKS) or block.md.startswith(_BREAKS)
-    return breaks or before.md == block.md == _ITEM
+    return block.joined or breaks or before.md == block.md == _ITEM
 
 
 def _block(block: Block) -> Iterator[str]:

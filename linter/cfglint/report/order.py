@@ -50,7 +50,9 @@ class Group:
         names = ", ".join(dict.fromkeys(shown(m.target) for m in self.members if m.target))
         return f"[{names}]" if names else ""
 
-    def variants(self, read: Callable[[Finding], T], same: Callable[[T], object]) -> list[tuple[T, str]]:
+    def variants(
+        self, read: Callable[[Finding], T], same: Callable[[T], object] = lambda value: value
+    ) -> list[tuple[T, str]]:
         """What ``read`` gives for the members, once each, with the targets it holds for.
 
         The targets are empty where all members agree, since the header names them already.

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from rich.cells import cell_len
 
+from cfglint.record import Record
 from cfglint.report.order import shown_char
 from cfglint.text import Edit, apply_edits, line_starts
 
@@ -63,16 +64,13 @@ def _forth(pieces: Sequence[str], end: int, room: int) -> int:
     return end
 
 
-class Change:
+class Change(Record):
     """Lines that a fix replaces by others; either side may be empty. Line numbers count from 1."""
 
-    __slots__ = ("new", "new_line", "old", "old_line")
-
-    def __init__(self, old_line: int, old: list[str], new_line: int, new: list[str]) -> None:
-        self.old_line = old_line
-        self.old = old
-        self.new_line = new_line
-        self.new = new
+    old_line: int
+    old: list[str]
+    new_line: int
+    new: list[str]
 
 
 def changes(index: LineIndex, edits: Iterable[Edit]) -> list[Change]:

@@ -1,8 +1,8 @@
-"""The last lines of a report, all that a clean run prints: what stayed undecided, and the counts."""
+"""A report in short: a line for each finding, and the closing lines, all that a clean run prints."""
 
 from __future__ import annotations
 
-from cfglint.report.order import shown
+from cfglint.report.order import Lines, grouped, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from cfglint.report.order import Group
 
 _WANTED = 3
+
+
+def as_concise(report: Report, *, verbose: bool) -> str:
+    """Return ``path:line:column: level CODE message [target]`` per finding, then the closing lines."""
+    lines = Lines(report)
+    groups = grouped(report.findings)
+    rows = []
+    for group in groups:
+        finding = group.first
+        may = "(may) " if finding.possible else ""
+        label = f" {group.label}" if group.label else ""
+        where = lines.where(finding.place.path, finding.place.start)
+        rows.append(f"{where}: {finding.level} {shown(finding.code)} {may}{shown(finding.message)}{label}\n")
+    return "".join(rows) + closing(report, groups, verbose=verbose)
 
 
 def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> str:

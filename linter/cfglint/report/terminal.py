@@ -91,7 +91,8 @@ def _plain(text: str, style: Style) -> str:
 def _paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
     lead = _plain(block.lead, style)
     first, *rest = wrap(lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose)
-    yield (first[: len(lead)], block.lead_style), (first[len(lead) :], block.style)
+    indent, end = len(lead) - len(lead.lstrip()), len(lead)
+    yield (first[:indent], ""), (first[indent:end], block.lead_style), (first[end:], block.style)
     yield from ([(line, block.style)] for line in rest)
 
 

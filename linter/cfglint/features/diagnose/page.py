@@ -427,13 +427,12 @@ def _judgement_data(judgement: Judgement) -> dict[str, Any]:
 
 
 def _repair_data(lines: Lines, path: str, repair: Repair) -> dict[str, Any]:
-    from cfglint.report.encode import encode
-    from cfglint.report.machine import _fix
+    from cfglint.report.encode import encode, of_fix
 
     rows = {"before": repair.before, "after": repair.after}
     return {
         "code": repair.finding.code,
-        **{key: value for key, value in _fix(lines, path, repair.fix).items() if key in _OF_FIX},
+        **{key: value for key, value in of_fix(lines, path, repair.fix).items() if key in _OF_FIX},
         "parts": encode(repair.parts),
         "need_gib": {when: encode(row.need_gib) for when, row in rows.items()},
         "verdict": {when: row.verdict for when, row in rows.items()},

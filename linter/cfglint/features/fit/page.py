@@ -294,15 +294,14 @@ def as_data(fit: Fit, text: str) -> dict[str, Any]:
 
 
 def _row_data(lines: Lines, path: str, row: FitRow, numbers: dict[object, int]) -> dict[str, Any]:
-    from cfglint.report.encode import encode
-    from cfglint.report.machine import _fix
+    from cfglint.report.encode import encode, of_fix
 
     data: dict[str, Any] = encode(row, omit=("fix", "varied"))
     data["fix"] = None
     if row.fix is not None:
         # A fix that several targets share has one number, as in the report of check.
         row.fix.fix.number = numbers.setdefault(row.fix.fix.edits, len(numbers) + 1)
-        data["fix"] = {**_fix(lines, path, row.fix.fix), "then": encode(row.fix, omit=("fix",))}
+        data["fix"] = {**of_fix(lines, path, row.fix.fix), "then": encode(row.fix, omit=("fix",))}
     if row.varied:
         data["varied"] = {name: _value(text) for name, text in row.varied}
     return data

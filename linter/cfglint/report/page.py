@@ -1,0 +1,276 @@
+"""The page of findings: each with its line, its arithmetic and its fix; in Markdown by file, with diffs."""
+
+from __future__ import annotations
+
+from cfglint.record import Record
+from cfglint.report.blocks import DASH, Blank, Diff, Line, Paragraph, heading, many, note
+from cfglint.report.markdown import escaped
+from cfglint.report.order import Lines, fix_key, grouped, shown
+from cfglint.report.snippet import changes, difference, window
+from cfglint.report.summary import counts, undecided
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cfglint.findings import Fix, MemoryChange, Report
+    from cfglint.report import Style
+    from cfglint.report.blocks import Block
+    from cfglint.report.order import Group
+    from cfglint.report.snippet import Change
+
+_LEVELS = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+_SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}
+_GUTTER = "blue"
+_UNWRAPPED = 160  # cells of a source line that a pipe or a file gets
+_NARROWEST = 20  # cells of source below which a window shows nothing useful
+_CHANGED = 4  # changed lines and related places shown without --verbose
+_RELATED = 2
+
+
+def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
+    """Yield the findings one by one, what stayed undecided, and the summary."""
+    groups = grouped(report.findings)
+    if style.markdown:
+        yield from _comment(report, groups)
+        return
+    text = _Text(report, style.width, verbose=verbose)
+    for group in groups:
+        yield from text.finding(group)
+    for line in undecided(report, verbose=verbose):
+        yield Line([(line, "dim")])
+    yield Line([(counts(report, groups), "bold")])
+
+
+def _kind(fix: Fix) -> str:
+    kind = "display-only" if fix.applicability == "display" else fix.applicability
+    return f"{kind}, may not suffice" if fix.certainty == "may" else kind
+
+
+def _title(fix: Fix) -> str:
+    return shown(fix.title) + (f" — {shown(fix.effect)}" if fix.effect else "")
+
+
+def _arithmetic(group: Group) -> Iterator[str]:
+    for arithmetic, targets in group.variants(lambda finding: finding.arithmetic):
+        for line in arithmetic.splitlines():
+            yield shown(line).removeprefix("=").strip() + (f" [{targets}]" if targets else "")
+
+
+def memory_told(changed: Sequence[MemoryChange]) -> str:
+    """Say what changes: ``engine 36.0-37.4 -> 20.2-21.3 GiB, trainer 18.1 GiB as before, headroom …``."""
+    return ", ".join(map(_memory, changed))
+
+
+def _memory(change: MemoryChange) -> str:
+    if change.part == "headroom":  # what counts is what is left at the worst
+        return f"headroom {change.before_gib[0]:+.1f} → {change.after_gib[0]:+.1f} GiB"
+    old, new = _range(change.before_gib), _range(change.after_gib)
+    return f"{change.part} {old} GiB as before" if old == new else f"{change.part} {old} → {new} GiB"
+
+
+def _range(bounds: tuple[float, float]) -> str:
+    low, high = (f"{bound:.1f}" for bound in bounds)
+    return high if low == high else f"{low}{DASH}{high}"
+
+
+# ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────
+def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
+    lines = Lines(report)
+    path = None
+    for group in groups:
+        finding = group.first
+        if finding.place.path != path:
+            path = finding.place.path
+            yield Paragraph(shown(path), md="### {}")
+        line, column = lines.position(path, finding.place.start)
+        may = " (may)" if finding.possible else ""
+        where = f"line {line}:{column}{f', {group.label[1:-1]}' if group.label else ''}"
+        sign = _SIGNS[finding.level]
+        yield Paragraph(f"{shown(finding.name)}{may}, {where}", md=f"{sign} **{finding.code}** {{}}  ")
+        yield Paragraph(shown(finding.message))
+        for text in _arithmetic(group):
+            yield Paragraph(text, md="> {}", joined=True)
+        for fix, targets in group.fixes():
+            if fix is not None:
+                yield from _fix(lines, path, fix, targets)
+        yield Blank()
+    yield from map(note, undecided(report, verbose=False))
+    yield heading(counts(report, groups))
+
+
+def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
+    where = escaped(f" [{targets}]") if targets else ""
+    yield Paragraph(_title(fix), md=f"Fix{where} ({_kind(fix)}): {{}}")
+    if fix.memory:
+        yield Paragraph(memory_told(fix.memory), md="Memory: {}", joined=True)
+    if fix.edits:
+        rows = [row for change in changes(lines.index(path), fix.edits) for row in _diff_rows(change)]
+        yield Diff([row.sign + shown(row.text) for row in rows])
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────
+class _Text:
+    """Makes the lines of findings; ``gutter`` is the width of the line numbers of the finding at hand."""
+
+    def __init__(self, report: Report, width: int, *, verbose: bool) -> None:
+        self.width = width
+        self.verbose = verbose
+        self.lines = Lines(report)
+        self.texts = report.texts
+        self.gutter = 1
+        self.shown_fixes: dict[tuple[object, ...], str] = {}
+
+    def tell(self, label: str, text: str, style: str = "") -> Paragraph:
+        """Return a sentence under the source; ``label`` is what stands before it, in ``style``."""
+        indent = " " * (self.gutter + 1)
+        return Paragraph(text, lead=indent + label, lead_style=style, rest=indent + "  ")
+
+    def finding(self, group: Group) -> Iterator[Block]:
+        finding = group.first
+        index = self.lines.index(finding.place.path)
+        fixes = [(fix, names, changes(index, fix.edits)) for fix, names in group.fixes() if fix]
+        last = max((c.new_line + len(c.new) - 1 for *_, changed in fixes for c in changed), default=0)
+        # The empty line behind the last line break has no number in an editor.
+        self.gutter = len(str(max(len(index.starts) - index.text.endswith("\n"), last)))
+        yield Line(
+            [
+                (self.lines.where(finding.place.path, finding.place.start), "bold"),
+                (": ", ""),
+                (f"{finding.level} {shown(finding.code)}", _LEVELS[finding.level]),
+                (f" {shown(finding.name)}{' (may)' if finding.possible else ''}", ""),
+                (f" {group.label}" if group.label else "", "magenta"),
+            ]
+        )
+        yield from self.source(group)
+        for line in finding.message.splitlines():
+            yield self.tell("", shown(line))
+        for text in _arithmetic(group):
+            yield self.tell("= ", text, "bold")
+        if self.verbose:
+            yield from self.background(group)
+        for fix, targets, changed in fixes:
+            yield from self.fix(group, fix, targets, changed)
+        for unfixed, names in group.variants(lambda finding: finding.unfixed):
+            if unfixed:
+                yield self.tell(f"no fix [{names}]: " if names else "no fix: ", shown(unfixed), "yellow")
+        yield from self.alternatives(group, word="or" if fixes else "try")
+        yield from self.related(group)
+        yield Blank()
+
+    def source(self, group: Group) -> Iterator[Block]:
+        """Yield the line with a caret under every cell of the value; of a longer span its first line."""
+        place = group.first.place
+        if not self.texts.get(place.path):
+            return
+        line, column = self.lines.position(place.path, place.start)
+        text = self.lines.index(place.path).line(line)
+        start = min(column - 1, len(text))
+        end = start + place.end - place.start
+        if end > len(text):
+            end = len(text.rstrip())
+        cut, at, span = window(text, start, end, self.room())
+        yield Line([(f"{line:>{self.gutter}} |", _GUTTER), (f" {cut}" if cut else "", "")])
+        caret = ("^" * max(span, 1), _LEVELS[group.first.level])
+        yield Line([(f"{'':>{self.gutter}} | ", _GUTTER), (" " * at, ""), caret])
+
+    def room(self) -> int:
+        """The cells that a source line may take."""
+        return max(self.width - self.gutter - 3, _NARROWEST) if self.width else _UNWRAPPED
+
+    def background(self, group: Group) -> Iterator[Block]:
+        """Yield the rule's reason, its source and the facts."""
+        if group.first.why:
+            yield self.tell("why: ", shown(group.first.why), "bold")
+        if group.first.see:
+            yield self.tell("see: ", shown(group.first.see), "bold")
+        facts = group.variants(
+            lambda finding: "; ".join(
+                f"{shown(fact.name)} {shown(fact.value)} ({shown(fact.source)})" for fact in finding.facts
+            )
+        )
+        for text, targets in facts:
+            if text:
+                yield self.tell(f"facts [{targets}]: " if targets else "facts: ", text, "bold")
+
+    def fix(self, group: Group, fix: Fix, targets: str, changed: Sequence[Change]) -> Iterator[Block]:
+        """Yield the fix with the lines that it changes; one that was shown before is only named."""
+        place = group.first.place
+        key = (place.path, *fix_key(fix))
+        label = f"fix ({_kind(fix)}){f' [{targets}]' if targets else ''}: "
+        if key in self.shown_fixes and fix.edits:
+            same = f"{shown(fix.title)}, the same as at {self.shown_fixes[key]}"
+            yield self.tell(label, same, "green")
+            return
+        self.shown_fixes[key] = self.lines.where(place.path, place.start)
+        yield self.tell(label, self.title(fix), "green")
+        rows = [row for change in changed for row in _diff_rows(change)]
+        most = len(rows) if self.verbose else _CHANGED
+        for row in rows[:most]:
+            cut, _, _ = window(row.text, row.start, row.end, self.room())
+            style = "red" if row.sign == "-" else "green"
+            number = (f"{row.number:>{self.gutter}} ", _GUTTER)
+            yield Line([number, (f"{row.sign} {cut}".rstrip(), style)])
+        if rows[most:]:
+            yield self.tell("", f"… {len(rows) - most} more changed lines")
+        memory = group.variants(
+            lambda finding: (
+                memory_told(finding.fix.memory)
+                if finding.fix is not None and fix_key(finding.fix) == fix_key(fix)
+                else ""
+            )
+        )
+        for text, names in memory:
+            if text:
+                yield self.tell(f"memory [{names}]: " if names else "memory: ", text, "green")
+        if fix.next:
+            yield self.tell("if it still runs out: ", shown(", then ".join(fix.next)), "green")
+
+    @staticmethod
+    def title(fix: Fix) -> str:
+        return _title(fix) + (f" (right for {shown(fix.target)} alone)" if fix.target and fix.edits else "")
+
+    def alternatives(self, group: Group, *, word: str) -> Iterator[Block]:
+        """Yield other ways out: the first, or with --verbose all; other hardware in any case."""
+        ways: dict[object, Fix] = {}
+        for member in group.members:
+            for fix in member.alternatives:
+                ways.setdefault(fix_key(fix), fix)
+        hardware = [fix for fix in ways.values() if not fix.edits and fix.target]
+        others = [fix for fix in ways.values() if fix not in hardware]
+        most = len(others) if self.verbose else 1
+        for fix in others[:most] + hardware:
+            kind = "" if fix.applicability == "display" and fix.certainty == "sure" else f" ({_kind(fix)})"
+            rest = f" (+{len(others) - most} more)" if len(others) > most and fix in others else ""
+            yield self.tell(f"{word}{kind}: ", self.title(fix) + rest, "green")
+
+    def related(self, group: Group) -> Iterator[Block]:
+        """Yield the other places that the finding speaks of."""
+        places = group.first.related
+        most = len(places) if self.verbose else _RELATED
+        for related in places[:most]:
+            where = self.lines.where(related.place.path, related.place.start)
+            yield self.tell("also: ", f"{where} {shown(related.message)}", "bold")
+        if places[most:]:
+            yield self.tell("also: ", many(len(places) - most, "more place"), "bold")
+
+
+class _DiffRow(Record):
+    """A line of a change, with the span in which it differs from the line across."""
+
+    number: int
+    sign: str
+    text: str
+    start: int
+    end: int
+
+
+def _diff_rows(change: Change) -> Iterator[_DiffRow]:
+    """Yield the lines of a change, so that a cut shows what differs."""
+    pairs = len(change.old) == len(change.new)
+    for sign, first, mine, theirs in (
+        ("-", change.old_line, change.old, change.new),
+        ("+", change.new_line, change.new, change.old),
+    ):
+        for i, text in enumerate(mine):
+            yield _DiffRow(first + i, sign, text, *(difference(text, theirs[i]) if pairs else (0, 0)))
