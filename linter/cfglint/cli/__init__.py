@@ -6,9 +6,18 @@ import gc
 import os
 import sys
 
-from cfglint import files
-from cfglint.errors import CfglintError, RulesError, UsageError
-from cfglint.record import Value
+from cfglint.cli import foreign
+
+try:
+    from cfglint import about, files
+    from cfglint.errors import CfglintError, RulesError, UsageError
+    from cfglint.record import Value
+except ImportError:
+    problem = foreign.mixed()
+    if problem is None:
+        raise
+    print(f"cfglint: {problem}", file=sys.stderr)
+    raise SystemExit(2) from None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,12 +165,16 @@ def _apologise(error: Exception) -> None:
     if isinstance(error, OSError) and error.filename is None:
         # A file of the user has its name, and its own message before it comes here; this is stdout.
         _give_up_stdout()
-        line = f"error: the output cannot be written: {(error.strerror or str(error)).lower()}"
+        line = f"error: the output cannot be written: {files.why(error)}"
     else:
-        from cfglint.command.jobs import bug
-
-        line = bug(error)
+        line = foreign.mixed() or _bug(error)
     print(f"cfglint: {line}", file=sys.stderr)
+
+
+def _bug(error: Exception) -> str:
+    from cfglint.command.jobs import bug
+
+    return bug(error)
 
 
 def _run(arguments: list[str]) -> int:
@@ -169,10 +182,11 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.write(_help())
         return 0
     if arguments[0] in ("-V", "--version", "version"):
-        from cfglint import __version__
-
-        print(f"cfglint {__version__}")
-        return 0
+        print(f"cfglint {about.VERSION}")
+        problem = foreign.mixed()
+        if problem is not None:
+            print(f"cfglint: {problem}", file=sys.stderr)
+        return 0 if problem is None else 2
     return _command(arguments[0])(arguments[1:])
 
 
