@@ -14,7 +14,7 @@ from cfglint.document.edits import insert_key, replace_value
 from cfglint.document.json import parse_json
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import SHELL
-from cfglint.document.shell.decoded import pieces_of
+from cfglint.document.shell.words import pieces_of
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Scalar, walk
 from cfglint.document.view import View

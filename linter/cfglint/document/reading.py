@@ -62,7 +62,7 @@ def read_text(text: str, path: str, *, bom: bool = False) -> File:
 
 def _parse(text: str, form: str) -> list[Document]:
     if form == "shell":
-        from cfglint.document.shell.script import parse_script
+        from cfglint.document.shell.launch import parse_script
 
         return parse_script(text)
     if form == "json":

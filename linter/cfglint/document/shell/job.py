@@ -1,104 +1,176 @@
-"""What a job asks for: GPUs, nodes, tasks; here by a batch script's head (``#SBATCH --gpus=rtx_4090:4``)."""
+"""What a job asks for: GPUs, nodes, tasks.
+
+By a batch script's head (``#SBATCH --gpus=rtx_4090:4``), or by the command that starts its container
+(``docker run --gpus 2 …``, ``runpodctl create pod …``).
+"""
 
 from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.words import values_of
 from cfglint.document.tree import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LINE = re.compile(r"[^\r\n]*")
+    from cfglint.document.shell.words import Word
+
+_LINE = re.compile(r"([^\r\n]*)[\r\n]*")
 _SHORT = {"-G": "gpus", "-N": "nodes", "-n": "ntasks"}
-_KEYS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "nodes", "ntasks", "ntasks-per-node")
+_FIGURES = {
+    "nodes": "nodes",
+    "ntasks": "tasks",
+    "ntasks-per-node": "tasks_per_node",
+    "gpus": "gpus",
+    "gpus-per-node": "gpus_per_node",
+    "gpus-per-task": "gpus_per_task",
+}
 _GPUS = re.compile(r"(?:(?P<kind>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,6})\Z")
 _MEMORY = re.compile(r"gpumem:([0-9]{1,9})([kmgKMG]?)\Z")
+_KIB = {"k": 1, "m": 1 << 10, "": 1 << 10, "g": 1 << 20}
+
+_ENGINES = ("docker", "podman", "nerdctl")
+_POD_KIND = ("--gpuType", "--gpu-id", "--gpu-type")
+_POD_COUNT = ("--gpuCount", "--gpu-count")
+_POD_SCRIPT = ("--args", "--docker-args")
 
 
+# ── batch scripts ──────────────────────────────────────────────────────────────────────────────────────────
 def read_job(text: str) -> Job | None:
     """Return what the ``#SBATCH`` lines ask for; Slurm reads those before the first command alone."""
     job = Job()
-    seen = False
-    for key, value, start in _options(text):
-        seen = True
-        _take(job, key, value, start)
-    if not seen:
+    options = list(_options(text))
+    if not options:
         return None
+    for key, value, start in options:
+        if key == "gres":
+            _take_resources(job, value, start)
+        elif key.startswith("gpus"):
+            _take_gpus(job, _FIGURES[key], value, (start, start + len(value)))
+        else:
+            low, _, high = value.partition("-")
+            if low.isdigit() and len(low) < 7 and (not high or high == low):
+                job.say(_FIGURES[key], int(low), start, start + len(value))
+            else:
+                job.figures.pop(_FIGURES[key], None)
     job.add_up()
     return job
 
 
 def _options(text: str) -> Iterator[tuple[str, str, int]]:
-    at = 0
-    while at < len(text):
-        found = _LINE.match(text, at)
-        line = found.group() if found is not None else ""
+    for match in _LINE.finditer(text):
+        line = match[1]
         if line.strip() and not line.startswith("#"):
             return
         if line.startswith("#SBATCH"):
-            yield from _words(line, at)
-        at += len(line)
-        while at < len(text) and text[at] in "\r\n":
-            at += 1
+            yield from _of_line(line, match.start())
 
 
-def _words(line: str, at: int) -> Iterator[tuple[str, str, int]]:
-    words = [(m.group(), at + 7 + m.start()) for m in re.finditer(r"\S+", line[7:])]
-    i = 0
-    while i < len(words):
-        word, start = words[i]
-        i += 1
-        if word.startswith("#"):
+def _of_line(line: str, at: int) -> Iterator[tuple[str, str, int]]:
+    """Yield the options of a line that say something of GPUs and nodes: key, value, and where that starts."""
+    words = re.finditer(r"\S+", line[7:])
+    for word in words:
+        text, start = word[0], at + 7 + word.start()
+        if text.startswith("#"):
             return
-        name, equals, value = word.partition("=")
-        if word.startswith("--"):
+        name, equals, value = text.partition("=")
+        if text.startswith("--"):
             key = name[2:]
             start += len(name) + 1
-        elif word[:2] in _SHORT:
-            key, value = _SHORT[word[:2]], word[2:]
+        elif text[:2] in _SHORT:
+            key, value = _SHORT[text[:2]], text[2:]
             equals, start = value, start + 2
         else:
             continue
-        if key not in _KEYS:
+        if key not in _FIGURES and key != "gres":
             continue
         if not equals:
-            if i == len(words):
+            following = next(words, None)
+            if following is None:
                 return
-            value, start = words[i]
-            i += 1
+            value, start = following[0], at + 7 + following.start()
         yield key, value, start
 
 
-def _take(job: Job, key: str, value: str, start: int) -> None:
-    span = start, start + len(value)
-    if key in ("nodes", "ntasks", "ntasks-per-node"):
-        name = {"nodes": "nodes", "ntasks": "tasks", "ntasks-per-node": "tasks_per_node"}[key]
-        low, _, high = value.partition("-")
-        if low.isdigit() and len(low) < 7 and (not high or high == low):
-            job.figures[name] = (int(low), *span)
-        else:
-            job.figures.pop(name, None)
-        return
-    if key in ("gpus", "gpus-per-node", "gpus-per-task"):
-        found = _GPUS.match(value)
-        if found is not None:
-            job.kind = found["kind"] or job.kind
-            job.figures[key.replace("-", "_")] = (int(found["count"]), *span)
-        return
-    at = start
+def _take_gpus(job: Job, figure: str, value: str, span: tuple[int, int]) -> None:
+    """Take ``rtx_4090:4``, or the number alone."""
+    match = _GPUS.match(value)
+    if match is not None:
+        job.kind = match["kind"] or job.kind
+        job.say(figure, int(match["count"]), *span)
+
+
+def _take_resources(job: Job, value: str, at: int) -> None:
+    """Take generic resources: ``gpu:rtx_4090:4,gpumem:20g``."""
     for part in value.split(","):
         memory = _MEMORY.match(part)
+        name, _, asked = part.partition(":")
+        span = at, at + len(part)
         if memory is not None:
-            scale = {"k": 1 / 1024, "m": 1, "g": 1024, "": 1}[memory[2].lower()]
-            job.memory_mib = int(int(memory[1]) * scale)
-        elif part == "gpu" or part.startswith("gpu:"):
-            found = _GPUS.match(part[4:] or "1")
-            if found is not None:
-                job.kind = found["kind"] or job.kind
-                job.figures["gpus_per_node"] = (int(found["count"]), at, at + len(part))
-            elif part[4:] and ":" not in part[4:]:
-                job.kind = part[4:]
-                job.figures["gpus_per_node"] = (1, at, at + len(part))
+            job.memory_mib = int(memory[1]) * _KIB[memory[2].lower()] >> 10
+        elif name == "gpu":
+            _take_gpus(job, "gpus_per_node", asked or "1", span)
+            if asked and ":" not in asked and _GPUS.match(asked) is None:
+                job.kind = asked
+                job.say("gpus_per_node", 1, *span)
         at += len(part) + 1
+
+
+# ── containers ─────────────────────────────────────────────────────────────────────────────────────────────
+def pod_script(words: list[Word]) -> Word | None:
+    """Return the command that a RunPod pod is created with (``--args``)."""
+    return next(values_of(words, _POD_SCRIPT), None) if _creates_pod(words) else None
+
+
+def container_job(words: list[Word]) -> Job | None:
+    """Return the GPUs that a container gets; None where the command says nothing of them."""
+    if _creates_pod(words):
+        return _pod(words)
+    if not any(_name(word) in _ENGINES for word in words):
+        return None
+    asked = next(values_of(words, ("--gpus",)), None)
+    count = _count(asked.text) if asked is not None else None
+    if asked is None or count is None:
+        return None
+    job = Job("--gpus")
+    job.say("gpus_per_node", count, asked.start, asked.end)
+    job.add_up()
+    return job
+
+
+def _creates_pod(words: list[Word]) -> bool:
+    rest = [word.text for word in words[1:3]]
+    return bool(words) and _name(words[0]) == "runpodctl" and rest in (["create", "pod"], ["pod", "create"])
+
+
+def _pod(words: list[Word]) -> Job:
+    job = Job("--gpuCount")
+    kind, count = next(values_of(words, _POD_KIND), None), next(values_of(words, _POD_COUNT), None)
+    if kind is not None:
+        job.kind = kind.text or ""
+    if count is None and kind is not None:
+        job.say("gpus_per_node", 1, kind.start, kind.end)  # one where nothing is said
+    elif count is not None and (count.text or "").isdigit():
+        job.say("gpus_per_node", int((count.text or "0")[:6]), count.start, count.end)
+    job.add_up()
+    return job
+
+
+def _name(word: Word) -> str:
+    return (word.text or "").rpartition("/")[2]
+
+
+def _count(text: str | None) -> int | None:
+    """Return how many GPUs ``--gpus`` names: ``2``, ``count=2``, ``device=0,1``, ``"device=0,1",…``."""
+    if text is None:
+        return None
+    text = text.strip("'")
+    if text.isdigit():
+        return int(text[:6])
+    quoted = text.partition('"')[2].partition('"')[0] if '"' in text else text.partition(",capabilities")[0]
+    key, _, value = quoted.partition("=")
+    if key == "device":
+        return len([device for device in value.split(",") if device])
+    return int(value[:6]) if key == "count" and value.isdigit() else None

@@ -1,195 +1,312 @@
-"""The training jobs that a script launches: what starts them, the program, its flags, and how many processes.
+"""A launch script as documents: one for each training job that it starts.
 
-Each becomes a tree like a config file's: ``--train.batch_size 8`` and ``train.batch_size=8`` are the key
-``train.batch_size``; what the launch itself says stands below ``launch``.
+What a command launches becomes a tree like a config file's: ``--train.batch_size 8`` and
+``train.batch_size=8`` are the key ``train.batch_size``; what the launch itself says (what starts the program,
+how many processes) stands below ``launch``.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise, takewhile
 
-from cfglint.document.shell.containers import container_job
-from cfglint.document.shell.programs import HYDRA, Start, program_of
+from cfglint.document.shell.job import container_job, read_job
+from cfglint.document.shell.programs import HYDRA, Start, program_of, sought
+from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Array, Piece, Word
-from cfglint.document.tree import Alias, Built, Entry, Mapping, Scalar, Sequence, Unread
+from cfglint.document.tree import (
+    Alias,
+    Built,
+    Document,
+    Entry,
+    Mapping,
+    Scalar,
+    Sequence,
+    Unread,
+    target,
+    walk,
+)
+from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.shell.run import Command
+    from cfglint.document.shell.words import Pieces
     from cfglint.document.tree import Job, Node
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
+_SOMETIMES = "it is given in some branches of the script only"
+# Variables that Slurm sets from what a script asks for.
+_SLURM = (
+    ("SLURM_NNODES", "nodes"),
+    ("SLURM_JOB_NUM_NODES", "nodes"),
+    ("SLURM_NTASKS_PER_NODE", "tasks_per_node"),
+    ("SLURM_NTASKS", "tasks"),
+)
 
 
-class Launch:
-    """One command that starts a job: ``root`` is its tree, ``[start, end)`` where the file has it.
+class Counts(Value):
+    """The flags, or variables of the ``environment``, that say how many processes a launcher starts.
 
-    ``job`` is what the command itself asks for (``docker run --gpus 2``).
+    ``single`` are the numbers that are one where nothing is said.
     """
 
-    __slots__ = ("end", "job", "over", "root", "start")
-
-    def __init__(self, root: Mapping, start: int, end: int) -> None:
-        self.job: Job | None = None
-        self.over: tuple[Scalar, ...] = ()  # the files that its flags are laid over
-        self.root = root
-        self.start = start
-        self.end = end
+    per_node: str = ""
+    nodes: str = ""
+    total: str = ""
+    single: tuple[str, ...] = ()
+    environment: bool = False
 
 
-class Reader:
-    """Reads the commands of one script; definitions that several of them read belong to none."""
+_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"))
+_ACCELERATE = Counts(nodes="num_machines", total="num_processes")
+_COUNTS = {
+    "torchrun": _TORCHRUN,
+    "tune": _TORCHRUN,
+    "accelerate": _ACCELERATE,
+    "trl": _ACCELERATE,
+    "deepspeed": Counts("num_gpus", "num_nodes"),
+    # torchrun, on all GPUs unless these say otherwise
+    "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+}
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._known: dict[tuple[int, int], Scalar] = {}
 
-    def read(self, command: Command) -> Launch | None:
-        """Return what a command launches, None where it launches nothing."""
-        words = command.words
-        start = program_of(words)
+def parse_script(text: str) -> list[Document]:
+    """Return a document for each command of a script that launches a job."""
+    job = read_job(text)
+    told = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
+    runner = Runner(numbers(told))
+    runner.script(text)
+    return launched(text, runner, job)
+
+
+def numbers(known: dict[str, int | None]) -> dict[str, Pieces]:
+    """Return variables with the numbers that are known."""
+    return {name: (Piece(str(number), -1, -1),) for name, number in known.items() if number is not None}
+
+
+def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False) -> list[Document]:
+    """Return the documents of the commands that were met in a script or a manifest, the whole of ``text``."""
+    documents = []
+    for command in runner.commands:
+        start = program_of(command.words)
         if start is None:
-            return None
-        self._known = {}
+            continue
+        reader = _Reader(text, command, start)
+        root = reader.root
+        document = Document(root.start, max(command.end, root.start), root)
+        document.format, document.listed, document.over = "shell", listed, reader.over
+        document.job = asked = _own(container_job(command.outer) or container_job(command.words), job)
+        if asked is not None:
+            _add_job(root, asked)
+        documents.append(document)
+    part(documents)
+    return documents
+
+
+def _own(own: Job | None, job: Job | None) -> Job | None:
+    """Return what a command asks for itself, of the GPUs that the job around it is on."""
+    if own is not None and job is not None and not own.kind:
+        own.kind, own.others, own.memory_mib = job.kind, job.others, job.memory_mib
+    return own or job
+
+
+def _add_job(root: Mapping, job: Job) -> None:
+    head = root.entries["launch"].value
+    if not isinstance(head, Mapping) or not job.figures:
+        return
+    figures = dict(job.figures)
+    nodes = head.entries.get("nodes")
+    alone = nodes is not None and whole(nodes.value) == 1
+    if job.everywhere and (job.count("nodes") or 1) > 1 and alone and "gpus_per_node" in figures:
+        figures["gpus"] = figures["gpus_per_node"]  # the launcher is started in each node, and sees no other
+    spans = [(start, end) for _, start, end in figures.values()]
+    asked = Mapping(spans[0][0], flow=True)
+    asked.end = spans[0][1]
+    for name, (number, start, end) in figures.items():
+        asked.entries[name] = Entry(Scalar(name, start, end, '"'), Built(str(number), start, end))
+    head.entries["job"] = Entry(Scalar("job", *spans[0], '"'), asked)
+
+
+def part(launches: list[Document]) -> None:
+    """Tell commands of the GPUs that they share; a definition that several read is none's to change."""
+    roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
+    _count_together([head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)])
+    if len(roots) < 2:
+        return
+    readers: dict[tuple[int, int], int] = {}
+    for root in roots:
+        for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
+            readers[key] = readers.get(key, 0) + 1
+    for root in roots:
+        _close(root, {key for key, number in readers.items() if number > 1})
+
+
+def _count_together(heads: list[Mapping]) -> None:
+    """Add up what all start, beside each other or not; nothing where one is unknown."""
+    started = [head.entries.get("processes") for head in heads]
+    counts = [whole(entry.value) for entry in started if entry is not None]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(heads):
+        return
+    for head, entry in zip(heads, started, strict=True):
+        assert entry is not None
+        place = entry.value
+        head.entries["together"] = Entry(entry.key, Built(str(sum(known)), place.start, place.end))
+
+
+def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
+    closed: dict[int, Built] = {}
+    for holder in walk(root):
+        if isinstance(holder, Mapping):
+            for entry in holder.entries.values():
+                value = entry.value
+                if type(value) is Scalar and (value.start, value.end) in shared:
+                    entry.value = closed[id(value)] = Built(value.text, value.start, value.end)
+        elif isinstance(holder, Sequence):
+            holder.items = [
+                Built(item.text, item.start, item.end)
+                if type(item) is Scalar and (item.start, item.end) in shared
+                else item
+                for item in holder.items
+            ]
+    for node in walk(root):
+        if isinstance(node, Alias) and id(node.target) in closed:
+            node.target = closed[id(node.target)]
+
+
+class _Reader:
+    """Reads one command; a definition that it reads twice is an alias the second time."""
+
+    def __init__(self, text: str, command: Command, start: Start) -> None:
+        self.text = text
+        self._scalars: dict[tuple[int, int], Scalar] = {}
+        self._command = command
+        self._start = start
         name = start.name
-        places = [(w.start, w.end) for w in words if w.start >= 0]
-        begun = min((s for s, _ in places), default=0)
-        root = Mapping(begun, flow=True)
-        root.end = max((e for _, e in places), default=begun)
-        head = Mapping(begun, flow=True)
-        _add(root, "launch", head, name)
-        _add(head, "launcher", Built(start.launcher, name.start, name.end), name)
+        places = [(word.start, word.end) for word in command.words if word.start >= 0]
+        begun = min((start for start, _ in places), default=0)
+        self.root, head, flags = (Mapping(begun, flow=True) for _ in range(3))
+        self.root.end = flags.end = max((end for _, end in places), default=begun)
+        _add(self.root, "launch", head, name)
+        _add(head, "launcher", self._computed(start.launcher), name)
         _add(head, "program", self.scalar(name), name)
-        _add(head, "module", Built("true" if start.module else "false", name.start, name.end), name)
+        _add(head, "module", self._computed("true" if start.module else "false"), name)
         if start.suite:
-            _add(head, "suite", Built(start.suite, name.start, name.end), name)
-        flags = Mapping(begun, flow=True)
-        flags.end = root.end
-        self._flags(flags, start.options, None)
+            _add(head, "suite", self._computed(start.suite), name)
+        self._flags(flags, start.options, dotted=False)
         _add(head, "flags", flags, name)
         files, rest = start.configs()
-        self._flags(root, rest, start)
-        self._topology(head, start, root if start.launcher == "trl" else flags, command)
-        unread = dict.fromkeys(one for word in rest if (one := self._list(word)))
+        self._flags(self.root, rest, dotted=True)
+        self._topology(head, self.root if start.launcher == "trl" else flags)
+        unread = dict.fromkeys(array for word in rest if (array := self._list(word)))
         if unread:
             named = Sequence(name.start, flow=True)
-            named.items = [Built(one, name.start, name.end) for one in unread]
+            named.items = [self._computed(array) for array in unread]
             named.end = name.end
             _add(head, "unread", named, name)
-        head.end = root.end
-        launch = Launch(root, begun, command.end)
-        under = [self.scalar(file) for file in files]
-        launch.over = tuple(one.target if isinstance(one, Alias) else one for one in under)  # type: ignore[misc]
-        if any(word.spelled.startswith(HYDRA) for word in rest):
-            from cfglint.document.shell.hydra_flags import sought  # most programs are no Hydra application
-
-            launch.over += sought(start)
-        launch.job = container_job(command.outer) or container_job(words)
-        return launch
+        head.end = self.root.end
+        self.over: tuple[Scalar, ...] = tuple(resolved(self.scalar(file)) for file in files)  # type: ignore[misc]
+        if any(word.spelled.startswith(HYDRA) for word in rest):  # most programs are no Hydra application
+            self.over += sought(start)
 
     # ── words to nodes ─────────────────────────────────────────────────────────────────────────────────
-    def scalar(self, word: Word) -> Node:
-        """Return a word as a node; one definition that is read twice is an alias the second time."""
-        if word.text is None:
-            piece = next(p for p in word.pieces if p.unknown or p.maybe)
-            why = piece.unknown or "a branch"
-            named = why.isidentifier()
-            said = (
-                f"{why} is set outside of the script, or in some of its branches"
-                if named
-                else f"{why} is not known before the script runs"
-            )
-            if not piece.unknown:
-                said = "it is given in some branches of the script only"
-            return Unread(self.spelled(word), word.start, word.end, why=said)
-        if "${" in word.text:  # in single quotes: the program's own interpolation
-            return Unread(self.spelled(word), word.start, word.end, why="the program fills ${…} in")
-        whole = [piece for piece in word.pieces if piece.text]
-        if (
-            whole
-            and all(piece.verbatim for piece in whole)
-            and all(one.start == whole[i].end for i, one in enumerate(whole[1:]))
-        ):
-            key = whole[0].start, whole[-1].end
-            if key in self._known:
-                return Alias(self.text[word.start : word.end], self._known[key], word.start, word.end)
-            found = self._known[key] = Scalar(word.text, *key)
-            return found
-        return Built(word.text, word.start, word.end, reads=self._reads(word.pieces))
+    def _computed(self, text: str) -> Built:
+        return Built(text, self._start.name.start, self._start.name.end)
 
-    def _reads(self, pieces: tuple[Piece, ...]) -> tuple[Scalar, ...]:
-        found: list[Scalar] = []
+    def scalar(self, word: Word) -> Node:
+        """Return a word as a node."""
+        text = word.text
+        if text is None:
+            return self._unread(word, _why(next(p for p in word.pieces if p.unknown or p.maybe)))
+        if "${" in text:  # in single quotes: the program's own interpolation
+            return self._unread(word, "the program fills ${…} in")
+        whole = [piece for piece in word.pieces if piece.text]
+        joined = all(first.end == second.start for first, second in pairwise(whole))
+        if not whole or not joined or not all(piece.verbatim for piece in whole):
+            return Built(text, word.start, word.end, reads=self._reads(word.pieces))
+        key = whole[0].start, whole[-1].end
+        if key in self._scalars:
+            return Alias(self.text[word.start : word.end], self._scalars[key], word.start, word.end)
+        scalar = self._scalars[key] = Scalar(text, *key)
+        return scalar
+
+    def _unread(self, word: Word, why: str) -> Unread:
+        spelled = self.text[word.start : word.end] if word.start >= 0 else word.spelled
+        return Unread(spelled, word.start, word.end, why=why)
+
+    def _reads(self, pieces: Pieces) -> tuple[Scalar, ...]:
+        scalars: list[Scalar] = []
         for piece in pieces:
             if piece.verbatim and piece.text:
                 key = piece.start, piece.end
-                found.append(self._known.setdefault(key, Scalar(piece.text, *key)))
-            found.extend(self._reads(piece.reads))
-        return tuple(found)
-
-    def spelled(self, word: Word) -> str:
-        """Return how the file spells a word."""
-        return self.text[word.start : word.end] if word.start >= 0 else word.spelled
+                scalars.append(self._scalars.setdefault(key, Scalar(piece.text, *key)))
+            scalars.extend(self._reads(piece.reads))
+        return tuple(scalars)
 
     def _list(self, word: Word) -> str:
         """Return the name of an array that nothing in the script sets: more flags, no value of the last."""
         if len(word.pieces) != 1 or not word.pieces[0].unknown or word.start < 0:
             return ""
-        found = _LIST.fullmatch(self.text[word.start : word.end])
-        return found[1] if found and found[1] == word.pieces[0].unknown else ""
+        match = _LIST.fullmatch(self.text[word.start : word.end])
+        return match[1] if match and match[1] == word.pieces[0].unknown else ""
 
-    def _flags(self, root: Mapping, words: list[Word], start: Start | None) -> None:
-        """Set what flags and overrides say; a launcher's own (``start`` is None) have no dots."""
-        dotted = start is not None
+    def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
+        """Set what flags and overrides say; a launcher's own are not ``dotted``."""
         at = 0
         while at < len(words):
             word = words[at]
             at += 1
             text = word.spelled
-            found = _OVERRIDE.match(text) if not text.startswith("-") else None
-            if found is not None and dotted:
-                if text[0] != "~":
-                    key = found.group()[:-1].lstrip("+")
-                    self._put(root, key, self._doubted(word, self.scalar(word.from_(found.end()))), word)
-                continue
             if not text.startswith("-") or _NUMBER.match(text) or text in ("-", "--"):
-                free = start is not None and start.positional and start.positional not in root.entries
-                if start is not None and free and not self._list(word):
-                    _add(root, start.positional, self._doubted(word, self.scalar(word)), word)
+                if dotted:
+                    self._argument(root, word)
                 continue
             name, equals, _ = text.partition("=")
-            key = start.key(name) if start is not None else name.lstrip("-").replace("-", "_")
+            key = self._start.key(name) if dotted else name.lstrip("-").replace("-", "_")
             if not key or (any(piece.unknown for piece in word.pieces) and not equals):
                 continue
-            value: Node
             if equals:
                 value = self.scalar(word.from_(len(name) + 1))
             else:
-                values: list[Word] = []
-                while at < len(words) and not (_is_flag(words[at], dotted=dotted) or self._list(words[at])):
-                    values.append(words[at])
-                    at += 1
-                if not values:
-                    value = Built("true", word.start, word.end, cut=self._cut(words[at - 2 : at]))
-                elif len(values) == 1:
-                    value = self.scalar(values[0])
-                else:
-                    value = Sequence(values[0].start, flow=True)
-                    value.items = [self.scalar(one) for one in values]
-                    value.end = values[-1].end
-            value = self._doubted(word, value)
+                values = list(
+                    takewhile(lambda w: not (_is_flag(w, dotted=dotted) or self._list(w)), words[at:])
+                )
+                value = self._value(values, words[at - 2 : at], word)
+                at += len(values)
+            value = self._unread(word, _SOMETIMES) if word.maybe else value
             if dotted:
                 self._put(root, key, value, word)
             else:
                 _add(root, key, value, word)
 
-    def _doubted(self, word: Word, value: Node) -> Node:
-        if not word.maybe:
-            return value
-        why = "it is given in some branches of the script only"
-        return Unread(self.spelled(word), word.start, word.end, why=why)
+    def _argument(self, root: Mapping, word: Word) -> None:
+        """Set what an override says, or the first word without a flag where a program takes one."""
+        text, positional = word.spelled, self._start.positional
+        override = _OVERRIDE.match(text) if not text.startswith("-") else None
+        if override is not None and text.startswith("~"):
+            return
+        if override is not None:
+            value = self.scalar(word.from_(override.end()))
+            value = self._unread(word, _SOMETIMES) if word.maybe else value
+            self._put(root, override.group()[:-1].lstrip("+"), value, word)
+        elif positional and positional not in root.entries and not self._list(word):
+            value = self.scalar(word)
+            _add(root, positional, self._unread(word, _SOMETIMES) if word.maybe else value, word)
+
+    def _value(self, values: list[Word], flag: list[Word], word: Word) -> Node:
+        """Return what stands behind a flag; ``flag`` is its word, behind the one before."""
+        if not values:
+            return Built("true", word.start, word.end, cut=self._cut(flag))
+        if len(values) == 1:
+            return self.scalar(values[0])
+        several = Sequence(values[0].start, flow=True)
+        several.items = [self.scalar(value) for value in values]
+        several.end = values[-1].end
+        return several
 
     def _cut(self, words: list[Word]) -> int:
         """Return where the blanks before a flag begin, if they can go with it."""
@@ -222,103 +339,117 @@ class Reader:
         _add(holder, names[-1], value, word)
 
     # ── how many processes ─────────────────────────────────────────────────────────────────────────────
-    def _topology(self, head: Mapping, start: Start, flags: Mapping, command: Command) -> None:
-        launcher, name = start.launcher, start.name
-
-        def given(*names: str) -> Node | None:
-            for one in names:
-                entry = flags.entries.get(one)
-                if entry is not None:
-                    return entry.value
-            return None
-
-        nodes: Node | None = None
-        total: Node | None = None
-        per_node: Node | None = None
+    def _topology(self, head: Mapping, flags: Mapping) -> None:
+        launcher, name = self._start.launcher, self._start.name
         if launcher == "axolotl":  # hands what stands behind `--` on
             launcher = (
                 "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
             )
-        if launcher == "llamafactory-cli":  # torchrun, on all GPUs unless these say otherwise
-            per_node = self._variable(start, command, "NPROC_PER_NODE")
-            nodes = self._variable(start, command, "NNODES") or Built("1", name.start, name.end)
-        elif launcher in ("torchrun", "tune"):
-            nodes = given("nnodes") or Built("1", name.start, name.end)
-            per_node = given("nproc_per_node") or Built("1", name.start, name.end)
-        elif launcher == "deepspeed":
-            per_node = given("num_gpus")
-            nodes = given("num_nodes")
-            included = given("include", "i")
-            text = included.text if isinstance(included, Scalar) and not isinstance(included, Unread) else ""
-            hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
-            if hosts and all(all(one.strip().isdigit() for one in slots) for slots in hosts):
-                total = Built(str(sum(map(len, hosts))), included.start, included.end)  # type: ignore[union-attr]
-                nodes = Built(str(len(hosts)), included.start, included.end)  # type: ignore[union-attr]
-            if nodes is None and given("hostfile", "H") is None:
-                nodes = Built("1", name.start, name.end)
-        elif launcher in ("accelerate", "trl"):
-            total = given("num_processes")
-            nodes = given("num_machines")
+        counts = _COUNTS.get(launcher, Counts())
+        said: dict[str, Node | None] = {
+            number: self._variable(source) if counts.environment else _given(flags, source)
+            for number in ("per_node", "nodes", "total")
+            if (source := getattr(counts, number))
+        }
+        said |= {number: self._computed("1") for number in counts.single if said[number] is None}
+        if launcher == "deepspeed":
+            said |= self._hosts(flags, said["nodes"])
+        per_node, nodes, total = said.get("per_node"), said.get("nodes"), said.get("total")
         if nodes is not None and whole(nodes) is None:
-            nodes = Unread(_said(nodes), nodes.start, nodes.end, why=_why(nodes, "the number of nodes"))
+            nodes = _hidden(nodes, "the number of nodes")
         if per_node is not None and whole(per_node) is None and _said(per_node) in ("gpu", "auto"):
             per_node = None  # as many as the machine has
         if total is None and per_node is not None and nodes is not None:
-            one, two = whole(per_node), whole(nodes)
-            if one is not None and two is not None:
-                target = per_node.target if isinstance(per_node, Alias) else per_node
-                total = target if two == 1 else Built(str(one * two), per_node.start, per_node.end)
-            else:
-                hidden = per_node if one is None else nodes
-                total = Unread(_said(hidden), hidden.start, hidden.end, why=_why(hidden, "how many"))
+            total = _product(per_node, nodes)
         for key, value in (("processes_per_node", per_node), ("nodes", nodes), ("processes", total)):
             if value is not None:
-                target = value.target if isinstance(value, Alias) else value
-                _add(head, key, Alias(key, target, value.start, value.end), name)
-        visible = self._variable(start, command, "CUDA_VISIBLE_DEVICES")
+                _add(head, key, Alias(key, resolved(value), value.start, value.end), name)
+        visible = self._variable("CUDA_VISIBLE_DEVICES")
         if isinstance(visible, Unread):
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():
-            listed = str(len(visible.text.split(",")))
-            _add(head, "visible_gpus", Built(listed, visible.start, visible.end), name)
+            number = str(len(visible.text.split(",")))
+            _add(head, "visible_gpus", Built(number, visible.start, visible.end), name)
 
-    def _variable(self, start: Start, command: Command, name: str) -> Node | None:
+    def _hosts(self, flags: Mapping, nodes: Node | None) -> dict[str, Node | None]:
+        """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""
+        included = _given(flags, "include") or _given(flags, "i")
+        text = included.text if isinstance(included, Scalar) and not isinstance(included, Unread) else ""
+        hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
+        if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
+            place = included.start, included.end
+            return {
+                "total": Built(str(sum(map(len, hosts))), *place),
+                "nodes": Built(str(len(hosts)), *place),
+            }
+        if nodes is None and _given(flags, "hostfile") is None and _given(flags, "H") is None:
+            return {"nodes": self._computed("1")}
+        return {}
+
+    def _variable(self, name: str) -> Node | None:
         """Return what the program finds in its environment; None where the script does not set it."""
-        word = start.environment.get(name)
+        word, command = self._start.environment.get(name), self._command
         pieces = (
             word.pieces if word is not None else command.environment.get(name) or command.exported.get(name)
         )
         if pieces is None or isinstance(pieces, Array):
             return None
-        found = self.scalar(Word(pieces, *_span(pieces, start.name)))
-        return found.target if isinstance(found, Alias) else found
+        return resolved(self.scalar(Word(pieces, *_span(pieces, self._start.name))))
 
 
 def _add(mapping: Mapping, key: str, value: Node, word: Word) -> None:
     mapping.entries[key] = Entry(Scalar(key, word.start, word.end, '"'), value)
 
 
-def _span(pieces: tuple[Piece, ...], name: Word) -> tuple[int, int]:
+def _given(flags: Mapping, name: str) -> Node | None:
+    entry = flags.entries.get(name)
+    return entry.value if entry is not None else None
+
+
+def _span(pieces: Pieces, name: Word) -> tuple[int, int]:
     placed = [piece for piece in pieces if piece.start >= 0]
     if not placed or placed[-1].end < placed[0].start:
         return name.start, name.end
     return placed[0].start, placed[-1].end
 
 
+def resolved(node: Node) -> Node:
+    """Return what an alias stands for."""
+    return node.target if isinstance(node, Alias) else node
+
+
 def _said(node: Node) -> str:
-    node = node.target if isinstance(node, Alias) else node
+    node = resolved(node)
     return node.text if isinstance(node, Scalar) else ""
 
 
-def whole(node: Node) -> int | None:
+def whole(node: Node | None) -> int | None:
     """Return a node's whole number, None where it is none."""
-    node = node.target if isinstance(node, Alias) else node
+    node = target(node)
     text = node.text if isinstance(node, Scalar) and not isinstance(node, Unread) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
-def _why(node: Node, what: str) -> str:
-    return node.why if isinstance(node, Unread) else f"{what} is not known before the script runs"
+def _product(per_node: Node, nodes: Node) -> Node:
+    """Return how many processes there are on all nodes."""
+    each, number = whole(per_node), whole(nodes)
+    if each is None or number is None:
+        return _hidden(per_node if each is None else nodes, "how many")
+    return resolved(per_node) if number == 1 else Built(str(each * number), per_node.start, per_node.end)
+
+
+def _hidden(node: Node, what: str) -> Unread:
+    why = node.why if isinstance(node, Unread) else f"{what} is not known before the script runs"
+    return Unread(_said(node), node.start, node.end, why=why)
+
+
+def _why(piece: Piece) -> str:
+    """Say why a piece of text is not known."""
+    if not piece.unknown:
+        return _SOMETIMES
+    if piece.unknown.isidentifier():
+        return f"{piece.unknown} is set outside of the script, or in some of its branches"
+    return f"{piece.unknown} is not known before the script runs"
 
 
 def _is_flag(word: Word, *, dotted: bool) -> bool:

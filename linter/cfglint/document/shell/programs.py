@@ -1,15 +1,20 @@
 """Which program a command starts, and how: the launchers and command lines of training and serving.
 
-What stands in front of a program (srun, env, uv run, docker run …) is passed over.
+What stands in front of a program (srun, env, uv run, docker run …) is passed over. Which files the program is
+told to read is found here, too: ``--config FILE``, and Hydra's ``--config-path DIR --config-name NAME``.
 """
 
 from __future__ import annotations
 
+import os
 import re
+
+from cfglint.document.shell.words import uncertain, values_of
+from cfglint.document.tree import Sought
+from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import TypeAlias
 
     from cfglint.document.shell.words import Word
@@ -23,22 +28,11 @@ _PREFIXES = frozenset((
     "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init", "kubectl",
 ))  # fmt: skip
 # `uv pip install deepspeed` starts nothing.
-_INSTALLS = frozenset(
-    ("pip", "add", "sync", "install", "create", "remove", "build", "pull", "update", "lock")
-)
+_INSTALLS = ("pip", "add", "sync", "install", "create", "remove", "build", "pull", "update", "lock")
 # Behind these stands the name of an environment or a package.
 _NAMES = (
-    "-n",
-    "--name",
-    "-p",
-    "--prefix",
-    "--with",
-    "--extra",
-    "--group",
-    "--container-name",
-    "--job-name",
-    "-J",
-)
+    "-n", "--name", "-p", "--prefix", "--with", "--extra", "--group", "--container-name", "--job-name", "-J",
+)  # fmt: skip
 VLLM_IMAGE = "vllm-openai"
 # Flags of launchers that take no value; all others take one.
 _SWITCHES = {
@@ -72,10 +66,53 @@ _SHORT = {
 _MODULE = re.compile(r"--module(?:=|\Z)")
 _CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)")
 HYDRA = ("--config-name", "-cn")
-_TRL = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
+_HYDRA_PATH = ("--config-path", "-cp")
+_HYDRA_FOLDER = ("--config-dir", "-cd")
+# Where people start a job is where its files are looked for anyway.
+_HERE = ("PWD", "the output of $(pwd)", "the output of `pwd`")
+_CHOICE = re.compile(r"((?:\+\+|\+|~)?[A-Za-z_][\w/-]*(?:@[\w.:-]+)?)(=|\Z)")
 
 
-class Start:
+class Cli(Value):
+    """A command line that starts a program: ``VERB [flags] PROGRAM [arguments]``, or the program by itself.
+
+    ``launcher`` is what reports call it, ``verbs`` are the words that must follow its name. One with
+    ``switches`` has flags of a launcher in front of the program; where some are given, it is ``behind``. The
+    others are programs of the framework ``suite``; ``positional`` is the key of what has no flag.
+    """
+
+    launcher: str
+    verbs: tuple[str, ...] = ()
+    suite: str = field(default="", kw_only=True)
+    switches: str = field(default="", kw_only=True)
+    behind: str = field(default="", kw_only=True)
+    positional: str = field(default="", kw_only=True)
+    needs: str = field(default="", kw_only=True)  # a word without which it is another program of that name
+    cut: str = field(default="", kw_only=True)  # the word behind which a launcher's flags stand
+
+
+_TORCHRUN = Cli("torchrun", switches=_SWITCHES["torchrun"])
+_DEEPSPEED = Cli("deepspeed", switches=_SWITCHES["deepspeed"])
+_LLAMAFACTORY = Cli("llamafactory-cli", ("train",), suite="llamafactory")
+_CLIS = {
+    "torchrun": _TORCHRUN,
+    "deepspeed": _DEEPSPEED,
+    "deepspeed.exe": _DEEPSPEED,
+    "accelerate": Cli("accelerate", ("launch",), switches=_SWITCHES["accelerate"]),
+    # tune run [torchrun's flags] RECIPE --config FILE key=value
+    "tune": Cli("tune", ("run",), suite="torchtune", switches=_SWITCHES["torchrun"], behind="torchrun"),
+    "llamafactory-cli": _LLAMAFACTORY,
+    "lmf": _LLAMAFACTORY,
+    "trl": Cli("trl", ("sft", "dpo", "grpo", "kto", "reward", "rloo"), suite="trl"),
+    # axolotl train FILE [--launcher NAME] [--key value] [-- launcher's flags]
+    "axolotl": Cli("axolotl", ("train",), suite="axolotl", cut="--"),
+    "rl": Cli("rl", suite="prime_rl", needs="@"),  # rl @ FILE --key value
+    "vllm": Cli("vllm", ("serve",), suite="vllm", positional="model"),
+    "sglang": Cli("sglang", ("serve",), suite="sglang", positional="model-path"),
+}
+
+
+class Start(Record):
     """A program that a command starts.
 
     ``options`` are the launcher's own words, ``rest`` the program's. ``suite`` names the framework whose own
@@ -83,52 +120,40 @@ class Start:
     no flag. ``environment`` is what stands before the program as ``NAME=value``.
     """
 
-    __slots__ = ("environment", "launcher", "module", "name", "options", "positional", "rest", "suite")
-
-    def __init__(
-        self,
-        launcher: str,
-        options: Words,
-        name: Word,
-        rest: Words,
-        *,
-        module: bool = False,
-        suite: str = "",
-        positional: str = "",
-    ) -> None:
-        self.launcher = launcher
-        self.options = options
-        self.name = name
-        self.rest = rest
-        self.module = module
-        self.suite = suite
-        self.positional = positional
-        self.environment: dict[str, Word] = {}
+    launcher: str
+    options: Words
+    name: Word
+    rest: Words
+    module: bool = field(default=False, kw_only=True)
+    suite: str = field(default="", kw_only=True)
+    positional: str = field(default="", kw_only=True)
+    environment: dict[str, Word] = field(factory=dict, init=False)
 
     def configs(self) -> tuple[Words, Words]:
         """Return the files that the program is told to read, and the arguments without them."""
         files: Words = []
         rest: Words = []
-        at = 0
         # torchtitan's `--module llama3 --config llama3_8b` names a function of a Python module.
         python = any(_MODULE.match(word.spelled) for word in self.rest)
-        while at < len(self.rest):
-            word = self.rest[at]
+        words = iter(self.rest)
+        for word in words:
             text = word.spelled
-            at += 1
-            found = None if python and text.startswith("--config") else _CONFIG.match(text)
-            if found is not None and text.endswith("=") and found.end() == len(text):
-                files.append(word.from_(found.end()))  # `--config=$FILE`
-            elif found is not None and "=" in text:
-                files.append(word.from_(found.end()))
-            elif (found is not None or text == "@") and at < len(self.rest):
-                files.append(self.rest[at])
-                at += 1
-            elif not files and not rest and not text.startswith("-") and text.endswith(CONFIG_SUFFIXES):
-                if "=" in text:  # Hydra's `data=x.yaml` is a setting like others
-                    rest.append(word)
-                else:
-                    files.append(word)
+            flag = None if python and text.startswith("--config") else _CONFIG.match(text)
+            following = None
+            if flag is not None and "=" in text:
+                files.append(word.from_(flag.end()))  # `--config=$FILE`, too
+                continue
+            if flag is not None or text == "@":
+                following = next(words, None)
+            if following is not None:
+                files.append(following)
+            elif (
+                not (
+                    files or rest or text.startswith("-") or "=" in text
+                )  # Hydra's `data=x.yaml` is a setting
+                and text.endswith(CONFIG_SUFFIXES)
+            ):
+                files.append(word)
             else:
                 rest.append(word)
         return files, rest
@@ -150,10 +175,10 @@ def program_of(words: Words) -> Start | None:
         word = words[at]
         name = _base(word)
         named = at > 0 and words[at - 1].text in _NAMES
-        found = _started(words, at, name) if not named else None
-        if found is not None:
-            found.environment = environment
-            return found
+        start = _started(words, at, name) if not named else None
+        if start is not None:
+            start.environment = environment
+            return start
         if at == 0 and name not in _PREFIXES and word.spelled and not word.maybe:
             return None
         if at < 2 and word.text in _INSTALLS:
@@ -170,8 +195,20 @@ def _started(words: Words, at: int, name: str) -> Start | None:
         return _python(words, at + 1)
     if name.partition(":")[0] == VLLM_IMAGE:
         return Start("vllm", [], words[at], words[at + 1 :], suite="vllm")  # its entry point is the server
-    starter = _STARTERS.get(name)
-    return starter(words, at + 1) if starter is not None else None
+    cli = _CLIS.get(name)
+    if cli is None or (cli.verbs and not (at + 1 < len(words) and words[at + 1].text in cli.verbs)):
+        return None
+    at += 1 + bool(cli.verbs)
+    if cli.switches:
+        return _launched(words, at, cli)
+    rest = words[at:]
+    if cli.needs and all(word.text != cli.needs for word in rest):
+        return None
+    cut = next((i for i, word in enumerate(rest) if cli.cut and word.text == cli.cut), len(rest))
+    program = words[at - 1]
+    return Start(
+        cli.launcher, rest[cut + 1 :], program, rest[:cut], suite=cli.suite, positional=cli.positional
+    )
 
 
 def _base(word: Word) -> str:
@@ -183,10 +220,9 @@ def _base(word: Word) -> str:
 
 def _python(words: Words, at: int) -> Start | None:
     while at < len(words):
-        text = words[at].text
-        if text is None and not words[at].maybe:
-            return None
         text = words[at].spelled
+        if words[at].text is None and not words[at].maybe:
+            return None
         if _PYTHON.match(_base(words[at])):
             at += 1  # `python3` in either of two branches
         elif text == "-m" and at + 1 < len(words):
@@ -207,22 +243,23 @@ def _module(words: Words, at: int) -> Start | None:
     text = module.text
     if text in _MODULES:
         skipped = text == "accelerate.commands.accelerate_cli" and at + 1 < len(words)
-        return _after(words, at + 1 + skipped, _MODULES[text])
+        return _launched(words, at + 1 + skipped, _CLIS[_MODULES[text]])
     if not text:
         return None
     return Start("python", [], module, words[at + 1 :], module=True, suite=_SERVERS.get(text, ""))
 
 
-def _after(words: Words, at: int, launcher: str) -> Start | None:
+def _launched(words: Words, at: int, cli: Cli) -> Start | None:
     """Return the program behind a launcher's own flags."""
-    switches = _SWITCHES[launcher].split()
+    switches = cli.switches.split()
     options: Words = []
     module = False
     while at < len(words):
         text = words[at].spelled
         if not text.startswith("-"):
             if words[at].text:
-                return Start(launcher, options, words[at], words[at + 1 :], module=module)
+                launcher = cli.behind if cli.behind and options else cli.launcher
+                return Start(launcher, options, words[at], words[at + 1 :], module=module, suite=cli.suite)
             if text:
                 return None
             at += 1  # `$OPTIONS`, which nobody set
@@ -237,75 +274,67 @@ def _after(words: Words, at: int, launcher: str) -> Start | None:
     return None
 
 
-# ── command lines of one framework each ────────────────────────────────────────────────────────────────────
-def _word_is(words: Words, at: int, *wanted: str) -> bool:
-    return at < len(words) and words[at].text in wanted
+# ── Hydra ──────────────────────────────────────────────────────────────────────────────────────────────────
+def sought(start: Start) -> tuple[Sought, ...]:
+    """Return the file that Hydra would read; nothing where a part of its name is not known.
+
+    ``--config-path`` is seen from the folder of the program's own file, ``--config-dir`` from the working
+    folder (Hydra 1.3: hydra/_internal/utils.py: compute_search_path_dir).
+    """
+    name = _last(start.rest, HYDRA)
+    if name is None or not name.text:
+        return ()
+    file = name.text if name.text.endswith((".yaml", ".yml")) else f"{name.text}.yaml"
+    places: list[str] = []
+    for word, beside in (
+        (_last(start.rest, _HYDRA_PATH), _home(start)),
+        (_last(start.rest, _HYDRA_FOLDER), ""),
+    ):
+        folder = word.text if word is not None else None
+        if folder:
+            package = folder.removeprefix("pkg://") if folder.startswith("pkg://") else ""
+            at = package.replace(".", "/") if package else os.path.join(beside, folder)
+            places.append(os.path.normpath(os.path.join(at, file)))
+        elif word is not None and (at := _from_here(word)):
+            places.append(os.path.normpath(os.path.join(at, file)))
+    if not places:
+        return ()
+    choices = tuple(_choices(start.rest))
+    return (Sought(places[0], name.start, name.end, places=tuple(places), choices=choices),)
 
 
-def _accelerate(words: Words, at: int) -> Start | None:
-    return _after(words, at + 1, "accelerate") if _word_is(words, at, "launch") else None
+def _choices(words: list[Word]) -> list[tuple[str, str | None]]:
+    """Return the overrides whose key may be a group's: ``db=pg``, ``db@at.package=pg``, ``~db``."""
+    choices: list[tuple[str, str | None]] = []
+    for word in words:
+        match = _CHOICE.match(word.spelled)
+        if match is None or (word.pieces and word.pieces[0].unknown):
+            continue
+        key = match[1]
+        if match[2]:
+            choices.append((key, word.from_(match.end()).text))
+        elif key.startswith("~") and word.text == key:
+            choices.append((key, ""))
+    return choices
 
 
-def _tune(words: Words, at: int) -> Start | None:
-    """``tune run [torchrun's flags] RECIPE --config FILE key=value``."""
-    if not _word_is(words, at, "run"):
-        return None
-    found = _after(words, at + 1, "torchrun")
-    if found is not None:
-        found.launcher, found.suite = "torchrun" if found.options else "tune", "torchtune"
-    return found
+def _home(start: Start) -> str:
+    """Return the folder of the program's own file, as its name tells."""
+    name = start.name.spelled
+    return name.rpartition(".")[0].replace(".", "/") if start.module else os.path.dirname(name)
 
 
-def _llamafactory(words: Words, at: int) -> Start | None:
-    if not _word_is(words, at, "train"):
-        return None
-    return Start("llamafactory-cli", [], words[at], words[at + 1 :], suite="llamafactory")
+def _from_here(word: Word) -> str:
+    """Return what stands behind ``$PWD/``."""
+    first, *rest = word.pieces
+    if first.unknown not in _HERE or uncertain(rest):
+        return ""
+    text = "".join(piece.text for piece in rest)
+    return text.lstrip("/") if text.startswith("/") else ""
 
 
-def _trl(words: Words, at: int) -> Start | None:
-    if not _word_is(words, at, *_TRL):
-        return None
-    return Start("trl", [], words[at], words[at + 1 :], suite="trl")
-
-
-def _axolotl(words: Words, at: int) -> Start | None:
-    """``axolotl train FILE [--launcher NAME] [--key value] [-- launcher's flags]``."""
-    if not _word_is(words, at, "train"):
-        return None
-    rest = words[at + 1 :]
-    cut = next((i for i, word in enumerate(rest) if word.text == "--"), len(rest))
-    return Start("axolotl", rest[cut + 1 :], words[at], rest[:cut], suite="axolotl")
-
-
-def _prime_rl(words: Words, at: int) -> Start | None:
-    """``rl @ FILE --key value``."""
-    given = any(word.text == "@" for word in words[at:])
-    return Start("rl", [], words[at - 1], words[at:], suite="prime_rl") if given else None
-
-
-def _vllm(words: Words, at: int) -> Start | None:
-    if not _word_is(words, at, "serve"):
-        return None
-    return Start("vllm", [], words[at], words[at + 1 :], suite="vllm", positional="model")
-
-
-def _sglang(words: Words, at: int) -> Start | None:
-    if not _word_is(words, at, "serve"):
-        return None
-    return Start("sglang", [], words[at], words[at + 1 :], suite="sglang", positional="model-path")
-
-
-_STARTERS: dict[str, Callable[[Words, int], Start | None]] = {
-    "torchrun": lambda words, at: _after(words, at, "torchrun"),
-    "deepspeed": lambda words, at: _after(words, at, "deepspeed"),
-    "deepspeed.exe": lambda words, at: _after(words, at, "deepspeed"),
-    "accelerate": _accelerate,
-    "tune": _tune,
-    "llamafactory-cli": _llamafactory,
-    "lmf": _llamafactory,
-    "trl": _trl,
-    "axolotl": _axolotl,
-    "rl": _prime_rl,
-    "vllm": _vllm,
-    "sglang": _sglang,
-}
+def _last(words: list[Word], flags: tuple[str, ...]) -> Word | None:
+    """Return the last value of a flag, which must surely be there."""
+    sure = [word for word in words if "=" in word.spelled or word.spelled not in flags or word.text]
+    values = list(values_of(sure, flags))
+    return values[-1] if values else None

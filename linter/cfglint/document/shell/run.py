@@ -7,15 +7,15 @@ change what the script sets itself.
 
 from __future__ import annotations
 
-from cfglint.document.shell.containers import pod_script
-from cfglint.document.shell.expand import DEEPEST, Expander
-from cfglint.document.shell.source import Source
+from cfglint.document.shell.expand import DEEPEST, Expander, Source
+from cfglint.document.shell.job import pod_script
 from cfglint.document.shell.words import Array, Piece, Word, joined, meet, unknown
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, ClassVar
 
     from cfglint.document.shell.words import Pieces
 
@@ -24,30 +24,22 @@ MAX_COMMANDS = 2_000
 MAX_WORDS = 20_000
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
-_BLOCKS = ("program", "compound_statement", "do_group", "else_clause")
+_REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
+_BLANKS = " \t\n"
 
 
-class Command:
+class Command(Record):
     """One command that the script runs: ``NAME=value`` in front, then its words.
 
     ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
     file, -1 where it is not known.
     """
 
-    __slots__ = ("end", "environment", "exported", "outer", "words")
-
-    def __init__(
-        self,
-        words: list[Word],
-        environment: dict[str, Pieces],
-        exported: dict[str, Pieces | Array],
-        outer: list[Word],
-    ) -> None:
-        self.words = words
-        self.outer = outer
-        self.end = -1
-        self.environment = environment
-        self.exported = exported
+    words: list[Word]
+    environment: dict[str, Pieces]
+    exported: dict[str, Pieces | Array] = field(factory=dict)
+    outer: list[Word] = field(factory=list)
+    end: int = -1
 
 
 class _Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
@@ -57,9 +49,9 @@ class _Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
 class Runner:
     """Walks one script; ``commands`` are those that were met, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, Pieces | Array] | None = None) -> None:
         self.commands: list[Command] = []
-        self.variables: dict[str, Pieces | Array] = {}
+        self.variables: dict[str, Pieces | Array] = dict(variables or {})
         self.functions: dict[str, tuple[Source, Any]] = {}
         self._steps = 0
         self._words = 0
@@ -82,7 +74,7 @@ class Runner:
         """
         nested = _given_to_shell(words)
         if nested is None:
-            self.commands.append(Command(words, environment, {}, []))
+            self.commands.append(Command(words, environment))
             return True
         before = dict(self.variables)
         self.variables.update(environment)
@@ -106,130 +98,46 @@ class Runner:
     def _run(self, node: Any, depth: int) -> None:
         self._steps += 1
         if depth > DEEPEST or self._steps > MAX_STEPS:
-            self._forget(node)
-            return
-        kind = node.type
-        if kind in _BLOCKS:
-            for child in node.named_children:
-                self._run(child, depth + 1)
-        elif kind == "command":
-            self._command(node, {}, depth)
-        elif kind == "variable_assignment":
-            self._assign(node)
-        elif kind == "variable_assignments":
-            for child in node.named_children:
-                self._assign(child)
-        elif kind == "declaration_command":
-            for child in node.named_children:
-                if child.type == "variable_assignment":
-                    self._assign(child)
-        elif kind == "redirected_statement":
-            self._redirected(node, depth)
-        elif kind == "list":
-            self._list(node, depth)
-        elif kind == "pipeline":
-            for child in node.named_children:
-                self._apart(child, depth)
-        elif kind == "subshell":
-            self._apart(node, depth, inside=True)
-        elif kind == "if_statement":
-            self._if(node, depth)
-        elif kind == "case_statement":
-            self._case(node, depth)
-        elif kind in ("for_statement", "while_statement", "c_style_for_statement"):
-            self._loop(node, depth)
-        elif kind == "function_definition":
-            name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-            if name is not None and body is not None:
-                self.functions[self._source.text_of(name)] = (self._source, body)
-        elif kind == "negated_command":
-            for child in node.named_children:
-                self._run(child, depth + 1)
-        elif kind == "unset_command":
-            for child in node.named_children:
-                self.variables[self._source.text_of(child)] = ()
-        elif kind not in ("comment", "test_command"):
-            self._forget(node)
-
-    def _forget(self, node: Any) -> None:
-        """What is not understood may have changed any variable that it names."""
-        waiting = [node]
-        while waiting:
-            one = waiting.pop()
-            if one.type == "variable_name":
-                name = self._source.text_of(one)
-                self.variables[name] = (unknown(name),)
-            waiting.extend(one.named_children)
-
-    def _assigned(self, node: Any) -> set[str]:
-        names: set[str] = set()
-        waiting = [node]
-        while waiting:
-            one = waiting.pop()
-            if one.type == "variable_assignment":
-                names.add(self._source.text_of(one.children[0]).partition("[")[0])
-            elif one.type == "compound_statement" and one.children and one.children[0].type == "((":
-                names.update(self._source.text_of(c) for c in one.named_children if c.type == "variable_name")
-            elif one.type == "command":
-                words = one.named_children
-                if words and self._source.text_of(words[0]) in _READERS:
-                    names.update(self._source.text_of(word).partition("=")[0] for word in words[1:])
-            waiting.extend(one.named_children)
-        return names
-
-    def _expander(self) -> Expander:
-        return Expander(self._source, self.variables, self._arguments)
-
-    def _assign(self, node: Any) -> None:
-        target = node.child_by_field_name("name")
-        value = node.child_by_field_name("value")
-        if target is None:
-            return
-        adds = any(child.type == "+=" for child in node.children)
-        name = self._source.text_of(target)
-        if target.type == "subscript":
-            name = name.partition("[")[0]
-            self.variables[name] = (unknown(name),)
-            return
-        expander = self._expander()
-        new: Pieces | Array
-        if value is None:
-            new = ()
-        elif node.has_error:
-            new = (unknown(name),)
-        elif value.type == "array":
-            new = expander.array(value)
+            self._forget(node, depth)
         else:
-            new = expander.value(value)
-        if adds:
-            old = self.variables.get(name, ())
-            if isinstance(old, Array) and isinstance(new, Array):
-                new = Array([*old.items, *new.items])
-            elif isinstance(old, Array):
-                new = Array([(*(old.items[0] if old.items else ()), *new), *old.items[1:]])  # type: ignore[misc]
-            elif isinstance(new, Array):
-                new = Array([old, *new.items] if old else new.items)
-            else:
-                new = (*old, *new)
-        if _size(new) > MAX_WORDS:
-            new = (unknown(name),)
-        self.variables[name] = new
+            self._by_kind.get(node.type, Runner._forget)(self, node, depth)
+
+    def _forget(self, node: Any, _: int) -> None:
+        """What is not understood may have changed any variable that it names."""
+        names = (inner for inner in _walk(node) if inner.type == "variable_name")
+        self._hide(map(self._source.text_of, names))
+
+    def _hide(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.variables[name] = (unknown(name),)
+
+    def _ignore(self, node: Any, depth: int) -> None:
+        """Pass over what changes nothing."""
+
+    def _block(self, node: Any, depth: int) -> None:
+        for child in node.named_children:
+            self._run(child, depth + 1)
+
+    def _pipeline(self, node: Any, depth: int) -> None:
+        for child in node.named_children:
+            self._apart([child], depth)
+
+    def _subshell(self, node: Any, depth: int) -> None:
+        self._apart(node.named_children, depth)
 
     def _list(self, node: Any, depth: int) -> None:
-        first = True
-        for child in node.named_children:
-            if first:
-                self._run(child, depth + 1)
-                first = False
-            else:
+        for number, child in enumerate(node.named_children):
+            if number:
                 self._ways([[child], []], depth)
+            else:
+                self._run(child, depth + 1)
 
-    def _apart(self, node: Any, depth: int, *, inside: bool = False) -> None:
+    def _apart(self, nodes: Iterable[Any], depth: int) -> None:
         """Run what has variables of its own."""
         before = dict(self.variables)
         try:
-            for child in node.named_children if inside else (node,):
-                self._run(child, depth + 1)
+            for node in nodes:
+                self._run(node, depth + 1)
         except _Exit:
             pass
         self.variables = before
@@ -252,25 +160,22 @@ class Runner:
         self.variables = _met(after)
 
     def _if(self, node: Any, depth: int) -> None:
+        conditions = node.children_by_field_name("condition")
+        tested = {child.id for child in conditions}
         ways: list[list[Any]] = [[]]
         otherwise = False
-        conditions = {id_of(c) for c in node.children_by_field_name("condition")}
         for child in node.named_children:
-            if id_of(child) in conditions:
-                continue
             if child.type == "elif_clause":
                 ways.append([c for c in child.named_children if c.type not in ("test_command", "comment")])
             elif child.type == "else_clause":
                 otherwise = True
                 ways.append(list(child.named_children))
-            elif child.type != "comment":
+            elif child.type != "comment" and child.id not in tested:
                 ways[0].append(child)
-        for condition in node.children_by_field_name("condition"):
+        for condition in conditions:
             if condition.is_named:
                 self._run(condition, depth + 1)
-        if not otherwise:
-            ways.append([])
-        self._ways(ways, depth)
+        self._ways(ways if otherwise else [*ways, []], depth)
 
     def _case(self, node: Any, depth: int) -> None:
         ways: list[list[Any]] = []
@@ -278,38 +183,89 @@ class Runner:
         for item in node.named_children:
             if item.type != "case_item":
                 continue
-            values = {id_of(c) for c in item.children_by_field_name("value")}
-            otherwise |= any(self._source.text_of(c) == "*" for c in item.children_by_field_name("value"))
-            ways.append([c for c in item.named_children if id_of(c) not in values and c.type != "comment"])
-        if not otherwise:
-            ways.append([])
-        self._ways(ways, depth)
+            values = item.children_by_field_name("value")
+            otherwise |= any(self._source.text_of(value) == "*" for value in values)
+            tested = {value.id for value in values}
+            ways.append([c for c in item.named_children if c.id not in tested and c.type != "comment"])
+        self._ways(ways if otherwise else [*ways, []], depth)
 
     def _loop(self, node: Any, depth: int) -> None:
         names = self._assigned(node)
         variable = node.child_by_field_name("variable")
         if variable is not None:
             names.add(self._source.text_of(variable))
-        for name in names:
-            self.variables[name] = (unknown(name),)
+        self._hide(names)
         body = node.child_by_field_name("body")
         if body is not None:
-            self._apart(body, depth)
-        for name in names:
-            self.variables[name] = (unknown(name),)
+            self._apart([body], depth)
+        self._hide(names)
+
+    def _function(self, node: Any, _: int) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.functions[self._source.text_of(name)] = (self._source, body)
+
+    # ── variables ──────────────────────────────────────────────────────────────────────────────────────
+    def _assigned(self, node: Any) -> set[str]:
+        """Return the variables that a loop may set."""
+        text_of = self._source.text_of
+        names: set[str] = set()
+        for inner in _walk(node):
+            children = inner.named_children
+            if inner.type == "variable_assignment":
+                names.add(text_of(inner.children[0]).partition("[")[0])
+            elif inner.type == "compound_statement" and inner.children and inner.children[0].type == "((":
+                names.update(text_of(child) for child in children if child.type == "variable_name")
+            elif inner.type == "command" and children and text_of(children[0]) in _READERS:
+                names.update(text_of(word).partition("=")[0] for word in children[1:])
+        return names
+
+    def _expander(self) -> Expander:
+        return Expander(self._source, self.variables, self._arguments)
+
+    def _assignments(self, node: Any, depth: int) -> None:
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._assign(child, depth)
+
+    def _unset(self, node: Any, _: int) -> None:
+        self.variables.update({self._source.text_of(child): () for child in node.named_children})
+
+    def _assign(self, node: Any, _: int) -> None:
+        target = node.child_by_field_name("name")
+        value = node.child_by_field_name("value")
+        if target is None:
+            return
+        name = self._source.text_of(target)
+        if target.type == "subscript":
+            self._hide([name.partition("[")[0]])
+            return
+        new: Pieces | Array
+        if value is None:
+            new = ()
+        elif node.has_error:
+            new = (unknown(name),)
+        elif value.type == "array":
+            new = self._expander().array(value)
+        else:
+            new = self._expander().value(value)
+        if any(child.type == "+=" for child in node.children):
+            new = _added(self.variables.get(name, ()), new)
+        size = sum(map(len, new.items)) if isinstance(new, Array) else len(new)
+        self.variables[name] = new if size <= MAX_WORDS else (unknown(name),)
 
     def _redirected(self, node: Any, depth: int) -> None:
         body = node.child_by_field_name("body")
         document = next((c for c in node.named_children if c.type == "heredoc_redirect"), None)
         if body is not None and body.type == "command" and document is not None:
-            words = [w.text for w in self._words_of(body)[0]]
+            words = [word.text for word in self._words_of(body)[0]]
             if words and words[0] == "read":
                 self._read(words, document)
                 return
         if document is not None:  # `<<EOF | next` hangs the rest of the line below the document
             for child in document.named_children:
                 if child.type == "pipeline":
-                    self._apart(child, depth)
+                    self._apart([child], depth)
         if body is not None:
             self._run(body, depth + 1)
 
@@ -317,18 +273,16 @@ class Runner:
         """``read -r -d '' NAME <<EOF``: the variable holds the document."""
         names = [w for i, w in enumerate(words[1:], 1) if w and w.isidentifier() and words[i - 1] != "-d"]
         whole = "-d" in words and words[words.index("-d") + 1 : words.index("-d") + 2] == [""]
-        raw = any(w is not None and w.startswith("-") and "r" in w for w in words)
+        raw = any(word is not None and word.startswith("-") and "r" in word for word in words)
         body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
         start = next((c for c in document.named_children if c.type == "heredoc_start"), None)
         if len(names) != 1 or not whole or not raw or body is None or start is None or document.has_error:
-            for name in names:
-                self.variables[name] = (unknown(name),)
+            self._hide(names)
             return
-        expander = self._expander()
         if any(mark in self._source.text_of(start) for mark in "'\"\\"):
             pieces = self._source.slice(body.start_byte, body.end_byte)
         else:
-            pieces = expander.mixed(body, body.start_byte, body.end_byte, 0)
+            pieces = self._expander().mixed(body, body.start_byte, body.end_byte, 0)
         self.variables[names[0]] = tuple(_stripped(pieces))
 
     # ── commands ───────────────────────────────────────────────────────────────────────────────────────
@@ -342,11 +296,9 @@ class Runner:
                 name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
                 if name is not None and value is not None and value.type != "array":
                     environment[self._source.text_of(name)] = expander.value(value)
-            elif child.type == "command_name":
-                for part in child.named_children:
+            elif child.type not in _REDIRECTS:
+                for part in child.named_children if child.type == "command_name" else [child]:
                     words.extend(expander.words(part))
-            elif child.type not in ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect"):
-                words.extend(expander.words(child))
         self._words += len(words)
         return words, environment
 
@@ -355,51 +307,40 @@ class Runner:
         name = next((c for c in node.named_children if c.type == "command_name"), None)
         if name is None:
             return
-        ahead = [
-            c
-            for c in node.named_children
-            if c.type == "variable_assignment" and c.end_byte <= name.start_byte
-        ]
-        for one, following in zip(ahead, [*ahead[1:], name], strict=False):
-            between = self._source.data[one.end_byte : following.start_byte]
+        ahead = [c for c in node.named_children if c.type == "variable_assignment"]
+        ahead = [assignment for assignment in ahead if assignment.end_byte <= name.start_byte]
+        for number, following in enumerate([*ahead[1:], name] if ahead else [], 1):
+            between = self._source.data[ahead[number - 1].end_byte : following.start_byte]
             if b"\n" in between.replace(b"\\\n", b""):
-                for each in ahead[: ahead.index(one) + 1]:
-                    self._assign(each)
+                for assignment in ahead[:number]:
+                    self._assign(assignment, 0)
 
-    def _command(self, node: Any, exported: dict[str, Pieces], depth: int) -> None:
-        del exported
+    def _command(self, node: Any, depth: int) -> None:
         if node.has_error or self._words > MAX_WORDS:
             return
         words, environment = self._words_of(node)
         name = words[0].text if words else None
         if name is None and not (words and words[0].pieces):
             return
+        nested = pod_script(words) or _given_to_shell(words)
         if name in ("exit", "return"):
             raise _Exit
         if name in _READERS:
-            for word in words[1:]:
-                target = (word.text or "").partition("=")[0]
-                if target.isidentifier():
-                    self.variables[target] = (unknown(target),)
-            return
-        if name == "eval":
+            targets = ((word.text or "").partition("=")[0] for word in words[1:])
+            self._hide(target for target in targets if target.isidentifier())
+        elif name == "eval":
             self._nested(Source(joined(words[1:])), depth + 1)
-            return
-        if name in self.functions:
+        elif name in self.functions:
             self._call(name, words[1:], depth)
-            return
-        nested = pod_script(words) or _given_to_shell(words)
-        if nested is not None:
+        elif nested is not None:
             before, outer = dict(self.variables), self._outer
             self._outer = [*outer, *words]
             # A child has the exported variables alone; those that are not are rarely read by it.
             self._nested(Source(nested.pieces), depth + 1)
             self.variables, self._outer = before, outer
-            return
-        if len(self.commands) < MAX_COMMANDS:
-            command = Command(words, environment, dict(self.variables), self._outer)
-            command.end = self._source.span(node)[1]
-            self.commands.append(command)
+        elif len(self.commands) < MAX_COMMANDS:
+            end = self._source.span(node)[1]
+            self.commands.append(Command(words, environment, dict(self.variables), self._outer, end))
 
     def _call(self, name: str, arguments: list[Word], depth: int) -> None:
         source, body = self.functions[name]
@@ -414,10 +355,39 @@ class Runner:
         finally:
             self._source, self._arguments = before
 
+    _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {
+        "program": _block,
+        "compound_statement": _block,
+        "do_group": _block,
+        "else_clause": _block,
+        "negated_command": _block,
+        "command": _command,
+        "variable_assignment": _assign,
+        "variable_assignments": _assignments,
+        "declaration_command": _assignments,
+        "unset_command": _unset,
+        "redirected_statement": _redirected,
+        "list": _list,
+        "pipeline": _pipeline,
+        "subshell": _subshell,
+        "if_statement": _if,
+        "case_statement": _case,
+        "for_statement": _loop,
+        "while_statement": _loop,
+        "c_style_for_statement": _loop,
+        "function_definition": _function,
+        "comment": _ignore,
+        "test_command": _ignore,
+    }
 
-def id_of(node: Any) -> tuple[int, int, str]:
-    """Tell nodes apart: the binding makes a new object each time."""
-    return node.start_byte, node.end_byte, node.type
+
+def _walk(node: Any) -> Iterator[Any]:
+    """Yield a node and all that are named below it."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(node.named_children)
 
 
 def _given_to_shell(words: list[Word]) -> Word | None:
@@ -435,34 +405,36 @@ def _given_to_shell(words: list[Word]) -> Word | None:
     return None
 
 
+def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
+    """Return what ``+=`` makes of a variable."""
+    if isinstance(old, Array) and isinstance(new, Array):
+        return Array([*old.items, *new.items])
+    if isinstance(old, Array):
+        return Array([(*(old.items[0] if old.items else ()), *new), *old.items[1:]])  # type: ignore[misc]
+    if isinstance(new, Array):
+        return Array([old, *new.items] if old else new.items)
+    return (*old, *new)
+
+
 def _met(states: list[dict[str, Pieces | Array]]) -> dict[str, Pieces | Array]:
     first = states[0]
     if len(states) == 1:
         return first
-    names: dict[str, None] = {}
-    for state in states:
-        names.update(dict.fromkeys(state))
     result: dict[str, Pieces | Array] = {}
-    for name in names:
+    for name in dict.fromkeys(name for state in states for name in state):
         values = [state.get(name) for state in states]
         result[name] = values[0] if all(v is values[0] for v in values) else meet(values, name)  # type: ignore[assignment]
     return result
 
 
-def _size(value: Pieces | Array) -> int:
-    return sum(map(len, value.items)) if isinstance(value, Array) else len(value)
-
-
 def _stripped(pieces: list[Piece]) -> list[Piece]:
     """Return pieces without blanks at both ends, as ``read`` stores them."""
-    blank = " \t\n"
-    while pieces and not pieces[0].unknown and not pieces[0].text.strip(blank):
-        pieces = pieces[1:]
-    while pieces and not pieces[-1].unknown and not pieces[-1].text.strip(blank):
-        pieces = pieces[:-1]
-    if pieces and not pieces[0].unknown:
-        text = pieces[0].text
-        pieces = [pieces[0].cut(len(text) - len(text.lstrip(blank)), len(text)), *pieces[1:]]
-    if pieces and not pieces[-1].unknown:
-        pieces = [*pieces[:-1], pieces[-1].cut(0, len(pieces[-1].text.rstrip(blank)))]
+    pieces = list(pieces)
+    for end in (0, -1):
+        while pieces and not pieces[end].unknown and not pieces[end].text.strip(_BLANKS):
+            del pieces[end]
+        if pieces and not pieces[end].unknown:
+            text = pieces[end].text
+            kept = len(text.rstrip(_BLANKS) if end else text.lstrip(_BLANKS))
+            pieces[end] = pieces[end].cut(0, kept) if end else pieces[end].cut(len(text) - kept, len(text))
     return pieces

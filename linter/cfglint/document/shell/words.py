@@ -6,47 +6,42 @@ a word with one is unknown: it is never guessed.
 
 from __future__ import annotations
 
+import re
+
+from cfglint.document.tree import Scalar
+from cfglint.record import Record, Value, field
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias, TypeVar
+
+    from cfglint.document.tree import Node
 
     Item = TypeVar("Item")
 
 QUOTED, LITERAL, EXPANDED = "quoted", "literal", "expanded"
-_BLANKS = " \t\n"
+_BLANK_OR_NOT = re.compile(r"([ \t\n]+)|[^ \t\n]+")
+_BLANK = " \t\r\n"  # of YAML and JSON
+_ESCAPE_LENGTHS = {"x": 4, "u": 6, "U": 10}
+_HIGH_SURROGATES = ("\\ud8", "\\ud9", "\\uda", "\\udb")
 
 
-class Piece:
+class Piece(Value):
     """A stretch of text that stands at ``[start, end)`` of the file; -1 where it was computed.
 
     ``unknown`` names what the text depends on; ``maybe`` says that it is there on some ways through the
-    script only. A computed piece ``reads`` others. ``mode`` says how it got into a word.
+    script only. A computed piece ``reads`` others. ``mode`` says how it got into a word. Two pieces are equal
+    that say the same at the same place.
     """
 
-    __slots__ = ("end", "maybe", "mode", "reads", "start", "text", "unknown")
-
-    def __init__(
-        self,
-        text: str,
-        start: int,
-        end: int,
-        mode: str = LITERAL,
-        *,
-        unknown: str = "",
-        maybe: bool = False,
-        reads: tuple[Piece, ...] = (),
-    ) -> None:
-        self.text = text
-        self.start = start
-        self.end = end
-        self.mode = mode
-        self.unknown = unknown
-        self.maybe = maybe
-        self.reads = reads
-
-    def __repr__(self) -> str:
-        return f"Piece({self.text!r}, {self.start}, {self.end}, {self.unknown!r})"
+    text: str
+    start: int
+    end: int
+    mode: str = field(default=LITERAL, compare=False)
+    unknown: str = field(default="", kw_only=True)
+    maybe: bool = field(default=False, kw_only=True)
+    reads: tuple[Piece, ...] = field(default=(), kw_only=True, compare=False)
 
     @property
     def verbatim(self) -> bool:
@@ -72,49 +67,30 @@ class Piece:
         start, end = (self.start + first, self.start + last) if self.verbatim else (-1, -1)
         return Piece(self.text[first:last], start, end, self.mode, maybe=self.maybe, reads=self.reads)
 
-    def same(self, other: Piece) -> bool:
-        """Whether both say the same, at the same place."""
-        return (self.text, self.start, self.end, self.unknown, self.maybe) == (
-            other.text,
-            other.start,
-            other.end,
-            other.unknown,
-            other.maybe,
-        )
-
 
 if TYPE_CHECKING:
     Pieces: TypeAlias = tuple[Piece, ...]
 
+BREAK = Piece("", -1, -1)  # between the items of an array, in what `expand` gives
 
-class Array:
+
+class Array(Value):
     """The value of an array variable: the pieces of each item."""
 
-    __slots__ = ("items",)
-
-    def __init__(self, items: Iterable[Pieces]) -> None:
-        self.items = list(items)
+    items: list[Pieces]
 
 
-class Word:
+class Word(Record):
     """One word of a command; ``[start, end)`` is where the file has it as a whole."""
 
-    __slots__ = ("end", "pieces", "start")
-
-    def __init__(self, pieces: Pieces, start: int, end: int) -> None:
-        self.pieces = pieces
-        self.start = start
-        self.end = end
-
-    def __repr__(self) -> str:
-        return f"Word({self.text!r})"
+    pieces: Pieces
+    start: int
+    end: int
 
     @property
     def text(self) -> str | None:
         """The word's text; None where it is not known, or not whether the word is there."""
-        if any(piece.unknown or piece.maybe for piece in self.pieces):
-            return None
-        return self.spelled
+        return None if uncertain(self.pieces) else self.spelled
 
     @property
     def spelled(self) -> str:
@@ -139,52 +115,39 @@ class Word:
         return Word(tuple(pieces), self.start, self.end)
 
 
-BREAK = Piece("", -1, -1)  # between the items of an array, in what `expand` gives
-
-
 def unknown(why: str, start: int = -1, end: int = -1) -> Piece:
     """Return a piece of unknown text."""
     return Piece("", start, end, EXPANDED, unknown=why or "?")
+
+
+def uncertain(pieces: Iterable[Piece]) -> bool:
+    """Whether some of the text is unknown, or may not be there."""
+    return any(piece.unknown or piece.maybe for piece in pieces)
 
 
 def split(pieces: Sequence[Piece], start: int, end: int, *, blanks_split: bool = True) -> list[Word]:
     """Return the words that one argument comes to: what is expanded without quotes is cut at blanks."""
     words: list[Word] = []
     held: list[Piece] = []
-    there = False
 
     def close() -> None:
-        nonlocal there
-        if there:
+        if held:
             words.append(_placed(held, start, end))
         held.clear()
-        there = False
 
     for piece in pieces:
         if piece is BREAK:
             close()
-            continue
-        if piece.mode != EXPANDED or piece.unknown:
+        elif piece.mode != EXPANDED or piece.unknown:
             held.append(piece)
-            there = True
-            continue
-        if not blanks_split and any(char in _BLANKS for char in piece.text):
+        elif not blanks_split and not set(piece.text).isdisjoint(" \t\n"):
             held.append(unknown("IFS"))
-            there = True
-            continue
-        at = 0
-        text = piece.text
-        while at < len(text):
-            if text[at] in _BLANKS:
-                close()
-                at += 1
-                continue
-            stop = at
-            while stop < len(text) and text[stop] not in _BLANKS:
-                stop += 1
-            held.append(piece.cut(at, stop))
-            there = True
-            at = stop
+        else:
+            for run in _BLANK_OR_NOT.finditer(piece.text):
+                if run[1]:
+                    close()
+                else:
+                    held.append(piece.cut(*run.span()))
     close()
     if len(words) == 1:
         words[0].start, words[0].end = start, end
@@ -209,47 +172,175 @@ def joined(words: Iterable[Word]) -> Pieces:
     return tuple(pieces)
 
 
+def values_of(words: Sequence[Word], flags: tuple[str, ...]) -> Iterator[Word]:
+    """Yield the values of a flag by any of its names, behind it or behind ``=``."""
+    for at, word in enumerate(words):
+        name, equals, _ = word.spelled.partition("=")
+        if name in flags and equals:
+            yield word.from_(len(name) + 1)
+        elif name in flags and at + 1 < len(words):
+            yield words[at + 1]
+
+
+def filled(
+    pieces: Pieces, pattern: re.Pattern[str], fill: Callable[[re.Match[str], Piece], Pieces | None]
+) -> Pieces:
+    """Fill variables in; where ``fill`` returns None, the text stays."""
+    parts: list[Piece] = []
+    for piece in pieces:
+        at = 0
+        for match in pattern.finditer(piece.text):
+            dollar = match.group() == "$$"
+            new = (Piece("$", -1, -1, piece.mode),) if dollar else fill(match, piece)
+            if new is not None:
+                parts += (piece.cut(at, match.start()), *new)
+                at = match.end()
+        parts.append(piece.cut(at, len(piece.text)) if at else piece)
+    return tuple(piece for piece in parts if piece.text or piece.unknown or len(parts) == 1)
+
+
+# ── branches ───────────────────────────────────────────────────────────────────────────────────────────────
 def meet(values: Sequence[Pieces | Array | None], name: str) -> Pieces | Array:
     """Return what a variable is worth after ways through the script that gave it different values."""
     first = values[0]
-    if first is not None and all(_alike(first, other) for other in values[1:]):
+    if first is not None and all(value == first for value in values[1:]):
         return first
-    arrays = [value for value in values if isinstance(value, Array)]
+    arrays = [value.items for value in values if isinstance(value, Array)]
     if len(arrays) == len(values):
-        return Array(_common([array.items for array in arrays], _same_pieces, _doubtful))
+        return Array(_common(arrays, lambda item: tuple(piece.doubtful() for piece in item)))
     plain = [value for value in values if isinstance(value, tuple)]
-    if len(plain) == len(values) and all(value and value[0].same(plain[0][0]) for value in plain):
-        return tuple(_common(plain, Piece.same, Piece.doubtful))
+    if len(plain) == len(values) and all(value and value[0] == plain[0][0] for value in plain):
+        return tuple(_common(plain, Piece.doubtful))
     return (unknown(name),)
 
 
-def _alike(one: Pieces | Array, other: Pieces | Array | None) -> bool:
-    if isinstance(one, Array):
-        return (
-            isinstance(other, Array)
-            and len(one.items) == len(other.items)
-            and all(map(_same_pieces, one.items, other.items))
-        )
-    return isinstance(other, tuple) and _same_pieces(one, other)
-
-
-def _same_pieces(one: Pieces, other: Pieces) -> bool:
-    return one is other or (len(one) == len(other) and all(map(Piece.same, one, other)))
-
-
-def _doubtful(item: Pieces) -> Pieces:
-    return tuple(piece.doubtful() for piece in item)
-
-
-def _common(
-    lists: Sequence[Sequence[Item]], same: Callable[[Item, Item], bool], doubtful: Callable[[Item], Item]
-) -> list[Item]:
+def _common(lists: Sequence[Sequence[Item]], doubtful: Callable[[Item], Item]) -> list[Item]:
     """Return what all lists begin with, then what each adds, as something that may not be there."""
-    shortest = min(len(one) for one in lists)
     shared = 0
-    while shared < shortest and all(same(lists[0][shared], one[shared]) for one in lists):
+    for items in zip(*lists, strict=False):
+        if any(item != items[0] for item in items):
+            break
         shared += 1
-    result = list(lists[0][:shared])
-    for one in lists:
-        result.extend(doubtful(item) for item in one[shared:])
-    return result
+    return [*lists[0][:shared], *(doubtful(item) for items in lists for item in items[shared:])]
+
+
+# ── scalars of YAML and JSON ───────────────────────────────────────────────────────────────────────────────
+def pieces_of(text: str, node: Scalar) -> list[Piece]:
+    """Return the pieces of a scalar of the file ``text``; one without a place where the two do not match."""
+    pieces = _block(text, node) if node.style == "|" else _Alignment(text, node).pieces()
+    if pieces is not None and "".join(piece.text for piece in pieces) == node.text:
+        return pieces
+    return [Piece(node.text, -1, -1)] if node.text else []
+
+
+def _block(text: str, node: Scalar) -> list[Piece] | None:
+    """Match ``|``: each line is one of the file's without its indentation."""
+    at = text.find("\n", node.start) + 1
+    if not at:
+        return None
+    pieces: list[Piece] = []
+    *lines, rest = node.text.split("\n")
+    for line in (*lines, rest) if rest else lines:
+        stop = text.find("\n", at)
+        stop = len(text) if stop < 0 else stop
+        end = stop - 1 if text[stop - 1 : stop] == "\r" and not line.endswith("\r") else stop
+        if not text[at:end].endswith(line):
+            return None
+        if line:
+            pieces.append(Piece(line, end - len(line), end))
+        pieces.append(Piece("\n", end, stop + 1) if stop < len(text) else Piece("\n", -1, -1))
+        at = stop + 1
+    return pieces[:-1] if rest else pieces
+
+
+class _Alignment:
+    """Goes through a plain, quoted or folded scalar and its text side by side.
+
+    Escapes and folded lines are pieces that are not verbatim.
+    """
+
+    def __init__(self, text: str, node: Scalar) -> None:
+        quote = len(node.style) if node.style in ("'", '"') else 0
+        self._text, self._value, self._style = text, node.text, node.style
+        self._at = text.find("\n", node.start) + 1 if node.style == ">" else node.start + quote
+        self._end = node.end - quote
+        self._done = 0  # characters of the value
+        self._begun = -1  # the place where the verbatim stretch at hand begins
+        self._pieces: list[Piece] = []
+
+    def pieces(self) -> list[Piece] | None:
+        """Return the pieces; None where value and text do not match."""
+        while self._done < len(self._value):
+            if not self._step():
+                return None
+        self._take(0, 0)
+        return self._pieces
+
+    def _step(self) -> bool:
+        raw = self._text[self._at] if self._at < self._end else ""
+        char = self._value[self._done]
+        if not raw:  # the line break that ends a folded block
+            return char in _BLANK and self._take(1, 0)
+        if raw == "\\" and self._style == '"':
+            return self._escape()
+        if raw == "'" and self._style == "'":
+            return self._take(1, 2)
+        if raw in "\r\n" or (raw in _BLANK and self._style != ">" and self._line_ends()):
+            return self._fold()
+        if raw == char:
+            self._begun = self._at if self._begun < 0 else self._begun
+            self._at += 1
+            self._done += 1
+            return True
+        self._at += 1  # indentation of the first line, or of one that goes on
+        return raw in _BLANK and self._begun < 0
+
+    def _take(self, characters: int, size: int) -> bool:
+        """Take characters of the value that so much text stands for."""
+        at, done = self._at, self._done
+        if self._begun >= 0:
+            self._pieces.append(Piece(self._text[self._begun : at], self._begun, at))
+            self._begun = -1
+        if characters:
+            start, end = (at, at + size) if size not in (0, characters) else (-1, -1)
+            self._pieces.append(Piece(self._value[done : done + characters], start, end))
+        self._at += size
+        self._done += characters
+        return True
+
+    def _escape(self) -> bool:
+        at = self._at
+        escaped = self._text[at + 1]
+        if escaped in "\r\n":  # the line goes on
+            return self._take(0, self._blanks_end(at + 1) - at)
+        length = _ESCAPE_LENGTHS.get(escaped, 2)
+        if length == 6 and self._text[at : at + 4].lower() in _HIGH_SURROGATES:
+            length = 12  # a pair stands for one character
+        return self._take(1, length)
+
+    def _fold(self) -> bool:
+        size = self._blanks_end(self._at) - self._at
+        value = self._value[self._done : self._done + size]
+        return self._take(len(value) - len(value.lstrip(_BLANK)), size)
+
+    def _blanks_end(self, at: int) -> int:
+        while at < self._end and self._text[at] in _BLANK:
+            at += 1
+        return at
+
+    def _line_ends(self) -> bool:
+        blanks = self._text[self._at : self._blanks_end(self._at)]
+        return "\n" in blanks or "\r" in blanks
+
+
+def word_of(text: str, node: Scalar) -> Word:
+    """Return a scalar as a word of a command."""
+    pieces = tuple(piece.within(QUOTED) for piece in pieces_of(text, node))
+    return Word(pieces or (Piece("", node.start, node.end, QUOTED),), node.start, node.end)
+
+
+def value_of(text: str, node: Node | None, name: str) -> Pieces:
+    """Return what a variable of the environment is set to; unknown where nothing here says it."""
+    if not isinstance(node, Scalar) or (not node.style and node.text in ("", "~", "null")):
+        return (unknown(name),)
+    return tuple(pieces_of(text, node))
