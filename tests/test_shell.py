@@ -304,7 +304,7 @@ def test_an_edit_changes_the_value_where_it_is_defined(script, key, new, result)
     ],
 )
 def test_what_is_put_together_or_shared_between_commands_is_not_edited(script, key):
-    assert not view(script)[1].trace((key,)).editable
+    assert not Trace(view(script)[1], (key,)).editable
 
 
 def test_an_array_of_flags_that_nothing_sets_is_no_value():
