@@ -363,7 +363,8 @@ def test_no_manifest_crashes_the_reader(tree):
 
 
 # ── the command line ───────────────────────────────────────────────────────────────────────────────────────
-TASK = (Path(__file__).parent / "cases" / "MEM104" / "bad_skypilot_task.yaml").read_text()
+CASES = Path(__file__).parent / "cases" / "MEM104"
+TASK = (CASES / "bad_skypilot_task.yaml").read_text()
 
 
 def test_fit_judges_for_what_the_task_asks_for(folder, cfglint):
@@ -377,6 +378,18 @@ def test_a_number_of_gpus_alone_leaves_memory_unknown(folder, cfglint):
     (folder / "t.yaml").write_text(TASK.replace("RTX4090:4", "SomeNewGpu:4"))
     done = cfglint("check", "t.yaml", "--verbose")
     assert (done.returncode, "MEM104 needs gpu.vram" in done.stdout) == (0, True)
+
+
+def test_the_memory_that_a_job_asks_for_counts_where_it_names_no_gpu(folder, cfglint):
+    script = "#SBATCH --gpus={}4\n#SBATCH --gres=gpumem:10g\ntorchrun --nproc_per_node 4 t.py --a 1\n"
+    assert targets(script.format(""), "x.sh") == [("10.00gib:4", 4, False)]
+    assert targets(script.format("some_new_gpu:"), "x.sh") == [("10.00gib:4", 4, False)]
+    assert targets(script.format("rtx_4090:"), "x.sh") == [("rtx-4090:4", 4, False)]
+    (target,) = declared(one("#SBATCH --gres=gpumem:10g\ntorchrun t.py --a 1\n", "x.sh")[0].job)
+    assert (target.name, target.count) == ("10.00gib", None)
+    assert target.facts["gpu.vram"] == (10 * 2**30, "#SBATCH --gres=gpumem")
+    (folder / "t.sh").write_text((CASES / "bad_gpumem.sh").read_text())
+    assert "judged for what the job asks for, 20.00gib:4" in cfglint("fit", "t.sh").stderr
 
 
 def test_without_tree_sitter_a_task_says_what_to_install(folder, cfglint, tmp_path_factory):

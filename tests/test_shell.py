@@ -372,6 +372,8 @@ def test_a_command_with_a_config_takes_flags_at_its_end(script, key, new, result
         ("-N 2 -G 8 # all", "", {"gpus": 8, "nodes": 2, "gpus_per_node": 4}, None),
         ("--gpus-per-node 4\n#SBATCH --ntasks-per-node=4", "", {"gpus_per_node": 4, "gpus": 4, "tasks_per_node": 4}, None),  # noqa: E501
         ("--nodes=1-4 --gpus=h100", "", {}, None),
+        ("--gpus=2\n#SBATCH --gres=gpumem:10g", "", {"gpus": 2}, 10240),
+        ("--gres=gpu:1,gpumem:10737418240", "", {"gpus_per_node": 1, "gpus": 1}, 10240),
     ],
 )  # fmt: skip
 def test_what_a_batch_script_asks_for(head, kind, figures, memory):

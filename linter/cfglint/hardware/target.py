@@ -124,14 +124,14 @@ def _turned_round(text: str) -> None:
 def declared(job: Job | None) -> list[Target]:
     """Return the targets of a job, several where any of some GPUs will do.
 
-    One that names no GPU that the catalogue knows, but how many, has a number of GPUs and nothing else.
+    One that names no GPU that the catalogue knows has the number and the memory that the job asks for.
     """
     if job is None:
         return []
     kinds = [(job.kind, job.many), *job.others]
     named = [_named(job, kind, many) for kind, many in kinds if kind]
     targets = {target.name: target for target in named if target is not None}
-    return list(targets.values()) or _counted(job)
+    return list(targets.values()) or _unnamed(job)
 
 
 def _spread(job: Job, per_node: int | None) -> tuple[int | None, int]:
@@ -157,13 +157,19 @@ def _named(job: Job, kind: str, many: int | None) -> Target | None:
     return target
 
 
-def _counted(job: Job) -> list[Target]:
+def _unnamed(job: Job) -> list[Target]:
+    name, product = "gpu", "any GPU"
+    facts: dict[str, Fact] = {}
+    if job.memory_mib:
+        name, product = f"{job.memory_mib / 1024:.2f}gib", "the job's GPU"
+        source = f"{job.source} --gres=gpumem"
+        facts = {"gpu.name": (product, source), "gpu.vram": (job.memory_mib * MIB, source)}
     per_node, nodes = _spread(job, None)
     if not per_node:
-        return []
+        return [Target(name, product, facts)] if facts else []
     total = per_node * nodes
-    facts = count_facts(per_node, nodes, job.source)
-    return [Target(f"gpu:{total}", "any GPU", facts, count=total, nodes=nodes)]
+    facts |= count_facts(per_node, nodes, job.source)
+    return [Target(f"{name}:{total}", product, facts, count=total, nodes=nodes)]
 
 
 # ── facts ──────────────────────────────────────────────────────────────────────────────────────────────────

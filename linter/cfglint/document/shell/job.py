@@ -28,8 +28,9 @@ _FIGURES = {
     "gpus-per-task": "gpus_per_task",
 }
 _GPUS = re.compile(r"(?:(?P<kind>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,6})\Z")
-_MEMORY = re.compile(r"gpumem:([0-9]{1,9})([kmgKMG]?)\Z")
-_KIB = {"k": 1, "m": 1 << 10, "": 1 << 10, "g": 1 << 20}
+# Slurm counts generic resources in powers of 1024; of memory, one is a byte.
+_MEMORY = re.compile(r"gpumem:([0-9]{1,15})([kmgtKMGT]?)\Z")
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 _ENGINES = ("docker", "podman", "nerdctl")
 _POD_KIND = ("--gpuType", "--gpu-id", "--gpu-type")
@@ -109,7 +110,7 @@ def _take_resources(job: Job, value: str, at: int) -> None:
         name, _, asked = part.partition(":")
         span = at, at + len(part)
         if memory is not None:
-            job.memory_mib = int(memory[1]) * _KIB[memory[2].lower()] >> 10
+            job.memory_mib = int(memory[1]) * _BYTES[memory[2].lower()] >> 20
         elif name == "gpu":
             _take_gpus(job, "gpus_per_node", asked or "1", span)
             if asked and ":" not in asked and _GPUS.match(asked) is None:
