@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from golden import terminal  # noqa: F401 (a fixture for all)
+
 # In CI a run finds what the last one found; new examples are for a developer's machine.
 settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):

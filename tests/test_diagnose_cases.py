@@ -1,85 +1,47 @@
-"""Logs and what ``cfglint diagnose`` says of them.
-
-``tests/logs/<name>.log`` with the flags of ``<name>.cmd`` gives ``<name>.out``: the page, and in its last
-line the exit status. ``--width N`` and ``--ascii`` in the flags stand for the terminal.
-``CFGLINT_UPDATE=1 pytest tests/test_diagnose_cases.py`` writes the pages, then read by a person.
-"""
+"""What ``cfglint diagnose`` says of logs, beyond the pages that test_pages.py expects."""
 
 import json
-import os
-import shlex
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from cfglint.command import output
-from cfglint.features.diagnose import command as diagnose
-from cfglint.report import Style
+from golden import words_of
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "logs").glob("*.log"))
 SCHEMA = json.loads((HERE.parent / "schemas" / "diagnosis.schema.json").read_text(encoding="utf-8"))
-UPDATE = "CFGLINT_UPDATE" in os.environ
-
-
-def run(case, flags, monkeypatch, capsys):
-    monkeypatch.chdir(case.parent)
-    width = 0
-    if "--width" in flags:
-        at = flags.index("--width")
-        width = int(flags[at + 1])
-        del flags[at : at + 2]
-    plain = "--ascii" in flags
-    flags = [flag for flag in flags if flag != "--ascii"]
-    style = Style(width=width, unicode=not plain)
-    monkeypatch.setattr(output, "terminal", lambda *_, **__: style)
-    status = diagnose.main([case.name, *flags])
-    page = capsys.readouterr().out
-    if width:
-        assert max(map(len, page.splitlines())) <= width
-    return f"{page}exit {status}\n", page
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
-def test_page(case, monkeypatch, capsys):
-    flags = shlex.split(case.with_suffix(".cmd").read_text(encoding="utf-8"))
-    page, _ = run(case, flags, monkeypatch, capsys)
-    out = case.with_suffix(".out")
-    if UPDATE:
-        out.write_text(page, encoding="utf-8")
-    assert page == out.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
-def test_json_is_as_the_schema_says(case, monkeypatch, capsys):
+def test_json_is_as_the_schema_says(case, terminal):
     if case.stem == "nothing":
         pytest.skip("no failure, no report")
-    flags = shlex.split(case.with_suffix(".cmd").read_text(encoding="utf-8"))
+    flags = words_of(case)
     if "--format" in flags:
         at = flags.index("--format")
         del flags[at : at + 2]
     if "--width" in flags:
         flags = []
-    _, text = run(case, [*flags, "--format", "json"], monkeypatch, capsys)
+    _, text = terminal.run("diagnose", case.parent, [case.name, *flags, "--format", "json"])
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
     assert text.isascii()
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
 @pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
-def test_forms_at_any_width(case, form, monkeypatch, capsys):
+def test_forms_at_any_width(case, form, terminal):
     config = ["--config", "../../examples/grpo_one_gpu.yaml", "--gpu", "a40"]
-    run(case, [*config, "--format", form], monkeypatch, capsys)
-    page, _ = run(case, ["--format", form, "--ascii"], monkeypatch, capsys)
+    terminal.run("diagnose", case.parent, [case.name, *config, "--format", form])
+    _, page = terminal.run("diagnose", case.parent, [case.name, "--format", form, "--ascii"])
     assert page.isascii()
 
 
-def test_the_repair_fits_the_measured_numbers(monkeypatch, capsys):
+def test_the_repair_fits_the_measured_numbers(terminal):
     """What the A40 run measured, with the proposed share: engine and trainer fit the GPU."""
     case = HERE / "logs" / "one_gpu.log"
-    flags = shlex.split(case.with_suffix(".cmd").read_text(encoding="utf-8"))
-    _, text = run(case, [*flags, "--format", "json"], monkeypatch, capsys)
+    flags = words_of(case)
+    _, text = terminal.run("diagnose", case.parent, [case.name, *flags, "--format", "json"])
     found = json.loads(text)
     held = {p["role"]: p["held_gib"] for p in found["failures"][0]["processes"]}
     assert held == {"engine": 36.34, "trainer": 8.05}
@@ -98,7 +60,7 @@ def test_the_repair_fits_the_measured_numbers(monkeypatch, capsys):
     assert trainer[1] < next(part["before_gib"] for part in best["parts"] if part["role"] == "trainer")[1]
 
 
-def test_a_death_above_the_estimate_lifts_it(tmp_path, monkeypatch, capsys):
+def test_a_death_above_the_estimate_lifts_it(tmp_path, terminal):
     log = tmp_path / "t.log"
     text = (HERE / "logs" / "one_gpu.log").read_text(encoding="utf-8")
     log.write_text(
@@ -118,7 +80,7 @@ def test_a_death_above_the_estimate_lifts_it(tmp_path, monkeypatch, capsys):
         "--format",
         "json",
     ]
-    _, page = run(log, flags, monkeypatch, capsys)
+    _, page = terminal.run("diagnose", log.parent, [log.name, *flags])
     found = json.loads(page)["config"]
     trainer = next(c for c in found["corrections"] if c["name"] == "trainer.correction")
     assert trainer["gib"][0] > 0
