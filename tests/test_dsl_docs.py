@@ -10,10 +10,10 @@ import pytest
 from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 from cfglint.lang.parse import parse
-from cfglint.lang.show import show_file
 from cfglint.lang.tree import Rule
 from cfglint.lang.types import NAMED
 from cfglint.lang.units import UNITS
+from rule_text import show_file
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```rules\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -16,12 +16,13 @@ from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.pack import packed
 from cfglint.lang.parse import parse, parse_rule
 from cfglint.lang.runtime import NAMESPACE
-from cfglint.lang.show import show, show_file
+from cfglint.lang.show import show
 from cfglint.lang.symbols import Source, Symbols
 from cfglint.lang.units import UNITS
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import replace
 from cfglint.text import line_starts
+from rule_text import show_file
 from tiers import tried
 
 WORDS = frozenset(

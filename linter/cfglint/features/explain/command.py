@@ -68,13 +68,13 @@ def _known(code: str, symbols: Symbols) -> str:
 
 
 def _rule(args: ExplainOptions) -> int:
-    from cfglint.lang.show import show_statement
+    from cfglint.lang.show import show_rule
 
     symbols = setup.pack(args).symbols()
     rule = symbols.rules[_known(args.words[0], symbols)]
     print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
     print()
-    print(show_statement(rule))
+    print(show_rule(rule))
     return 0
 
 
