@@ -1,8 +1,8 @@
 """Every rule's cases: a config, the flags, and the expected report and diff. No code per rule.
 
 ``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.toml``, ``.sh``) must give a finding of that code,
-``ok_*.yaml`` none; ``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff (golden.py). On every
-case the harness also checks what must hold of any fix of the rule, in the slow tier of all rules.
+``ok_*.yaml`` none; ``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff (golden.py). On
+every case the harness also checks what must hold of any fix: of this rule's, and in the slow tier of all.
 """
 
 from __future__ import annotations
