@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
-from cfglint.features.compare.render import FORMATS, render_comparison
-from cfglint.features.compare.sides import compared
+from cfglint.features.compare.compute import compared
+from cfglint.features.compare.page import FORMATS, render_comparison
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.report import Style
@@ -55,11 +55,11 @@ def test_neighbours(known) -> None:
         }
         assert {k.key: (k.a, k.b) for k in comparison.keys} == {k.key: (k.b, k.a) for k in back.keys}
         for form in FORMATS:
-            page = render_comparison(comparison, form, Style(width=80))
+            text = render_comparison(comparison, form, Style(width=80))
             if form == "text":
-                assert max(map(len, page.splitlines())) <= 80
+                assert max(map(len, text.splitlines())) <= 80
             if form == "json":
-                SCHEMA.validate(json.loads(page))
+                SCHEMA.validate(json.loads(text))
 
 
 def test_with_itself(known) -> None:

@@ -75,7 +75,7 @@ def _rows(block: Block, style: Style) -> Iterator[Sequence[Piece]]:
     elif isinstance(block, Line):
         yield block.pieces
     elif isinstance(block, Paragraph):
-        yield from _paragraph(block, style)
+        yield from paragraph(block, style)
     elif isinstance(block, Table):
         yield from _table(block, style)
     elif isinstance(block, Diff):
@@ -88,7 +88,8 @@ def _plain(text: str, style: Style) -> str:
     return text if style.unicode else text.translate(_PLAIN)
 
 
-def _paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
+def paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
+    """Yield the lines of a sentence."""
     lead = _plain(block.lead, style)
     first, *rest = wrap(lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose)
     indent, end = len(lead) - len(lead.lstrip()), len(lead)
@@ -137,9 +138,11 @@ def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
                     below = cell
                     continue
                 pieces += [(_GAP, ""), *cell] if pieces else cell
+            while pieces and not pieces[-1][0].strip():
+                pieces.pop()
             yield _joined([(text, own or row) for text, own in pieces])
             yield from (
-                line for text, own in below if text for line in _paragraph(Paragraph(text, own, _GAP), style)
+                line for text, own in below if text for line in paragraph(Paragraph(text, own, _GAP), style)
             )
         if table.fixed:
             yield ()

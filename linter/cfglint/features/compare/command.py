@@ -5,10 +5,9 @@ from __future__ import annotations
 from cfglint.command import options, output, setup
 from cfglint.command.flags import form, free, parse, switch, texts
 from cfglint.errors import UsageError
-from cfglint.features.compare.render import FORMATS, render_comparison
+from cfglint.features.compare.compute import compared
+from cfglint.features.compare.page import FORMATS, render_comparison
 from cfglint.features.fit.command import SYMBOLS, CatalogueOptions, _run, _subject, _targets
-
-TYPE_CHECKING = False
 
 
 class CompareOptions(CatalogueOptions):
@@ -47,11 +46,7 @@ def main(arguments: list[str]) -> int:
     args.framework = args.sides[-1] if args.sides else args.framework
     framework, version = setup.framework(args, runs[0].pack)
     runs.append(runs[0].but(framework=framework, version=version))
-    subjects = []
-    for run, path in zip(runs, args.paths, strict=True):
-        subjects.append(_subject(run, path, notices))
-    from cfglint.features.compare.sides import compared
-
+    subjects = [_subject(run, path, notices) for run, path in zip(runs, args.paths, strict=True)]
     comparison = compared(runs[0], runs[1], *subjects, every=every)
     output.announce(notices, args)
     form, verbose = args.format or "text", args.verbose

@@ -7,25 +7,30 @@ knobs say, what the rules compute, and ratios of what both configs state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import Evaluator, Origins, show_value
-from cfglint.engine.knobs import Effect, alters_results, effects
-from cfglint.features.compare.raw_keys import Key, spelled
+from cfglint.engine.knobs import alters_results, effects
+from cfglint.engine.memory import fit_rows
+from cfglint.engine.run import unsuppressed
+from cfglint.features.compare.raw_keys import covered, keys, leaves, read_by, reference
+from cfglint.lang.pack import shipped_rules
 from cfglint.lang.units import DURATION, MEMORY
 from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
-from cfglint.record import replace
+from cfglint.record import Record, Value, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cfglint.engine.describe import Origin
+    from cfglint.engine.knobs import Effect
     from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
-    from cfglint.facts import Steps
+    from cfglint.facts import Steps, Values
+    from cfglint.features.compare.raw_keys import Key
     from cfglint.hardware.target import Target
+    from cfglint.lang import tree as t
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.types import Type
 
@@ -34,62 +39,61 @@ _OWN = "own settings of"  # the group of what no section of the vocabulary holds
 _TOPOLOGY = "topology"  # how many GPUs there are is worth saying twice
 _FURTHER = "further names"
 _SETTING = ("file", "default", "target")
+_LEVELS = ("error", "warning", "info")
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A fact in one of the configs. ``kind`` is file, default, fixed (by the framework), derived, target,
-    registry or missing; ``key`` and ``line`` say where in the file, ``source`` says it in words."""
+class FactSide(Value):
+    """A fact in one of the configs: ``value`` as reports print it, None where the config does not give it.
 
-    shown: str
+    ``kind`` is file, default, fixed (by the framework), derived, target, registry or missing; ``key`` and
+    ``line`` say where in the file, ``source`` says it in words.
+    """
+
+    value: str | None
     kind: str
     source: str
-    key: str = ""
+    key: str | None = None
     line: int | None = None
 
-    @property
-    def known(self) -> bool:
-        """Whether the config gives the fact."""
-        return self.kind != "missing"
 
+class Difference(Value):
+    """A fact that the two configs give different values. ``b_by_a`` is the ratio, where both are numbers.
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A fact that the two configs give different values. ``ratio`` is B's by A's, where both are numbers.
-
-    ``alters`` says that such a change is known to change the training's results. ``uses`` are the names that
-    a derived fact is computed from; ``own`` marks a name that only one framework has.
+    ``alters_results`` says that such a change is known to change the training's results. ``uses`` are the
+    names that a derived fact is computed from; ``own`` marks a name that only one framework has.
     """
 
     name: str
     about: str
     group: str
-    a: Side
-    b: Side
-    effects: tuple[Effect, ...] = ()
-    alters: bool = False
-    ratio: float | None = None
-    uses: tuple[str, ...] = ()
-    own: bool = False
+    a: FactSide
+    b: FactSide
+    b_by_a: float | None
+    alters_results: bool
+    effects: tuple[Effect, ...]
+    uses: tuple[str, ...]
+    own: bool
+
+    @property
+    def both_known(self) -> bool:
+        """Whether both configs give the fact."""
+        return self.a.value is not None and self.b.value is not None
 
     @property
     def by_default(self) -> bool:
         """Whether only one side knows the fact, and its file does not say it."""
-        known = [side for side in (self.a, self.b) if side.known]
-        return len(known) == 1 and known[0].kind != "file"
+        return not self.both_known and "file" not in (self.a.kind, self.b.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A quantity of which B has ``value`` times A's; ``because`` are the names that it comes from."""
+class Ratio(Value):
+    """A quantity of which B has ``b_by_a`` times A's; ``because`` are the names that it comes from."""
 
     what: str
-    value: float
+    b_by_a: float
     because: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class FoundRule(Value):
     """A finding by its code: what a config has somewhere, however often."""
 
     code: str
@@ -97,8 +101,7 @@ class Found:
     level: str
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
+class CompareSide(Value):
     """One of the two configs: who it is for, what it needs on each target, what is found in it.
 
     ``unread`` counts those of its ``keys`` that no name of the vocabulary stands for.
@@ -107,23 +110,28 @@ class Half:
     path: str
     framework: str | None
     model: str | None
-    rows: tuple[FitRow, ...] = ()
-    found: tuple[Found, ...] = ()
-    keys: int = 0
-    unread: int = 0
+    keys: int
+    unread: int
+    findings: tuple[FoundRule, ...]
+    rows: tuple[FitRow, ...]
+
+    @property
+    def smallest(self) -> FitRow | None:
+        """The smallest GPU that the config surely fits on."""
+        fitting = [row for row in self.rows if row.verdict == "fits" and row.capacity_gib is not None]
+        return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value):
     """All that is said of two configs. ``every`` says that the targets are the whole catalogue."""
 
-    a: Half
-    b: Half
+    a: CompareSide
+    b: CompareSide
     settings: tuple[Difference, ...]
     derived: tuple[Difference, ...]
     keys: tuple[Key, ...]
     ratios: tuple[Ratio, ...]
-    every: bool = False
+    every: bool
 
     @property
     def same(self) -> bool:
@@ -135,231 +143,307 @@ class Comparison:
         """Whether both are for one framework, so that their keys can be compared by name."""
         return self.a.framework == self.b.framework
 
+    @property
+    def stated(self) -> list[Difference]:
+        """The settings that a file of the two says, or that both know, by the vocabulary's sections."""
+        groups: dict[str, list[Difference]] = {}
+        for setting in self.settings:
+            if not setting.by_default:
+                groups.setdefault(setting.group, []).append(setting)
+        return [setting for members in groups.values() for setting in members]
 
-class Reading:
+    @property
+    def pairs(self) -> list[tuple[FitRow, FitRow]]:
+        """Both rows of each target."""
+        return list(zip(self.a.rows, self.b.rows, strict=True))
+
+    @property
+    def telling(self) -> list[tuple[FitRow, FitRow]]:
+        """The rows whose parts are worth a look: of a catalogue the GPU that tells the two apart.
+
+        Else it is the smallest that both fit on.
+        """
+        if not self.every:
+            return self.pairs
+        apart = [(a, b) for a, b in self.pairs if a.verdict != b.verdict and "fits" in (a.verdict, b.verdict)]
+        fitting = [(a, b) for a, b in self.pairs if a.verdict == b.verdict == "fits"]
+        return (apart or fitting or self.pairs)[:1]
+
+
+def compared(run_a: Run, run_b: Run, a: Subject, b: Subject, *, every: bool = False) -> Comparison:
+    """Compare two subjects, each of its own run (which knows its folder); the targets are the same.
+
+    ``every`` says that the targets are the whole catalogue: then no GPU plays a part but in the memory.
+    """
+    evaluator = Evaluator(run_a.pack.symbols())
+    target = run_a.targets[0] if run_a.targets and not every else None
+    left, right = _reading(run_a, a, target, evaluator), _reading(run_b, b, target, evaluator)
+    settings, derived = _differences(left, right, evaluator)
+    covering = {path for d in settings for reading in (left, right) for path in reading.read(d.name)}
+    differing = keys(a.view, b.view, covering) if a.framework == b.framework else []
+    return Comparison(
+        _side(run_a, left, every=every),
+        _side(run_b, right, every=every),
+        tuple(settings),
+        tuple(derived),
+        tuple(differing),
+        tuple(ratios(left.values, right.values)),
+        every,
+    )
+
+
+def _side(run: Run, reading: _Reading, *, every: bool) -> CompareSide:
+    subject = reading.subject
+    model = reading.values["model_path"]
+    paths = list(leaves(subject.view))
+    read = read_by(reading.symbols, subject.framework)
+    named = reading.values.key_of
+    unread = [p for p in paths if not covered(p, read) and named(".".join(map(str, p))) is None]
+    return CompareSide(
+        subject.document.file.path,
+        subject.framework,
+        model if isinstance(model, str) else None,
+        len(paths),
+        len(unread),
+        _findings(run, subject, every=every),
+        tuple(fit_rows(run, subject)),
+    )
+
+
+def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[FoundRule, ...]:
+    """Return what is found on the targets, each code once at its worst; suppressed findings do not count."""
+    alone = run.but(targets=() if every else run.targets)
+    findings = [finding for *_, finding in alone.findings(alone.judged(subject))]
+    worst: dict[str, FoundRule] = {}
+    for finding in unsuppressed(findings, subject.document.file, subject.document):
+        earlier = worst.get(finding.code)
+        if earlier is None or _LEVELS.index(finding.level) < _LEVELS.index(earlier.level):
+            worst[finding.code] = FoundRule(finding.code, finding.name, finding.level)
+    return tuple(sorted(worst.values(), key=lambda f: (_LEVELS.index(f.level), f.code)))
+
+
+# ── one config ──────────────────────────────────────────────────────────────────────────────────────────
+class _Reading(Record):
     """One config's facts with their origins."""
 
-    def __init__(self, run: Run, subject: Subject, target: Target | None, evaluator: Evaluator) -> None:
-        judged = run.on(target, subject)
-        self.subject = subject
-        self.symbols = evaluator.symbols
-        self.values = judged.values
-        self.origins = Origins(self.symbols, self.values, judged.sources, subject.framework)
+    subject: Subject
+    symbols: Symbols
+    values: Values
+    origins: Origins
 
-    def side(self, name: str, kind: Type) -> Side:
+    def fact(self, name: str, kind: Type) -> FactSide:
         """Return a fact as this config gives it."""
-        value = self.values[name]
-        if _unknown(value):
-            return Side("", "missing", "not known")
-        origin = self.origins.of(name)
-        shown = show_value(value, kind)
-        view, binding = self.values.view, origin.binding
-        written = [p for p in origin.paths if view is not None and "*" not in p and view.has(p)]
+        if _unknown(self.values[name]):
+            return FactSide(None, "missing", "not known")
+        origin, view = self.origins.of(name), self.subject.view
+        text, binding = show_value(self.values[name], kind), origin.binding
+        written = [path for path in origin.paths if "*" not in path and view.has(path)]
         if origin.kind == "file":
-            path = written[0] if written else None
-            null = binding.null if binding is not None and view is not None and path is not None else None
-            if null is not None and view is not None and view.get(path or ()) is None:
-                if self.origins.names_in(null):  # null stands for what other facts come to
-                    return Side(shown, "derived", origin.source, dotted(path or ()), self._line(path))
-                return Side(shown, "default", f"null, {origin.source}", dotted(path or ()), self._line(path))
-            return Side(shown, "file", origin.source, dotted(path) if path else "", self._line(path))
-        if origin.kind == "default":
-            key = dotted(origin.paths[0]) if origin.paths and binding is not None else ""
-            kind_of = (
-                "derived" if binding is not None and self.origins.names_in(binding.default) else "default"
-            )
-            return Side(shown, kind_of, origin.source, key)
+            return self._from_file(text, origin, written[0] if written else None)
+        if origin.kind == "default" and binding is not None:
+            key = dotted(origin.paths[0]) if origin.paths else None
+            return FactSide(text, self._default_kind(binding.default), origin.source, key)
         if origin.kind == "derived" and not origin.uses and not written:
-            return Side(shown, "fixed", f"set by {self.subject.framework or 'the rules'}")
-        return Side(shown, origin.kind, origin.source)
+            return FactSide(text, "fixed", f"set by {self.subject.framework or 'the rules'}")
+        return FactSide(text, origin.kind, origin.source)
 
-    def _line(self, path: Steps | None) -> int | None:
-        trace = self.origins.trace(path) if path is not None else None
+    def _from_file(self, text: str, origin: Origin, path: Steps | None) -> FactSide:
+        if path is None:
+            return FactSide(text, "file", origin.source)
+        kind, source = "file", origin.source
+        null = origin.binding.null if origin.binding is not None else None
+        if null is not None and self.subject.view.get(path) is None:
+            kind = self._default_kind(null)
+            source = f"null, {source}" if kind == "default" else source
+        return FactSide(text, kind, source, dotted(path) or None, self._line(path))
+
+    def _default_kind(self, expression: t.Expr | None) -> str:
+        """Return whether a default, or what null stands for, is what other facts come to."""
+        return "derived" if self.origins.names_in(expression) else "default"
+
+    def _line(self, path: Steps) -> int | None:
+        trace = self.origins.trace(path)
         if trace is None or not trace.present or any(step.kind == "override" for step in trace.steps):
             return None
         return self.subject.document.file.lines.position(trace.own_span[0])[0]
 
     def reference(self, name: str) -> str:
         """Return the text of the reference (``${…}``) that a fact's key is, nothing where it is none."""
-        path = next(iter(self.origins.of(name).paths), None)
-        view = self.values.view
-        return spelled(view, path) if view is not None and path is not None else ""
+        path = next(iter(self.read(name)), None)
+        return reference(self.subject.view, path) if path is not None else ""
 
     def read(self, name: str) -> tuple[Steps, ...]:
         """Return the keys that a fact's value is read from."""
         return self.origins.of(name).paths
 
 
+def _reading(run: Run, subject: Subject, target: Target | None, evaluator: Evaluator) -> _Reading:
+    judged = run.on(target, subject)
+    origins = Origins(evaluator.symbols, judged.values, judged.sources, subject.framework)
+    return _Reading(subject, evaluator.symbols, judged.values, origins)
+
+
 def _unknown(value: object) -> bool:
     return isinstance(value, (Interval, Open, Unknown)) and bool(needs_of(value))
 
 
-def alike(one: object, other: object) -> bool:
+def alike(a: object, b: object) -> bool:
     """Whether two values are worth the same; what is not known differs from nothing that is not known."""
-    if _unknown(one) or _unknown(other):
-        return _unknown(one) and _unknown(other)
-    if isinstance(one, Interval) or isinstance(other, Interval):
-        numbers = isinstance(one, (int, float, Interval)) and isinstance(other, (int, float, Interval))
-        return numbers and parts(one)[:2] == parts(other)[:2]  # type: ignore[arg-type]
-    return one == other
+    if _unknown(a) or _unknown(b):
+        return _unknown(a) and _unknown(b)
+    if isinstance(a, Interval) or isinstance(b, Interval):
+        numbers = isinstance(a, (int, float, Interval)) and isinstance(b, (int, float, Interval))
+        return numbers and parts(a)[:2] == parts(b)[:2]  # type: ignore[arg-type]
+    return a == b
 
 
-def differences(
-    a: Reading, b: Reading, sections: Mapping[str, str]
-) -> tuple[list[Difference], list[Difference]]:
-    """Return the settings that differ, and what follows from settings and differs too.
-
-    ``sections`` gives the part of the vocabulary that a name belongs to.
-    """
-    evaluator = Evaluator(a.symbols)
-    found = [d for name in _names(a, b) if (d := _difference(a, b, name, evaluator, sections)) is not None]
+# ── differences ─────────────────────────────────────────────────────────────────────────────────────────
+def _differences(a: _Reading, b: _Reading, evaluator: Evaluator) -> tuple[list[Difference], list[Difference]]:
+    """Return the settings that differ, and what follows from settings and differs too."""
+    groups = sections(a.symbols, shipped_rules())
+    differing = [
+        _difference(a, b, name, evaluator, groups.get(name))
+        for name in _names(a, b)
+        if not alike(a.values[name], b.values[name])
+    ]
     # What one framework fixes differs within it only because something else does.
     kinds = _SETTING if a.subject.framework == b.subject.framework else (*_SETTING, "fixed")
-    said = [d for d in found if d.a.kind in kinds or d.b.kind in kinds]
     # What both files refer to by the same words is told where it is defined.
-    follows = {d.name for d in said if (text := a.reference(d.name)) and text == b.reference(d.name)}
-    settings = [d for d in said if d.name not in follows]
-    derived = [d for d in found if d.name in follows or d not in said]
-    settings = list(_once(a, b, settings))
+    stated = {
+        d.name
+        for d in differing
+        if (d.a.kind in kinds or d.b.kind in kinds)
+        and not ((text := a.reference(d.name)) and text == b.reference(d.name))
+    }
+    settings = list(_once(a, b, [d for d in differing if d.name in stated]))
+    derived = [d for d in differing if d.name not in stated]
     return settings, list(_worth_telling(derived, settings, evaluator))
 
 
-def _names(a: Reading, b: Reading) -> Iterator[str]:
+def _names(a: _Reading, b: _Reading) -> Iterator[str]:
     """Yield the names that both configs can speak of."""
     symbols = a.symbols
     frameworks = {a.subject.framework, b.subject.framework}
     for name in symbols.facts:
         prefix, dot, _ = name.partition(".")
-        if dot and prefix in _NOT_OURS:
+        if dot and (prefix in _NOT_OURS or (prefix in symbols.frameworks and frameworks != {prefix})):
             continue
-        if dot and prefix in symbols.frameworks and frameworks != {prefix}:
-            continue
-        if dot and f"{prefix}.present" in symbols.facts and not name.endswith(".present"):
-            there = [reading.values[f"{prefix}.present"] for reading in (a, b)]
-            if all(one is False for one in there):
-                continue  # a model that neither job has
+        present = f"{prefix}.present"
+        optional = bool(dot) and present in symbols.facts and name != present
+        if optional and a.values[present] is False and b.values[present] is False:
+            continue  # of a model that neither job has
         yield name
 
 
-def _difference(
-    a: Reading, b: Reading, name: str, evaluator: Evaluator, sections: Mapping[str, str]
-) -> Difference | None:
-    one, other = a.values[name], b.values[name]
-    if alike(one, other):
-        return None
-    kind = evaluator.type_of(name)
+def _difference(a: _Reading, b: _Reading, name: str, evaluator: Evaluator, group: str | None) -> Difference:
+    values = a.values[name], b.values[name]
     symbols = a.symbols
-    kind = _one_unit(one, other, kind)
-    sides = a.side(name, kind), b.side(name, kind)
+    kind = _one_unit(values, evaluator.type_of(name))
+    left, right = a.fact(name, kind), b.fact(name, kind)
     prefix, dot, _ = name.partition(".")
     own = bool(dot) and prefix in symbols.frameworks
     knob = symbols.knobs.get(name)
+    said: tuple[Effect, ...] = ()
+    alters = False
     # Of two different jobs, or of a value that is picked at run time, a knob's words may not be true.
-    both = all(side.known for side in sides) and "auto" not in (one, other)
-    both = both and alike(a.values["task"], b.values["task"])
-    told = tuple(effects(knob, one, other, kind)) if knob is not None and both else ()
-    kept = knob is None or knob.keeping is None or alike(a.values[knob.keeping], b.values[knob.keeping])
-    uses = dict.fromkeys((*a.origins.of(name).uses, *b.origins.of(name).uses))
+    known = left.value is not None and right.value is not None and "auto" not in values
+    if knob is not None and known and alike(a.values["task"], b.values["task"]):
+        said = tuple(effects(knob, *values, kind))
+        kept = knob.keeping is None or alike(a.values[knob.keeping], b.values[knob.keeping])
+        alters = not kept or alters_results(knob, *values, kind)
     return Difference(
         name,
         symbols.facts[name].about,
-        sections.get(name) or (f"{_OWN} {prefix}" if own else _FURTHER),
-        *sides,
-        told,
-        both and knob is not None and (not kept or alters_results(knob, one, other, kind)),
-        _ratio(one, other),
-        tuple(uses),
+        group or (f"{_OWN} {prefix}" if own else _FURTHER),
+        left,
+        right,
+        _ratio(*values),
+        alters,
+        said,
+        tuple(dict.fromkeys((*a.origins.of(name).uses, *b.origins.of(name).uses))),
         own,
     )
 
 
-def _one_unit(one: object, other: object, kind: Type) -> Type:
-    """Return a duration's type with seconds as its unit, where else one side would be in hours."""
+def _one_unit(values: tuple[object, object], kind: Type) -> Type:
+    """Return a duration's type with minutes as its unit, where one side would be in seconds, one in hours."""
     if kind.dimension != DURATION or kind.unit not in (None, "s"):
         return kind
-    units = {show_value(value, kind).rpartition(" ")[2] for value in (one, other) if not _unknown(value)}
+    units = {show_value(value, kind).rpartition(" ")[2] for value in values if not _unknown(value)}
     return replace(kind, unit="min") if units == {"s", "h"} else kind
 
 
-def _ratio(one: object, other: object) -> float | None:
-    if isinstance(one, bool) or isinstance(other, bool):
+def _ratio(a: object, b: object) -> float | None:
+    if isinstance(a, bool) or isinstance(b, bool):
         return None
-    if not isinstance(one, (int, float)) or not isinstance(other, (int, float)) or one <= 0 or other <= 0:
+    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)) or a <= 0 or b <= 0:
         return None
-    return other / one
+    return b / a
 
 
-def _once(a: Reading, b: Reading, found: Sequence[Difference]) -> Iterator[Difference]:
+def _once(a: _Reading, b: _Reading, settings: Sequence[Difference]) -> Iterator[Difference]:
     """Leave out a framework's own name for a key that a name of the vocabulary is read from as well."""
-    shared = {(a.read(d.name), b.read(d.name)) for d in found if not d.own}
-    for one in found:
-        paths = a.read(one.name), b.read(one.name)
-        if not (one.own and any(paths) and paths in shared):
-            yield one
+    shared = {(a.read(d.name), b.read(d.name)) for d in settings if not d.own}
+    for setting in settings:
+        paths = a.read(setting.name), b.read(setting.name)
+        if not (setting.own and any(paths) and paths in shared):
+            yield setting
 
 
 def _worth_telling(
-    derived: Sequence[Difference],
-    settings: Sequence[Difference],
-    evaluator: Evaluator,
+    derived: Sequence[Difference], settings: Sequence[Difference], evaluator: Evaluator
 ) -> Iterator[Difference]:
     """Leave out what only repeats another name, memory (it has its table), and most figures of models."""
-    told = {d.name: (d.a.shown, d.b.shown) for d in settings}
-    for one in derived:
-        registry = "registry" in (one.a.kind, one.b.kind)
-        if registry and not one.name.endswith(".params"):
+    pairs = {d.name: (d.a.value, d.b.value) for d in settings}
+    for d in derived:
+        pair = d.a.value, d.b.value
+        figure = "registry" in (d.a.kind, d.b.kind) and not d.name.endswith(".params")
+        memory = evaluator.type_of(d.name).dimension == MEMORY
+        if figure or memory or not d.both_known or d.a.value == d.b.value:
             continue
-        if evaluator.type_of(one.name).dimension == MEMORY or not (one.a.known and one.b.known):
-            continue
-        repeats = (one.a.shown, one.b.shown) in [told[name] for name in one.uses if name in told]
-        if one.a.shown == one.b.shown or (repeats and one.group != _TOPOLOGY):
-            continue
-        told[one.name] = one.a.shown, one.b.shown
-        yield one
+        if d.group == _TOPOLOGY or pair not in [pairs[name] for name in d.uses if name in pairs]:
+            pairs[d.name] = pair
+            yield d
 
 
-# ── ratios ──────────────────────────────────────────────────────────────────────────────────────────────
-def ratios(a: Reading, b: Reading) -> list[Ratio]:
-    """Return how many times A's optimizer work B does, as far as both configs state it.
+def ratios(a: Values, b: Values) -> Iterator[Ratio]:
+    """Yield how many times A's optimizer work B does, as far as both configs state it.
 
     How many samples the data holds is in no config: steps are compared for the same data.
     """
-    if not alike(a.values["task"], b.values["task"]):
-        return []
-    samples = _ratio(a.values["samples_per_step"], b.values["samples_per_step"])
-    epochs = _ratio(a.values["num_epochs"], b.values["num_epochs"])
-    found = []
+    if not alike(a["task"], b["task"]):
+        return
+    samples = _ratio(a["samples_per_step"], b["samples_per_step"])
+    epochs = _ratio(a["num_epochs"], b["num_epochs"])
     if samples is not None and samples != 1:
-        found.append(Ratio("steps per epoch", 1 / samples, ("samples_per_step",)))
+        yield Ratio("steps per epoch", 1 / samples, ("samples_per_step",))
     if epochs is None or _limited(a) or _limited(b):
-        return found
+        return
     if samples is not None and (samples != 1 or epochs != 1):
         moved = {"num_epochs": epochs, "samples_per_step": samples}
         because = tuple(name for name, ratio in moved.items() if ratio != 1)
-        found.append(Ratio("steps in the whole run", epochs / samples, because))
+        yield Ratio("steps in the whole run", epochs / samples, because)
     if epochs != 1:
-        found.append(Ratio("samples in the whole run", epochs, ("num_epochs",)))
-    return found
+        yield Ratio("samples in the whole run", epochs, ("num_epochs",))
 
 
-def _limited(reading: Reading) -> bool:
+def _limited(values: Values) -> bool:
     """Whether something else than the epochs may end the run."""
-    most = reading.values["max_steps"]
+    most = values["max_steps"]
     return not _unknown(most) and not (isinstance(most, (int, float)) and most <= 0)
 
 
 def sections(symbols: Symbols, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the part of its file that each fact stands in: the files' own ``# ── title ───`` lines."""
-    heads: dict[str, list[tuple[int, str]]] = {}
+    titles: dict[str, dict[int, str]] = {path: {} for path in texts}
     for path, text in texts.items():
-        found = heads.setdefault(path, [])
-        for count, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             if line.startswith("# ── "):
-                found.append((count, line[len("# ── ") :].rstrip("─ ").partition(":")[0].strip()))
-    told: dict[str, str] = {}
+                titles[path][number] = line.removeprefix("# ── ").rstrip("─ ").partition(":")[0].strip()
+    groups: dict[str, str] = {}
     for name in symbols.facts:
-        path, _, number = symbols.where.get(f"fact {name}", "").rpartition(":")
-        titles = [title for at, title in heads.get(path, ()) if number and at < int(number)]
-        if titles:
-            told[name] = titles[-1]
-    return told
+        path, _, place = symbols.where.get(f"fact {name}", "").rpartition(":")
+        above = [title for at, title in titles.get(path, {}).items() if place and at < int(place)]
+        if above:
+            groups[name] = above[-1]
+    return groups

@@ -1,245 +1,548 @@
-"""The comparison for people: what matters first, then settings, memory and findings in two columns."""
+"""The page of a comparison: what matters first, then settings, memory and findings; and its JSON."""
 
 from __future__ import annotations
 
-from cfglint.features.compare import words
-from cfglint.features.fit.words import DASH, VERDICT_COLORS, aligned, gib, spread
+from cfglint.features.compare.raw_keys import NOT_SET, listed
+from cfglint.record import Record
+from cfglint.report import written
+from cfglint.report.blocks import (
+    DASH,
+    INF,
+    Blank,
+    Column,
+    Details,
+    Line,
+    Markup,
+    Paragraph,
+    Table,
+    about,
+    gib,
+    item,
+    note,
+    range_of,
+    spread,
+    verdict,
+)
+from cfglint.report.encode import encode
+from cfglint.report.markdown import escaped
 from cfglint.report.order import shown
-from cfglint.report.terminal import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
-    from cfglint.engine.memory import FitRow
-    from cfglint.features.compare.compute import Comparison, Difference
+    from cfglint.engine.knobs import Effect
+    from cfglint.engine.memory import FitRow, Span
+    from cfglint.features.compare.compute import (
+        CompareSide,
+        Comparison,
+        Difference,
+        FactSide,
+        FoundRule,
+        Ratio,
+    )
     from cfglint.report import Style
+    from cfglint.report.blocks import AnyCell, Block
 
-    Pieces = list[tuple[str, str]]
-    Row = tuple[str, str, str, str]
-
-_GAP = "  "
+FORMATS = ("text", "json", "markdown")
+_VERSION = 1
+_GAP, _INDENT = "  ", "    "
 _LONGEST = 30  # cells of a value that stands in a column
 _WIDEST = 28  # cells of the names' column
 _WIDEST_KEY, _LEAST_KEY = 60, 12  # of a key's column
 _TABLES = 3  # targets whose parts are told without --verbose
+_FEW = 6  # names told one by one in a sentence
+_FEW_KEYS = 12
+_FEW_COSTS = 4
+_COLORS = {"A": "cyan", "B": "magenta"}
+_WAYS = (("b", "A to B"), ("a", "B to A"))
 
 
-def as_text(comparison: Comparison, style: Style, *, verbose: bool) -> str:
-    """Return the page."""
-    page = _Page(comparison, style, verbose=verbose)
-    page.write()
-    if not style.color:
-        return "".join("".join(text for text, _ in row).rstrip() + "\n" for row in page.rows)
-    from cfglint.report.terminal import painted  # rich is only for terminals
-
-    return painted(page.rows)
+def render_comparison(comparison: Comparison, form: str, style: Style, *, verbose: bool = False) -> str:
+    """Return ``comparison`` in ``form``, ending in a line break; JSON holds all of it, verbose or not."""
+    return written(
+        form, style, lambda style: page(comparison, style, verbose=verbose), lambda: as_data(comparison)
+    )
 
 
-class _Page:
-    """Collects rows of texts with their colours."""
+def page(comparison: Comparison, style: Style, *, verbose: bool) -> Iterator[Block]:
+    """Yield the page; Markdown has settings and keys as tables, memory and keys to unfold."""
+    for name, side, md in (("A", comparison.a, "**A** {}<br>"), ("B", comparison.b, "**B** {}")):
+        title = about(side.path, side.framework, side.model)
+        yield Paragraph(title, "", f"{name}  ", f"bold {_COLORS[name]}", "   ", md)
+    yield Blank()
+    yield item(_differing(comparison), "bold")
+    for line in (*_fitting(comparison), *_costs(comparison), *_arithmetic(comparison.ratios)):
+        yield item(line)
+    derived = [d for d in comparison.derived if verbose or not d.own]
+    keys = listed(comparison.keys, whole=verbose)
+    left = 0 if verbose else max(len(keys) - _FEW_KEYS, 0)
+    if style.markdown:
+        yield from _markdown(comparison, derived)
+        yield from _markdown_keys(comparison, keys[: len(keys) - left], left)
+    else:
+        if not comparison.same:
+            yield from _settings(comparison, style, verbose=verbose)
+            yield from _derived(comparison, derived, style)
+            yield from _keys(comparison, keys[: len(keys) - left], left, style)
+        yield from _memory(comparison, verbose=verbose)
+    lines = _findings(comparison)
+    if lines:
+        yield Blank()
+    yield from (item(line, "" if i else "bold") for i, line in enumerate(lines))
 
-    def __init__(self, comparison: Comparison, style: Style, *, verbose: bool) -> None:
-        self.comparison = comparison
-        self.style = style
-        self.verbose = verbose
-        self.rows: list[Pieces] = []
-        self.dash = DASH if style.unicode else "-"
 
-    def add(self, *pieces: tuple[str, str]) -> None:
-        self.rows.append(list(pieces))
+# ── Markdown ────────────────────────────────────────────────────────────────────────────────────────────
+def _markdown(comparison: Comparison, derived: Sequence[Difference]) -> Iterator[Block]:
+    settings = comparison.stated
+    if settings:
+        names = [Markup(f"{_code(d.name)}<br>{escaped(shown(d.about))}") for d in settings]
+        yield Table([
+            Column("setting", names, left=True),
+            *_values(settings),
+            Column("where", [_where(d) for d in settings], left=True),
+            Column("what the change does", [_linked(d) for d in settings], left=True),
+        ])  # fmt: skip
+    if derived:
+        yield Table([
+            Column("what follows", [_code(d.name) for d in derived], left=True),
+            *_values(derived),
+            Column("B / A", [_factor(d.b_by_a) for d in derived]),
+            Column("", [shown(d.about) for d in derived], left=True),
+        ])  # fmt: skip
+    tables = [_parts(a, b, markdown=True) for a, b in comparison.telling]
+    yield Details("Memory by part, GiB on the fullest GPU", tables)
 
-    def tell(self, text: str, color: str = "", *, first: str = "", rest: str = "  ", bold: str = "") -> None:
-        """Add a sentence, wrapped; ``first`` stands before it, in the style ``bold``."""
-        text = text if self.style.unicode else text.replace("…", "...").replace(DASH, "-")
-        lines = wrap(first + text, self.style.width, "", rest)
-        self.add((lines[0][: len(first)], bold or color), (lines[0][len(first) :], color))
-        for line in lines[1:]:
-            self.add((line, color))
 
-    def head(self, title: str) -> None:
-        self.add()
-        self.add((title, "bold"))
+def _markdown_keys(
+    comparison: Comparison, lines: Sequence[tuple[str, str, str]], left: int
+) -> Iterator[Block]:
+    if not comparison.alike:
+        yield from (item(line) for line in _unread(comparison))
+    elif lines:
+        columns = zip(("key", "A", "B"), zip(*lines, strict=True), strict=True)
+        more = [Paragraph(f"and {left} more")] if left else []
+        table = Table([Column(head, cells, left=True) for head, cells in columns])
+        yield Details("Other keys that differ", [table, *more])
 
-    def write(self) -> None:
-        self.summary()
-        if not self.comparison.same:
-            self.settings()
-            self.derived()
-            self.keys()
-        self.memory()
-        found = words.findings(self.comparison)
-        if found:
-            self.add()
-            for i, line in enumerate(found):
-                self.tell(line, "bold" if i == 0 else "")
 
-    # ── what matters ───────────────────────────────────────────────────────────────────────────────────
-    def summary(self) -> None:
-        comparison = self.comparison
-        self.tell(words.who(comparison.a), first="A  ", rest="   ", bold="bold cyan")
-        self.tell(words.who(comparison.b), first="B  ", rest="   ", bold="bold magenta")
-        self.add()
-        self.tell(words.differing(comparison), "bold")
-        for line in words.fitting(comparison, dash=self.dash):
-            self.tell(line)
-        for line in (*words.costs(comparison), *words.arithmetic(comparison.ratios)):
-            self.tell(line)
+def _values(differences: Sequence[Difference]) -> tuple[Column, Column]:
+    return Column("A", [_value(d.a) for d in differences]), Column("B", [_value(d.b) for d in differences])
 
-    # ── settings ───────────────────────────────────────────────────────────────────────────────────────
-    def settings(self) -> None:
-        told = words.told(self.comparison)
-        if told:
-            widths = self.widths(told)
-            self.header("what differs", widths)
-            for group, found in words.groups(told):
-                self.add((group, "bold"))
-                for one in found:
-                    self.setting(one, widths)
-        silent = [d for d in self.comparison.settings if d.by_default]
-        for name, held in (("A", [d for d in silent if d.a.known]), ("B", [d for d in silent if d.b.known])):
-            if held:
-                self.add()
-                most = len(held) if self.verbose else 6
-                names = words.few([f"{d.name} {words.value(d.a if d.a.known else d.b)}" for d in held], most)
-                self.tell(f"by default, in {name} alone: {names}", "dim")
 
-    def widths(self, found: Sequence[Difference]) -> tuple[int, int, int]:
-        """Return the cells of the columns for names and values; long values stand below."""
-        name = min(max(len(shown(d.name)) for d in found), _WIDEST)
-        most = _LONGEST
-        if self.style.width:
-            most = max(min(_LONGEST, (self.style.width - name - 3 * len(_GAP)) // 2), 8)
-        columns = [words.value(d.a) for d in found], [words.value(d.b) for d in found]
-        a, b = (max([1, *(len(text) for text in c if len(text) <= most)]) for c in columns)
-        return name, a, b
+def _code(name: str) -> Markup:
+    return Markup(f"`{shown(name)}`")
 
-    def header(self, title: str, widths: tuple[int, int, int], last: str = "") -> None:
-        self.add()
-        name, a, b = widths
-        line = f"{title.ljust(name + len(_GAP))}{_GAP}"
-        a = max(a - (len(line) - name - 2 * len(_GAP)), 1)  # a title may be longer than the names
-        pieces = [(line, "dim"), ("A".rjust(a), "cyan"), (_GAP + "B".rjust(b), "magenta")]
-        self.add(*pieces, *([(_GAP + last, "dim")] if last else []))
 
-    def values(self, name: str, a: str, b: str, widths: tuple[int, int, int], color: str = "") -> None:
-        """Add a name with its values; what is too long for a column stands below."""
-        room, *cells = widths
-        if len(a) <= cells[0] and len(b) <= cells[1] and len(name) <= room:
-            line = f"{_GAP}{name.ljust(room)}{_GAP}"
-            self.add((line, color), (a.rjust(cells[0]), "cyan"), (_GAP + b.rjust(cells[1]), "magenta"))
-            return
-        self.add((_GAP + name, color))
-        for text, label, paint in ((a, "A", "cyan"), (b, "B", "magenta")):
-            self.tell(text, paint, first=f"    {label} ", rest="      ")
+def _linked(difference: Difference) -> Markup:
+    """Return what a change does, with links to where that comes from."""
+    links = "".join(f" [source]({s})" for s in _sources(difference) if s.startswith("https://"))
+    return Markup(escaped("; ".join(_effects(difference))) + links)
 
-    def setting(self, one: Difference, widths: tuple[int, int, int]) -> None:
-        self.values(shown(one.name), words.value(one.a), words.value(one.b), widths)
-        if one.about:
-            self.tell(shown(one.about), "dim", first="    ", rest="    ")
-        self.tell(words.where(one), "dim", first="    ", rest="      ")
-        for line in words.effects(one):
-            self.tell(line, "yellow" if one.alters else "green", first="    ", rest="      ")
-        for source in words.sources(one) if self.verbose else ():
-            self.tell(shown(source), "dim", first="    source: ", rest="      ")
 
-    def derived(self) -> None:
-        found = [d for d in self.comparison.derived if self.verbose or not d.own]
-        if not found:
-            return
-        widths = self.widths(found)
-        ratios = ["" if d.ratio is None else words.factor(d.ratio) for d in found]
-        room = max(*map(len, ratios), len("B / A"))
-        several = len(self.comparison.a.rows) > 1 and not self.comparison.every
-        where = f" [{shown(self.comparison.a.rows[0].target)}]" if several else ""
-        self.header(f"what follows{where}", widths, "B / A")
-        for one, ratio in zip(found, ratios, strict=True):
-            self.values(shown(one.name), words.value(one.a), words.value(one.b), widths)
-            about = shown(one.about)
-            taken = sum(len(text) for text, _ in self.rows[-1]) + len(_GAP) * 2 + room + len(about)
-            beside = not self.style.width or taken <= self.style.width
-            cells = f"{_GAP}{ratio.ljust(room)}{_GAP}{about if beside else ''}"
-            self.rows[-1].append((cells, "dim"))
-            if about and not beside:
-                self.tell(about, "dim", first="    ", rest="    ")
+# ── two columns of values ───────────────────────────────────────────────────────────────────────────────
+class _Widths(Record):
+    """The cells of the columns for names and values."""
 
-    # ── keys that no setting stands for ────────────────────────────────────────────────────────────────
-    def keys(self) -> None:
-        comparison = self.comparison
-        if not comparison.alike:
-            self.add()
-            for name, half in (("A", comparison.a), ("B", comparison.b)):
-                self.tell(words.unread(half, name), "dim")
-            return
-        lines, left = words.listed(comparison.keys, verbose=self.verbose)
-        if not lines:
-            return
-        most = max(min(_LONGEST, (self.style.width - _WIDEST) // 2), 8) if self.style.width else _LONGEST
-        a, b = (max([1, *(len(line[i]) for line in lines if len(line[i]) <= most)]) for i in (1, 2))
-        room = max(self.style.width - a - b - 3 * len(_GAP), _LEAST_KEY) if self.style.width else _WIDEST_KEY
-        widths = (min(max(len(line[0]) for line in lines), room), a, b)
-        self.header("other keys", widths)
+    name: int
+    a: int
+    b: int
+
+    def header(self, title: str, last: str = "") -> Iterator[Block]:
+        """Yield the heads; a title may be longer than the names."""
+        line = f"{title.ljust(self.name + len(_GAP))}{_GAP}"
+        a = max(self.a - (len(line) - self.name - 2 * len(_GAP)), 1)
+        pieces = [(line, "dim"), ("A".rjust(a), "cyan"), (_GAP + "B".rjust(self.b), "magenta")]
+        yield Blank()
+        yield Line([*pieces, *([(_GAP + last, "dim")] if last else [])])
+
+    def lines(self, name: str, a: str, b: str, style: Style) -> list[Line]:
+        """Return a name with its values; what is too long for a column stands below."""
+        if len(a) <= self.a and len(b) <= self.b and len(name) <= self.name:
+            line = f"{_GAP}{name.ljust(self.name)}{_GAP}"
+            return [Line([(line, ""), (a.rjust(self.a), "cyan"), (_GAP + b.rjust(self.b), "magenta")])]
+        from cfglint.report.terminal import paragraph  # rich is only for pages
+
+        below = [Line([(_GAP + name, "")])]
+        for side, text in (("A", a), ("B", b)):
+            lead = f"{_INDENT}{side} "
+            below += map(Line, paragraph(_indented(text, _COLORS[side], lead=lead), style))
+        return below
+
+
+def _widths(differences: Sequence[Difference], style: Style) -> _Widths:
+    """Return the widths; long values stand below."""
+    name = min(max(len(shown(d.name)) for d in differences), _WIDEST)
+    most = _LONGEST
+    if style.width:
+        most = max(min(_LONGEST, (style.width - name - 3 * len(_GAP)) // 2), 8)
+    a, b = ([_value(d.a) for d in differences], [_value(d.b) for d in differences])
+    return _Widths(name, _widest(a, most), _widest(b, most))
+
+
+def _widest(texts: Iterable[str], most: int) -> int:
+    return max([1, *(len(text) for text in texts if len(text) <= most)])
+
+
+def _settings(comparison: Comparison, style: Style, *, verbose: bool) -> Iterator[Block]:
+    settings = comparison.stated
+    if settings:
+        widths = _widths(settings, style)
+        yield from widths.header("what differs")
+        group = ""
+        for d in settings:
+            if d.group != group:
+                group = d.group
+                yield Line([(group, "bold")])
+            yield from widths.lines(shown(d.name), _value(d.a), _value(d.b), style)
+            yield from _setting(d, verbose=verbose)
+    silent = [d for d in comparison.settings if d.by_default]
+    for name, facts in (("A", [(d, d.a) for d in silent]), ("B", [(d, d.b) for d in silent])):
+        own = [f"{d.name} {_value(side)}" for d, side in facts if side.value is not None]
+        if own:
+            yield Blank()
+            yield note(f"by default, in {name} alone: {_few(own, len(own) if verbose else _FEW)}")
+
+
+def _setting(difference: Difference, *, verbose: bool) -> Iterator[Block]:
+    """Yield what stands below the values of a setting."""
+    if difference.about:
+        yield _indented(shown(difference.about), "dim", rest=_INDENT)
+    yield _indented(_where(difference), "dim")
+    for line in _effects(difference):
+        yield _indented(line, "yellow" if difference.alters_results else "green")
+    for source in _sources(difference) if verbose else ():
+        yield _indented(shown(source), "dim", lead=f"{_INDENT}source: ")
+
+
+def _indented(text: str, color: str, *, lead: str = _INDENT, rest: str = "      ") -> Paragraph:
+    return Paragraph(text, color, lead, color, rest)
+
+
+def _derived(comparison: Comparison, derived: Sequence[Difference], style: Style) -> Iterator[Block]:
+    if not derived:
+        return
+    widths = _widths(derived, style)
+    ratios = [_factor(d.b_by_a) for d in derived]
+    room = max(*map(len, ratios), len("B / A"))
+    several = len(comparison.a.rows) > 1 and not comparison.every
+    target = f" [{shown(comparison.a.rows[0].target)}]" if several else ""
+    yield from widths.header(f"what follows{target}", "B / A")
+    for d, ratio in zip(derived, ratios, strict=True):
+        *above, line = widths.lines(shown(d.name), _value(d.a), _value(d.b), style)
+        reason = shown(d.about)
+        taken = sum(len(text) for text, _ in line.pieces) + len(_GAP) * 2 + room + len(reason)
+        beside = not style.width or taken <= style.width
+        cells = f"{_GAP}{ratio.ljust(room)}{_GAP}{reason if beside else ''}"
+        yield from above
+        yield Line([*line.pieces, (cells, "dim")])
+        if reason and not beside:
+            yield _indented(reason, "dim", rest=_INDENT)
+
+
+def _keys(
+    comparison: Comparison, lines: Sequence[tuple[str, str, str]], left: int, style: Style
+) -> Iterator[Block]:
+    """Yield the keys that no setting stands for."""
+    if not comparison.alike:
+        yield Blank()
+        yield from map(note, _unread(comparison))
+    elif lines:
+        width = style.width
+        most = max(min(_LONGEST, (width - _WIDEST) // 2), 8) if width else _LONGEST
+        names, *values = zip(*lines, strict=True)
+        a, b = (_widest(texts, most) for texts in values)
+        room = max(width - a - b - 3 * len(_GAP), _LEAST_KEY) if width else _WIDEST_KEY
+        widths = _Widths(min(max(map(len, names)), room), a, b)
+        yield from widths.header("other keys")
         for line in lines:
-            self.values(*line, widths)
+            yield from widths.lines(*line, style)
         if left:
-            self.tell(f"and {left} more; --verbose lists them", "dim", first=_GAP)
+            yield _indented(f"and {left} more; --verbose lists them", "dim", lead=_GAP, rest=_GAP)
 
-    # ── memory ─────────────────────────────────────────────────────────────────────────────────────────
-    def memory(self) -> None:
-        rows = words.pairs(self.comparison)
-        shown_rows = self.chosen(rows)
-        for one, other in shown_rows:
-            self.table(one, other)
-        if len(rows) > len(shown_rows) and not self.comparison.every:
-            left = len(rows) - len(shown_rows)
-            self.tell(f"and {words.many(left, 'target')} more; --verbose shows the memory of all", "dim")
 
-    def chosen(self, rows: list[tuple[FitRow, FitRow]]) -> list[tuple[FitRow, FitRow]]:
-        """Return the targets whose parts are told: of a catalogue, the one that tells most."""
-        if not self.comparison.every:
-            return rows if self.verbose else rows[:_TABLES]
-        return words.telling(rows)
+# ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
+def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
+    rows = comparison.telling
+    told = rows if verbose or comparison.every else rows[:_TABLES]
+    for a, b in told:
+        size = f"{gib(a.capacity_gib)} GiB" if a.capacity_gib is not None else "a capacity not known"
+        yield Blank()
+        yield Line([(f"{shown(a.target)}: of {size} on the fullest GPU", "bold")])
+        yield _parts(a, b)
+        for name, row in (("both", a),) if a == b else (("A", a), ("B", b)):
+            if row.trainer is not None and row.trainer.allocated_gib.high < INF:
+                allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserved_gib)
+                yield note(f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}")
+    if len(rows) > len(told):
+        yield note(f"and {_many(len(rows) - len(told), 'target')} more; --verbose shows the memory of all")
 
-    def table(self, one: FitRow, other: FitRow) -> None:
-        parts = [(part, span, other.parts[part]) for part, span in one.parts.items()]
-        parts = [line for line in parts if line[1].high > 0 or line[2].high > 0]
-        parts.append(("= need", one.need_gib, other.need_gib))
-        columns = [
-            ["", *(part for part, *_ in parts)],
-            ["A", *aligned([a for _, a, _ in parts], dash=self.dash)],
-            ["B", *aligned([b for *_, b in parts], dash=self.dash)],
-            ["B - A", *(words.change(a, b) for _, a, b in parts)],
+
+def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
+    """Return the parts that one of both has, the need, the verdict; on a page, when the trainer peaks."""
+    names = [part for part, span in a.parts.items() if span.high > 0 or b.parts[part].high > 0]
+    spans = [[*(row.parts[part] for part in names), row.need_gib] for row in (a, b)]
+    columns: list[list[AnyCell]] = [[*map(range_of, own)] for own in spans]
+    heads: list[AnyCell] = [*names, "need" if markdown else "= need", "verdict"]
+    changes = [_change(before, after) for before, after in zip(*spans, strict=True)]
+    for column, row in zip(columns, (a, b), strict=True):
+        column.append(verdict(row.verdict))
+    moments = ["" if row.trainer is None else row.trainer.moment or "" for row in (a, b)]
+    if any(moments) and not markdown:
+        heads.append("peak at")
+        for column, moment in zip(columns, moments, strict=True):
+            column.append(shown(moment) or "-")
+    first = Column(shown(a.target) if markdown else "", heads, left=True)
+    if a == b and not markdown:
+        return Table([first, Column("both", columns[0])], bold={len(names)})
+    changes += [""] * (len(heads) - len(changes))
+    both = (Column(name, cells) for name, cells in zip("AB", columns, strict=True))
+    return Table([first, *both, Column("B - A", changes)], bold={len(names)})
+
+
+def _change(a: Span, b: Span) -> str:
+    """Return what B takes more than A, of the lower and of the upper bounds."""
+    low, high = b.low - a.low, b.high - a.high
+    if not abs(high) < INF:
+        return "?"
+    texts = [f"{size:+.2f}".replace("-0.00", "+0.00") for size in (low, high)]
+    return " to ".join("0" if text == "+0.00" else text for text in dict.fromkeys(texts))
+
+
+# ── the first sentences ─────────────────────────────────────────────────────────────────────────────────
+def _few(names: Sequence[str], most: int = _FEW) -> str:
+    """Return names, some of many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + more
+
+
+def _many(number: int, thing: str) -> str:
+    """Return ``1 key`` or ``2 keys``."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def _differing(comparison: Comparison) -> str:
+    """Say how much differs, and which of it is known to change results."""
+    if comparison.same:
+        return "nothing differs" + ("" if comparison.alike else " in what cfglint knows of both")
+    number = sum(not d.by_default for d in comparison.settings)
+    text = f"{_many(number, 'setting')} differ{'s' * (number == 1)}"
+    if comparison.keys:
+        text += f", and {_many(len(comparison.keys), 'key')} that no setting stands for"
+    altering = [d.name for d in comparison.settings if d.alters_results and not d.by_default]
+    return f"{text}; results change with {_few(altering)}" if altering else text
+
+
+def _fitting(comparison: Comparison) -> Iterator[str]:
+    """Say where each fits: a line for each target, or what of the whole catalogue is enough."""
+    if comparison.every:
+        same = comparison.a.rows == comparison.b.rows
+        sides = (("both", comparison.a),) if same else (("A", comparison.a), ("B", comparison.b))
+        yield from (_smallest(name, side) for name, side in sides)
+        yield from _only(comparison.pairs)
+        return
+    for a, b in comparison.pairs:
+        size = f" ({gib(a.capacity_gib)} GiB)" if a.capacity_gib is not None else ""
+        fits = f"each {_fits(a)}" if a == b else f"A {_fits(a)}; B {_fits(b)}"
+        yield f"{shown(a.target)}{size}: {fits}"
+
+
+def _fits(row: FitRow) -> str:
+    word = {"fits": "fits", "tight": "is tight", "oom": "runs out of memory", "unknown": "is unknown"}
+    return f"{word[row.verdict]}, needs {spread(row.need_gib)}"
+
+
+def _smallest(name: str, side: CompareSide) -> str:
+    fits, row = "fit" if name == "both" else "fits", side.smallest
+    if row is None:
+        return f"{name} {fits} on no GPU of the catalogue"
+    number = sum(row.verdict == "fits" for row in side.rows)
+    size = f"{shown(row.target)} ({gib(row.capacity_gib or 0)} GiB)"
+    return f"{name} {fits} on {number} of {len(side.rows)} GPUs; the smallest is {size}"
+
+
+def _only(pairs: Sequence[tuple[FitRow, FitRow]]) -> Iterator[str]:
+    """Name the GPUs on which one config fits and not the other."""
+    for name, lacking, rows in (("A", "B", pairs), ("B", "A", [(b, a) for a, b in pairs])):
+        targets = [row.target for row, beside in rows if row.verdict == "fits" != beside.verdict]
+        if targets:
+            where = f"{_many(len(targets), 'GPU')} where {lacking} does not surely"
+            yield f"{name} fits on {where}: {_few(targets)}"
+
+
+def _costs(comparison: Comparison) -> Iterator[str]:
+    """Say what the change costs in speed, with the settings that cost it."""
+    for to, way in _WAYS:
+        costs = [
+            f"{_effect(effect)} ({shown(d.name)})"
+            for d in comparison.settings
+            for effect in d.effects
+            if not d.by_default and effect.notable and effect.to == to == _way(d)
         ]
-        peaks = [row.trainer.moment or "" if row.trainer is not None else "" for row in (one, other)]
-        columns[0].append("verdict")
-        for column, row in zip(columns[1:3], (one, other), strict=True):
-            column.append(row.verdict)
-        if any(peaks):
-            columns[0].append("peak at")
-            for column, peak in zip(columns[1:3], peaks, strict=True):
-                column.append(shown(peak) or "-")
-        columns[3] += [""] * (len(columns[0]) - len(columns[3]))
-        if one == other:
-            columns = [columns[0], ["both", *columns[1][1:]]]
-        capacity = f"{gib(one.capacity_gib)} GiB" if one.capacity_gib is not None else "a capacity not known"
-        self.head(f"{shown(one.target)}: of {capacity} on the fullest GPU")
-        self.cells(columns, len(parts))
-        told = [("A", one), ("B", other)] if one != other else [("both", one)]
-        for name, row in told:
-            if row.trainer is not None and row.trainer.allocated_gib.high < float("inf"):
-                allocated = spread(row.trainer.allocated_gib, dash=self.dash)
-                reserved = spread(row.trainer.reserved_gib, dash=self.dash)
-                self.tell(
-                    f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}", "dim"
-                )
+        more = f"; and {len(costs) - _FEW_COSTS} more" if len(costs) > _FEW_COSTS else ""
+        if costs:
+            yield f"{way}: {'; '.join(costs[:_FEW_COSTS])}{more}"
 
-    def cells(self, columns: list[list[str]], need: int) -> None:
-        """Add a table whose first column is flush left; ``need`` is the row of the sums."""
-        widths = [max(map(len, column)) for column in columns]
-        for i, name in enumerate(columns[0]):
-            style = "dim" if i == 0 else "bold" if i == need else ""
-            pieces = [(name.ljust(widths[0]), style)]
-            for column, width in zip(columns[1:], widths[1:], strict=True):
-                color = VERDICT_COLORS.get(column[i], style) if i > need else style
-                pieces.append((_GAP + column[i].rjust(width), color))
-            self.add(*pieces)
+
+def _arithmetic(ratios: Iterable[Ratio]) -> list[str]:
+    """Say how much more the one does: ``on the same data B takes 2 times A's steps per epoch``."""
+    quantities: dict[float, list[str]] = {}
+    for ratio in ratios:
+        quantities.setdefault(ratio.b_by_a, []).append(ratio.what)
+    parts = []
+    for value, names in quantities.items():
+        more, less, times = ("B", "A", value) if value > 1 else ("A", "B", 1 / value)
+        what = " and ".join(names)
+        has = f"{more} has {_factor(times)} times {less}'s {what}"
+        parts.append(f"both have as many {what}" if value == 1 else has)
+    return [f"on the same data {'; '.join(parts)}"] if parts else []
+
+
+# ── the sentences of a difference ───────────────────────────────────────────────────────────────────────
+def _factor(ratio: float | None) -> str:
+    """Return a ratio with as many digits as it takes, nothing where there is none."""
+    return "" if ratio is None else f"{ratio:.4g}"
+
+
+def _value(side: FactSide) -> str:
+    """Return a side's value, a dash where the config does not give the fact."""
+    return NOT_SET if side.value is None else shown(side.value)
+
+
+def _where(difference: Difference) -> str:
+    """Say which keys of the files give a fact."""
+    a, b = difference.a, difference.b
+    if a.key and a.key == b.key:
+        return f"{shown(a.key)}: A {_at(a)}, B {_at(b)}"
+    if a.kind == b.kind != "file" and a.source == b.source and a.key == b.key:
+        return shown(a.source)
+    return f"A {_place(a)}; B {_place(b)}"
+
+
+def _place(side: FactSide) -> str:
+    if side.kind == "missing":
+        return "not set"
+    return f"{shown(side.key)} {_at(side)}" if side.key and side.kind == "file" else shown(side.source)
+
+
+def _at(side: FactSide) -> str:
+    return shown(side.source) or ("this file" if side.kind == "file" else "")
+
+
+def _way(difference: Difference) -> str:
+    """Return the way whose effects are told: from A to B, else back, since then B is without them."""
+    ways = {effect.to for effect in difference.effects}
+    return next((to for to, _ in _WAYS if to in ways), "")
+
+
+def _effects(difference: Difference) -> list[str]:
+    """Say what the change does, in one line."""
+    texts = [_effect(effect) for effect in difference.effects if effect.to == _way(difference)]
+    line = f"{dict(_WAYS)[_way(difference)]}: {'; '.join(texts)}" if texts else ""
+    if difference.alters_results and "results change" not in line:
+        line = f"{line}; results change" if line else "results change"
+    return [line] if line else []
+
+
+def _effect(effect: Effect) -> str:
+    """Return an effect in words, with its range where it states one that the words do not."""
+    text = shown(effect.text)
+    if effect.low is None or effect.high is None or "%" in text:
+        return text
+    size = f"{effect.low:g} %" if effect.low == effect.high else f"{effect.low:g}{DASH}{effect.high:g} %"
+    figure = f"{effect.kind} {size}".strip()
+    return f"{text} ({figure})" if text else figure
+
+
+def _sources(difference: Difference) -> list[str]:
+    """Return where what is said of the effects comes from."""
+    told = [effect.see for effect in difference.effects if effect.see and effect.to == _way(difference)]
+    return list(dict.fromkeys(told))
+
+
+# ── the last sentences ──────────────────────────────────────────────────────────────────────────────────
+def _unread(comparison: Comparison) -> list[str]:
+    """Say how much of each config no name of the vocabulary stands for."""
+    return [
+        f"{name}: {side.unread} of its {_many(side.keys, 'key')} are in no name that cfglint knows"
+        for name, side in (("A", comparison.a), ("B", comparison.b))
+    ]
+
+
+def _counted(side: CompareSide) -> str:
+    """Return ``1 error, 2 warnings`` of a config's findings, by code."""
+    numbers = {level: sum(rule.level == level for rule in side.findings) for level in _PLURALS}
+    parts = [f"{n} {level if n == 1 else _PLURALS[level]}" for level, n in numbers.items() if n]
+    return ", ".join(parts) or "none"
+
+
+_PLURALS = {"error": "errors", "warning": "warnings", "info": "info"}
+
+
+def _findings(comparison: Comparison) -> list[str]:
+    """Say what is found in each, and what in one alone; nothing where nothing is found."""
+    a, b = comparison.a, comparison.b
+    if a.findings == b.findings:
+        return [f"findings: {_counted(a)}, the same in both"] if a.findings else []
+    lines = [f"findings: A {_counted(a)}; B {_counted(b)}"]
+    for name, side, beside in (("A", a, b), ("B", b, a)):
+        alone = [rule for rule in side.findings if rule not in beside.findings]
+        if alone:
+            lines.append(f"only {name}: {', '.join(map(_finding, alone))}")
+    return lines
+
+
+def _finding(rule: FoundRule) -> str:
+    return f"{shown(rule.code)} {shown(rule.name)} ({rule.level})"
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    """Return the comparison as ``schemas/compare.schema.json`` describes it."""
+    every = comparison.every
+    return {
+        "version": _VERSION,
+        "a": _side_data(comparison.a, every=every),
+        "b": _side_data(comparison.b, every=every),
+        "same": comparison.same,
+        "settings": [_difference_data(d) for d in comparison.settings],
+        "derived": [_difference_data(d) for d in comparison.derived],
+        "keys": encode(comparison.keys, omit=("top",)),
+        "ratios": [{**encode(ratio), "b_by_a": _rounded(ratio.b_by_a)} for ratio in comparison.ratios],
+        "targets": [
+            {
+                "target": a.target,
+                "capacity_gib": encode(a.capacity_gib),
+                "a": encode(a, omit=("target", "capacity_gib", "fix", "varied")),
+                "b": encode(b, omit=("target", "capacity_gib", "fix", "varied")),
+            }
+            for a, b in comparison.pairs
+        ],
+    }
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else float(f"{ratio:.6g}")
+
+
+def _side_data(side: CompareSide, *, every: bool) -> dict[str, Any]:
+    smallest = {"smallest": side.smallest and side.smallest.target} if every else {}
+    return {**encode(side, omit=("rows",)), **smallest}
+
+
+def _difference_data(difference: Difference) -> dict[str, Any]:
+    data = encode(difference, omit=("effects", "uses", "own"))
+    effects = [_effect_data(effect) for effect in difference.effects]
+    return {**data, "b_by_a": _rounded(difference.b_by_a), "effects": effects}
+
+
+def _effect_data(effect: Effect) -> dict[str, Any]:
+    return {
+        "from": "b" if effect.to == "a" else "a",
+        "to": effect.to,
+        "text": effect.text,
+        "kind": effect.kind or None,
+        "percent": None if effect.low is None or effect.high is None else [effect.low, effect.high],
+        "see": effect.see or None,
+    }

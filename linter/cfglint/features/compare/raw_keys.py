@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cfglint.document.tree import ABSENT, Missing, Scalar, dotted
 from cfglint.document.tree import Mapping as MappingNode
@@ -14,9 +12,12 @@ from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
+from cfglint.record import Value
+from cfglint.report.order import shown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from cfglint.document.view import View
     from cfglint.facts import Steps
@@ -28,10 +29,11 @@ _DEEPEST_VALUE = 5  # of a mapping that a reference leads to; its own keys are c
 # Whoever compares two files in public does not mean to publish what is under such a key.
 _SECRET = re.compile(r"(?i)(^|[_-])(api_?key|secret|password|passwd|token)$")
 _HIDDEN = "(hidden)"
+_TOGETHER = 3  # keys of a section that only one file has, from which on the section is told instead
+NOT_SET = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Value):
     """A key with the values of both files as reports print them, None where a file does not have it.
 
     ``top`` is then the highest key that this file lacks.
@@ -43,18 +45,25 @@ class Key:
     top: str = ""
 
 
-def spelled(view: View, path: Steps) -> str:
+class Leaf(Value):
+    """What stands at a path: the text of a reference (else nothing) and the value."""
+
+    reference: str
+    value: object
+
+
+def reference(view: View, path: Steps) -> str:
     """Return the text of the reference that stands at a path, nothing where none does."""
     view.refill()
     node = _node(view, path) if "*" not in path else None
     return node.text if isinstance(node, Scalar) and "${" in node.text else ""
 
 
-def leaves(view: View) -> dict[Steps, tuple[str, object]]:
-    """Return the values of a file by their paths: the text of a reference (else nothing) and the value."""
-    found: dict[Steps, tuple[str, object]] = {}
+def leaves(view: View) -> dict[Steps, Leaf]:
+    """Return the values of a file by their paths."""
+    found: dict[Steps, Leaf] = {}
     for path in _paths(view, (), 0):
-        found[path] = spelled(view, path), view.get(path)
+        found[path] = Leaf(reference(view, path), view.get(path))
         if len(found) >= _MOST:
             break
     return found
@@ -70,49 +79,43 @@ def _node(view: View, path: Steps) -> object:
 def _paths(view: View, path: Steps, depth: int) -> Iterator[Steps]:
     view.refill()
     node = _node(view, path)
+    below: list[Steps] = []
     if isinstance(node, MappingNode) and depth < _DEEPEST:
-        names = view.keys(path)
-        for name in names:
-            yield from _paths(view, (*path, name), depth + 1)
-        if names or not path:
-            return
-    if isinstance(node, SequenceNode) and depth < _DEEPEST:
-        count = len(node.items)
-        inner = [_node(view, (*path, i)) for i in range(count)]
-        if any(isinstance(item, (MappingNode, SequenceNode)) for item in inner):
-            for i in range(count):
-                yield from _paths(view, (*path, i), depth + 1)
-            return
-    if path:
+        below = [(*path, name) for name in view.keys(path)]
+    elif isinstance(node, SequenceNode) and depth < _DEEPEST:
+        items = [(*path, i) for i in range(len(node.items))]
+        nested = any(isinstance(_node(view, item), (MappingNode, SequenceNode)) for item in items)
+        below = items if nested else []
+    for inner in below:
+        yield from _paths(view, inner, depth + 1)
+    if path and not below:
         yield path
 
 
-def keys(a: View, b: View, told: Collection[Steps]) -> list[Key]:
-    """Return the keys whose values differ, in A's order and then B's, without those of ``told``.
+def keys(a: View, b: View, covering: Collection[Steps]) -> list[Key]:
+    """Return the keys whose values differ, in A's order and then B's, without those of ``covering``.
 
     A reference that both files spell alike is the same, wherever it leads: what differs there is told there.
     """
-    left, right = leaves(a), leaves(b)
-    found = []
-    for path in dict.fromkeys((*left, *right)):
-        one, other = left.get(path), right.get(path)
-        if one is not None and other is not None and _same(one, other):
+    in_a, in_b = leaves(a), leaves(b)
+    differing = []
+    for path in dict.fromkeys((*in_a, *in_b)):
+        left, right = in_a.get(path), in_b.get(path)
+        if covered(path, covering) or (left is not None and right is not None and _same(left, right)):
             continue
-        if covered(path, told):
-            continue
-        lacking = b if other is None else a if one is None else None
+        lacking = b if right is None else a if left is None else None
         top = dotted(_top(lacking, path)) if lacking is not None else ""
-        found.append(Key(dotted(path), _shown(path, one), _shown(path, other), top))
-    return found
+        differing.append(Key(dotted(path), _shown(path, left), _shown(path, right), top))
+    return differing
 
 
-def _same(one: tuple[str, object], other: tuple[str, object]) -> bool:
-    if one[0] and one[0] == other[0]:
+def _same(a: Leaf, b: Leaf) -> bool:
+    if a.reference and a.reference == b.reference:
         return True
-    (_, a), (_, b) = one, other
-    if isinstance(a, Missing) or isinstance(b, Missing):
-        return isinstance(a, Missing) and isinstance(b, Missing) and one[0] == other[0]
-    return type(a) is type(b) and _plain(a, 0) == _plain(b, 0)
+    if isinstance(a.value, Missing) or isinstance(b.value, Missing):
+        both = isinstance(a.value, Missing) and isinstance(b.value, Missing)
+        return both and a.reference == b.reference
+    return type(a.value) is type(b.value) and _plain(a.value, 0) == _plain(b.value, 0)
 
 
 def _plain(value: object, depth: int) -> object:
@@ -128,16 +131,14 @@ def _plain(value: object, depth: int) -> object:
 
 def _top(view: View, path: Steps) -> Steps:
     """Return the shortest beginning of a path that a file does not have."""
-    for length in range(1, len(path)):
-        if not view.has(path[:length]):
-            return path[:length]
-    return path
+    beginnings = (path[:length] for length in range(1, len(path)))
+    return next((beginning for beginning in beginnings if not view.has(beginning)), path)
 
 
-def _shown(path: Steps, leaf: tuple[str, object] | None) -> str | None:
+def _shown(path: Steps, leaf: Leaf | None) -> str | None:
     if leaf is None:
         return None
-    text, value = leaf
+    text, value = leaf.reference, leaf.value
     names = [part for part in path if isinstance(part, str)]
     if names and _SECRET.search(names[-1]) and isinstance(value, str) and value:
         return _HIDDEN
@@ -146,18 +147,40 @@ def _shown(path: Steps, leaf: tuple[str, object] | None) -> str | None:
     return text if text and isinstance(value, MappingView) else show_value(value, ANY)
 
 
-def covered(path: Steps, told: Collection[Steps]) -> bool:
-    """Whether a key, or one that it is part of, is among ``told``; ``*`` stands for any part."""
+def listed(differing: Sequence[Key], *, whole: bool) -> list[tuple[str, str, str]]:
+    """Return keys with both values as reports print them.
+
+    A section that only one file has is one line where it has several keys, unless ``whole`` asks for all.
+    """
+    sections: dict[str, list[Key]] = {}
+    for key in differing:
+        sections.setdefault(key.top or key.key, []).append(key)
+    lines = []
+    for top, members in sections.items():
+        if len(members) >= _TOGETHER and not whole:
+            number = f"{len(members):,} keys"
+            lines.append((top, NOT_SET, number) if members[0].a is None else (top, number, NOT_SET))
+        else:
+            lines += [
+                (k.key, NOT_SET if k.a is None else k.a, NOT_SET if k.b is None else k.b) for k in members
+            ]
+    return [(shown(name), shown(a), shown(b)) for name, a, b in lines]
+
+
+def covered(path: Steps, covering: Collection[Steps]) -> bool:
+    """Whether a key, or one that it is part of, is among ``covering``; ``*`` stands for any part."""
     return any(
-        len(known) <= len(path) and all(k in ("*", p) for k, p in zip(known, path, strict=False))
-        for known in told
+        len(cover) <= len(path) and all(c in ("*", p) for c, p in zip(cover, path, strict=False))
+        for cover in covering
     )
 
 
 def read_by(symbols: Symbols, framework: str | None) -> set[Steps]:
     """Return the keys that a framework's bindings read, and those that it is recognised by."""
-    found: set[Steps] = set()
-    for entry in (e for node in symbols.frameworks.get(framework or "", ()) for e in node.entries):
-        if isinstance(entry, (t.Binding, t.Detect)):
-            found.update(paths_in(entry.source if isinstance(entry, t.Binding) else entry.condition))
-    return found
+    read: set[Steps] = set()
+    for entry in (entry for node in symbols.frameworks.get(framework or "", ()) for entry in node.entries):
+        if isinstance(entry, t.Binding):
+            read.update(paths_in(entry.source))
+        elif isinstance(entry, t.Detect):
+            read.update(paths_in(entry.condition))
+    return read

@@ -9,17 +9,9 @@ from cfglint.errors import UsageError
 from cfglint.features.diagnose.compute import Job, diagnosis, target_of
 from cfglint.features.diagnose.log import Log, read
 from cfglint.features.diagnose.messages import KINDS
-from cfglint.features.diagnose.page import FORMATS, as_data, page
-from cfglint.record import replace
-from cfglint.report import written
-from cfglint.report.blocks import DASH
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.report import Style
+from cfglint.features.diagnose.page import FORMATS, SYMBOLS, render_diagnosis
 
 _CHUNK = 1 << 20
-_LEAST = 40  # cells of a line
 
 
 class DiagnoseOptions(options.Options):
@@ -60,12 +52,8 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     found = diagnosis(log, None if args.config is None else _job(args, args.config, log))
-
-    def shown(style: Style) -> str:
-        style = replace(style, width=style.width and max(style.width, _LEAST), loose=True)
-        return written(args.format or "text", style, lambda style: page(found, style), lambda: as_data(found))
-
-    output.emit(shown, args, f"{DASH}—")
+    form = args.format or "text"
+    output.emit(lambda style: render_diagnosis(found, form, style), args, SYMBOLS)
     return 0
 
 

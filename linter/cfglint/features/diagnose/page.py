@@ -16,7 +16,8 @@ from cfglint.features.diagnose.messages import (
     VLLM_LENGTH,
     VLLM_POOL,
 )
-from cfglint.record import fields
+from cfglint.record import fields, replace
+from cfglint.report import written
 from cfglint.report.blocks import (
     DASH,
     INF,
@@ -48,9 +49,17 @@ if TYPE_CHECKING:
     from cfglint.report.order import Lines
 
 FORMATS = ("text", "json", "markdown")
+SYMBOLS = f"{DASH}—"
+_NARROWEST = 40  # cells of a line
 _REPEATS = 5  # later failures that are told
 _FINDINGS = 3  # of those that no fix mends
 _LEVELS = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+def render_diagnosis(diagnosis: Diagnosis, form: str, style: Style) -> str:
+    """Return ``diagnosis`` in ``form``, ending in a line break."""
+    style = replace(style, width=style.width and max(style.width, _NARROWEST), loose=True)
+    return written(form, style, lambda style: page(diagnosis, style), lambda: as_data(diagnosis))
 
 
 def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
