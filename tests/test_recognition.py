@@ -8,10 +8,12 @@ from jsonschema import Draft202012Validator
 
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
-from cfglint.features.catalogue.page import as_json, as_text
+from cfglint.features.catalogue.page import page
 from cfglint.features.catalogue.recognition import recognition
 from cfglint.lang.pack import load
 from cfglint.report import Style
+from cfglint.report.encode import as_json, encode
+from cfglint.report.terminal import as_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "recognition.schema.json").read_text("utf-8"))
@@ -39,7 +41,7 @@ def told(text, path="c.yaml", rules=None, **settings):
 
 
 def keys(found):
-    return [(key.path, key.line) for key in found]
+    return [(key.key, key.line) for key in found]
 
 
 def test_several_keys_make_it_certain():
@@ -51,7 +53,7 @@ def test_several_keys_make_it_certain():
         "2 keys tell",
     )
     assert keys(found.keys) == [("micro_batch_size", 1), ("base_model", 3)]
-    assert found.rivals == found.nearest == ()
+    assert found.also == found.nearest == ()
 
 
 def test_one_key_is_certain_if_no_other_framework_has_it():
@@ -85,12 +87,12 @@ def test_who_else_claims_it_and_whether_that_matters(micro, matters):
     rules = {"a.rules": OWN.format(binding="micro_batch_size <- 4")}
     found = told(AXOLOTL.format(micro), rules=rules)
     assert found.framework == "axolotl"
-    (rival,) = found.rivals
+    (rival,) = found.also
     assert (rival.framework, rival.signs) == ("mine", 1)
     assert keys(rival.keys) == [("base_model", 1), ("sequence_len", 2)]
-    assert tuple((d.name, d.here, d.there) for d in rival.differs) == matters
+    assert tuple((d.name, d.as_taken, d.as_this) for d in rival.differs) == matters
     assert found.sure == ("likely" if matters else "certain")
-    text = as_text([found], 0, Style(), verbose=False)
+    text = as_text(page([found], 0, verbose=False), Style())
     assert ("it matters: micro_batch_size 2 or 4" in text) == bool(matters)
     assert ("it does not matter" in text) != bool(matters)
 
@@ -99,7 +101,7 @@ def test_more_signs_win_over_the_name():
     rules = {"a.rules": OWN.format(binding="detect has($.micro_batch_size)")}
     found = told(AXOLOTL.format(2), rules=rules)
     assert found.framework == "mine"
-    assert found.rivals[0].framework == "axolotl"
+    assert found.also[0].framework == "axolotl"
     assert found.why != ""
 
 
@@ -137,10 +139,10 @@ def test_what_is_nearest(text, name, has, lacks, against):
     found = told(text, path)
     assert (found.framework, found.by, found.sure) == (None, "nothing", None)
     near = next(one for one in found.nearest if one.framework == name)
-    assert [key for key, _ in keys(near.has)] == has
+    assert [key for key, _ in keys(near.keys)] == has
     assert lacks is None or [list(group) for group in near.lacks] == lacks
     assert [key for key, _ in keys(near.against)] == against
-    assert f"nearest   {name}: has " in as_text([found], 0, Style(), verbose=False)
+    assert f"nearest   {name}: has " in as_text(page([found], 0, verbose=False), Style())
 
 
 def test_the_nearest_is_claimed_once_it_has_what_it_lacks():
@@ -156,14 +158,14 @@ def test_nothing_is_near_nothing():
     assert told("- 1\n").nearest == ()
     found = told("a: [1\n")
     assert found.error is not None
-    assert "broken    " in as_text([found], 0, Style(), verbose=False)
+    assert "broken    " in as_text(page([found], 0, verbose=False), Style())
 
 
 def test_a_flag_goes_before_the_content():
     found = told(AXOLOTL.format(2), framework="trl")
     assert (found.framework, found.by, found.sure) == ("trl", "flag", None)
-    assert [claim.framework for claim in found.rivals] == ["axolotl"]
-    assert "trl, as --framework says" in as_text([found], 0, Style(), verbose=False)
+    assert [claim.framework for claim in found.also] == ["axolotl"]
+    assert "trl, as --framework says" in as_text(page([found], 0, verbose=False), Style())
 
 
 @pytest.fixture(scope="module")
@@ -195,13 +197,13 @@ def test_keys_stand_where_it_says(whole):
         lines = document.file.text.splitlines()
         for key in one.keys:
             if key.line is not None:
-                assert key.path.rpartition(".")[2].strip('"') in lines[key.line - 1], (one.path, key)
+                assert key.key.rpartition(".")[2].strip('"') in lines[key.line - 1], (one.path, key)
 
 
 def test_json_is_what_the_schema_says(whole):
     own = {"a.rules": OWN.format(binding="micro_batch_size <- 4")}
     more = [told(AXOLOTL.format(2), rules=own), told("a: [1\n"), told(AXOLOTL.format(2), framework="trl")]
-    text = as_json([*(one for _, one in whole[1]), *more])
+    text = as_json({"version": 1, "documents": encode([*(one for _, one in whole[1]), *more])})
     assert text.isascii()
     data = json.loads(text)
     Draft202012Validator(SCHEMA).validate(data)
@@ -211,7 +213,7 @@ def test_json_is_what_the_schema_says(whole):
 
 
 def test_the_text_keeps_within_its_width(whole):
-    text = as_text([one for _, one in whole[1]], 3, Style(width=80), verbose=True)
+    text = as_text(page([one for _, one in whole[1]], 3, verbose=True), Style(width=80))
     long = [line for line in text.splitlines() if len(line) > 80 and line.startswith(" ")]
     assert long == []
     assert "\n" + " " * 12 in text, "nothing had to be wrapped"

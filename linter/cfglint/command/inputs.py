@@ -27,7 +27,7 @@ _BIGGEST_FOUND = 2**20
 # One of these stands in every script that launches a job; scripts of a folder without are not parsed.
 _LAUNCHERS = tuple(word.encode() for word in STARTERS)
 # A link to nowhere, or removed since the folder was listed.
-_GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
+_GONE = (errno.ELOOP, errno.ENOTDIR)
 
 
 def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
@@ -63,27 +63,11 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
     if path == "-":
         data = files.stdin(MAX_BYTES + 1)
         return read(data, STDIN), data
-    try:
-        found = files.read_config(path, MAX_BYTES, None if named else _BIGGEST_FOUND)
-    except OSError as error:
-        if not named and error.errno in _GONE:
-            return None
-        why = (
-            "no such file or folder"
-            if isinstance(error, FileNotFoundError)
-            else f"cannot be read: {files.why(error)}"
-        )
-        raise UsageError(f"{path}: {why}") from None
-    if found is None:
-        return None
-    if b"\0" in found[:8192] and not found.startswith((b"\xff\xfe", b"\xfe\xff")):
-        if not named:
-            return None
-        raise UsageError(f"{path}: a binary file, not a config")
-    if not named and path.endswith(SCRIPTS) and not any(word in found for word in _LAUNCHERS):
+    content = _bytes(path, named=named)
+    if content is None:
         return None
     try:
-        return read(found, path), found
+        return read(content, path), content
     except UsageError as error:  # the extra is not installed: said once, and the configs are judged
         if named:
             raise
@@ -91,6 +75,27 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
             _told.append(path)
             print(f"cfglint: scripts are left out: {error}", file=sys.stderr)
         return None
+
+
+def _bytes(path: str, *, named: bool) -> bytes | None:
+    """Return the bytes of what may be a config; None for what else a folder holds. Raises UsageError."""
+    try:
+        data = files.read_config(path, MAX_BYTES, None if named else _BIGGEST_FOUND)
+    except FileNotFoundError:
+        if not named:
+            return None
+        raise UsageError(f"{path}: no such file or folder") from None
+    except OSError as error:
+        if not named and error.errno in _GONE:
+            return None
+        raise UsageError(f"{path}: cannot be read: {files.why(error)}") from None
+    if data is None:
+        return None
+    binary = b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if named and binary:
+        raise UsageError(f"{path}: a binary file, not a config")
+    idle = path.endswith(SCRIPTS) and not any(word in data for word in _LAUNCHERS)
+    return None if not named and (binary or idle) else data
 
 
 _told: list[str] = []

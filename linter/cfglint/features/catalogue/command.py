@@ -8,6 +8,7 @@ from cfglint import files
 from cfglint.command import inputs, options, output, settings, setup
 from cfglint.command.flags import Arguments, form, free, parse, switch
 from cfglint.errors import HardwareError, UsageError, did_you_mean
+from cfglint.report import written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def frameworks(arguments: list[str]) -> int:
 
 def _recognitions(args: FrameworksOptions, by: str) -> int:
     """Print what files are taken for; 1 where a named one is for no framework, 2 where one cannot be read."""
-    from cfglint.features.catalogue.page import as_json, as_text
+    from cfglint.features.catalogue.page import page
+    from cfglint.report.encode import encode
 
     run = setup.run(args, ())
     wrong: list[str] = []
@@ -137,10 +139,11 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
         else:  # of a script, the commands that train
             shown += [document for document in documents if document.framework is not None or args.verbose]
     output.complain(wrong)
-    if args.format == "json":
-        sys.stdout.write(as_json(shown))
-    elif shown or hidden or not wrong:
-        output.emit(lambda style: as_text(shown, hidden, style, verbose=args.verbose), args)
+    form = args.format or "text"
+    if form == "json" or shown or hidden or not wrong:
+        blocks = list(page(shown, hidden, verbose=args.verbose))
+        data = {"version": 1, "documents": encode(shown)}
+        output.emit(lambda style: written(form, style, lambda _: blocks, lambda: data), args)
     return 2 if wrong else int(unknown)
 
 

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted
 from cfglint.document.view import View
@@ -19,15 +16,21 @@ from cfglint.facts import Values
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
+from cfglint.record import Value, replace
 from cfglint.schema.table import table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from cfglint.document.tree import Document
     from cfglint.engine.run import Run
     from cfglint.facts import Steps
     from cfglint.schema.table import Table
+
+    # What a condition lacks: groups of keys, one of each is wanted, and the keys that forbid it.
+    Lack: TypeAlias = tuple[list[tuple[str, ...]], list[Steps]]
 
 CERTAIN, LIKELY = "certain", "likely"
 _DEEP = 20  # lets within lets
@@ -35,55 +38,52 @@ _NEAREST = 3
 _FAR = 2  # signs that the nearest lack at most
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Value):
     """A key that tells; ``line`` is None where it stands in another file, or in none."""
 
-    path: str
+    key: str
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Value):
     """A fact that two frameworks read differently in one document."""
 
     name: str
-    here: str
-    there: str
+    as_taken: str
+    as_this: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A framework that claims a document: ``signs`` of its ``ways`` to be recognised, and the keys in them.
+class Claim(Value):
+    """A framework that claims a document: how many of its conditions hold, and the keys in them.
 
-    ``differs`` says what would come out differently, were the document its; None for the one it is taken for.
+    ``differs`` says what would come out differently, were the document its, and ``matters`` whether anything
+    would.
     """
 
     framework: str
     signs: int
-    ways: int
     keys: tuple[Key, ...]
-    differs: tuple[Difference, ...] | None = None
+    matters: bool = False
+    differs: tuple[Difference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """A framework that would claim a document with a little more.
+class Near(Value):
+    """A framework that would claim a document with a little more: ``keys`` it has.
 
     ``lacks`` holds groups of keys, one of each is wanted; ``against`` are keys that speak against it.
     """
 
     framework: str
-    has: tuple[Key, ...]
+    keys: tuple[Key, ...]
     lacks: tuple[tuple[str, ...], ...]
     against: tuple[Key, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Recognition:
-    """What one document is taken for. ``by`` is content, flag, settings or nothing; ``glob`` the settings'.
+class Recognition(Value):
+    """What one document is taken for, by the names of ``schemas/recognition.schema.json``.
 
-    ``sure`` and ``why`` are set where its content told.
+    ``by`` is content, flag, settings or nothing; ``glob`` the settings'. ``sure`` and ``why`` are set where
+    its content told, ``also`` are the other frameworks that claim it.
     """
 
     path: str
@@ -93,39 +93,35 @@ class Recognition:
     glob: str | None
     sure: str | None
     why: str
-    keys: tuple[Key, ...]
-    rivals: tuple[Claim, ...]
-    nearest: tuple[Near, ...]
     error: str | None
+    keys: tuple[Key, ...]
+    also: tuple[Claim, ...]
+    nearest: tuple[Near, ...]
 
 
 def recognition(run: Run, document: Document, named: str | None, by: str, glob: str | None) -> Recognition:
     """Return what a document is taken for, and why; ``named`` is what somebody says that it is."""
-    found = run.recognise(document)
-    composed = bool(document.over)
-    known = list(_claims(run, document, composed=composed))
-    if found is not None and not known and names_bases(document):
-        composed = True
-        known = list(_claims(run, document, composed=True))
-    taken = named or found
-    own = next((claim for claim in known if claim.framework == taken), None)
-    others = sorted((c for c in known if c.framework != taken), key=lambda c: (-c.signs, c.framework))
-    rivals = tuple(_measured(run, document, taken, claim) for claim in others) if taken else ()
-    keys = own.keys if own is not None else ()
-    sure, why = _sure(taken, own, rivals) if named is None and own is not None else (None, "")
-    lines = document.file.lines
+    recognised = run.recognise(document)
+    claims = list(_claims(run, document, composed=bool(document.over)))
+    if recognised is not None and not claims and names_bases(document):
+        claims = list(_claims(run, document, composed=True))
+    taken = named or recognised
+    own = next((claim for claim in claims if claim.framework == taken), None)
+    others = sorted((c for c in claims if c.framework != taken), key=lambda c: (-c.signs, c.framework))
+    also = tuple(_measured(run, document, taken, claim) for claim in others) if taken else ()
+    sure, why = _sure(taken, own, also) if named is None and own is not None else (None, "")
     return Recognition(
         document.file.path,
-        lines.position(document.start)[0],
+        document.file.lines.position(document.start)[0],
         taken,
-        by if named is not None else "content" if found is not None else "nothing",
+        by if named is not None else "content" if recognised is not None else "nothing",
         glob,
         sure,
         why,
-        keys,
-        rivals,
-        () if taken is not None or known else tuple(_nearest(run, document)),
         None if document.error is None else str(document.error),
+        own.keys if own is not None else (),
+        also,
+        () if taken is not None or claims else tuple(_nearest(run, document)),
     )
 
 
@@ -134,16 +130,17 @@ def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
     for name, signs, values in run.claims(document, composed=composed):
         if not signs:
             continue
-        found = values
-        if found is None:  # its sections are jobs: the one that tells the most
-            dialect = dialect_of(run.pack, name, document)
-            parts = [Values(run.pack, View(part, dialect)) for part in document.sections()]
-            tests = [test for _, test in run.pack.frameworks[name]["detect"]]
-            found = max(parts, key=lambda part: sum(test(part) is True for test in tests))
-        asked = _Asked(run, found)
-        conditions = _detects(run, name)
-        paths = [p for one in conditions if asked.holds(one) for p in asked.told(one)]
-        yield Claim(name, signs, len(conditions), asked.keys(paths))
+        asked = _Asked(run, _telling(run, document, name) if values is None else values)
+        paths = [p for one in _detects(run, name) if asked.holds(one) for p in asked.told(one)]
+        yield Claim(name, signs, asked.keys(paths))
+
+
+def _telling(run: Run, document: Document, name: str) -> Values:
+    """Return the one of a document's sections that tells the most of a framework."""
+    dialect = dialect_of(run.pack, name, document)
+    parts = [Values(run.pack, View(part, dialect)) for part in document.sections()]
+    tests = [test for _, test in run.pack.frameworks[name]["detect"]]
+    return max(parts, key=lambda part: sum(test(part) is True for test in tests))
 
 
 def _detects(run: Run, name: str) -> list[t.Expr]:
@@ -165,7 +162,7 @@ def _measured(run: Run, document: Document, taken: str, claim: Claim) -> Claim:
         if _known(mine) and _known(theirs) and mine != theirs:
             kind = evaluator.type_of(name)
             differs.append(Difference(name, show_value(mine, kind), show_value(theirs, kind)))
-    return Claim(claim.framework, claim.signs, claim.ways, claim.keys, tuple(differs))
+    return replace(claim, matters=bool(differs), differs=tuple(differs))
 
 
 def _known(value: object) -> bool:
@@ -176,20 +173,20 @@ def _facts(run: Run, document: Document, name: str) -> Values:
     return values_for(run.subject_of(document, name), {})
 
 
-def _sure(taken: str | None, own: Claim, rivals: tuple[Claim, ...]) -> tuple[str, str]:
+def _sure(taken: str | None, own: Claim, also: tuple[Claim, ...]) -> tuple[str, str]:
     """Return how sure a claim is, and why."""
-    matter = [claim for claim in rivals if claim.differs]
+    matter = [claim for claim in also if claim.matters]
     if matter:
         names = " and ".join(claim.framework for claim in matter)
         alike = all(claim.signs == own.signs for claim in matter)
         return LIKELY, f"{names} claims it as well" + (
             ", with as many signs: the first by name is taken" if alike else ", with fewer signs"
         )
-    if any(key.path.startswith("launch.") for key in own.keys):
+    if any(key.key.startswith("launch.") for key in own.keys):
         return CERTAIN, "its program tells"
     if len(own.keys) > 1:
         return CERTAIN, f"{len(own.keys)} keys tell"
-    others = _others_with(taken, own.keys[0].path.split(".")) if own.keys else []
+    others = _others_with(taken, own.keys[0].key.split(".")) if own.keys else []
     if own.keys and not others:
         return CERTAIN, "the key is no other framework's"
     return LIKELY, f"one key tells, and {', '.join(others[:_NEAREST])} have it, too" if others else ""
@@ -263,50 +260,40 @@ class _Asked:
 
     def told(self, node: t.Expr, depth: int = 0, *, partly: bool = False) -> list[Steps]:
         """Return the keys that a condition is true by; ``partly``, those of its parts that are true."""
-        if not partly and not self.holds(node):
+        if isinstance(node, t.Not) or not (partly or self.holds(node)):
             return []
         match node:
             case t.Junction(_, operands):
                 return [path for part in operands for path in self.told(part, depth, partly=partly)]
-            case t.Not():
-                return []
             case t.Name(name) if name in self.lets and depth < _DEEP:
                 return self.told(self.lets[name].body, depth + 1, partly=partly)
             case t.If(condition, then, other):
                 return self.told(then if self.holds(condition) else other, depth, partly=partly)
-        if not self.holds(node):
-            return []
-        return [path for path in self.paths_of(node) if self.values.has(path)]
+        return [path for path in self.paths_of(node) if self.values.has(path)] if self.holds(node) else []
 
-    def lacking(self, node: t.Expr, depth: int = 0) -> tuple[list[tuple[str, ...]], list[Steps]]:
+    def lacking(self, node: t.Expr, depth: int = 0) -> Lack:
         """Return what a condition wants to be true: of each group one key; and the keys that forbid it."""
         if self.holds(node):
             return [], []
         match node:
-            case t.Junction("and", operands):
-                each = [self.lacking(part, depth) for part in operands]
-                groups = dict.fromkeys(group for lacks, _ in each for group in lacks)
-                return list(groups), [key for _, against in each for key in against]
-            case t.Junction("or", operands):
-                ways = [self.lacking(part, depth) for part in operands]
-                least = min(len(lacks) + len(against) for lacks, against in ways)
-                plain = [lacks[0] for lacks, against in ways if len(lacks) == 1 and not against]
-                if least == 1 and plain:
-                    return [tuple(dict.fromkeys(key for group in plain for key in group))], []
-                return next(way for way in ways if len(way[0]) + len(way[1]) == least)
+            case t.Junction(kind, operands):
+                parts = [self.lacking(part, depth) for part in operands]
+                return _all_of(parts) if kind == "and" else _least_of(parts)
             case t.Not(operand):
                 return [], self.told(operand) or list(self.paths_of(operand))[:1]
-            case t.Has(t.Path(steps)):
-                return [(dotted(steps),)], []
             case t.Name(name) if name in self.lets and depth < _DEEP:
                 return self.lacking(self.lets[name].body, depth + 1)
-        absent = [path for path in self.paths_of(node) if not self.values.has(path)]
-        return [(dotted(absent[0]) if absent else show(node).replace("$.", ""),)], []
+            case t.Has(t.Path(steps)):
+                missing = dotted(steps)
+            case _:
+                absent = [path for path in self.paths_of(node) if not self.values.has(path)]
+                missing = dotted(absent[0]) if absent else show(node).replace("$.", "")
+        return [(missing,)], []
 
     def keys(self, paths: Iterable[Steps]) -> tuple[Key, ...]:
         """Return keys with their lines, each once, in the file's order."""
         found = {dotted(path): Key(dotted(path), self._line(path)) for path in paths}
-        return tuple(sorted(found.values(), key=lambda key: (key.line or 0, key.path)))
+        return tuple(sorted(found.values(), key=lambda key: (key.line or 0, key.key)))
 
     def _line(self, path: Steps) -> int | None:
         view = self.values.view
@@ -314,3 +301,17 @@ class _Asked:
         if trace is None or not trace.present or trace.source is not None or path[0] == "launch":
             return None
         return trace.file.lines.position(trace.key_span[0])[0]
+
+
+def _all_of(parts: list[Lack]) -> Lack:
+    groups = dict.fromkeys(group for lacks, _ in parts for group in lacks)
+    return list(groups), [key for _, against in parts for key in against]
+
+
+def _least_of(ways: list[Lack]) -> Lack:
+    """Return the way that lacks the least; where one key each would do, they are one group."""
+    least = min(len(lacks) + len(against) for lacks, against in ways)
+    plain = [lacks[0] for lacks, against in ways if len(lacks) == 1 and not against]
+    if least == 1 and plain:
+        return [tuple(dict.fromkeys(key for group in plain for key in group))], []
+    return next(way for way in ways if len(way[0]) + len(way[1]) == least)
