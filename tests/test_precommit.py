@@ -1,6 +1,7 @@
 """The hooks as shipped: the real pre-commit, in a scratch repository, installing from this checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+OWN = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"][0]["hooks"]
 RULE = "gpu.vram<48 and colocated -> mem_fraction<=0.5"
 ARGS = ["--gpu", "a40", "--rule", RULE, "--select", "CLI"]
 OUTER = ("GIT_", "PRE_COMMIT", "PYTHONPATH")  # what a commit that runs these tests has set
@@ -119,3 +121,15 @@ def test_the_projects_own_hooks_exist():
         for hook in repo["hooks"]:
             tool = hook["entry"].replace("env PYTHONPATH=linter ", "").split()[0]
             assert tool in ("ruff", "mypy", "lint-imports", "cfglint")
+
+
+def test_the_project_checks_its_own_examples(cfglint):
+    """The shipped hook's command, on every example that is not there to show a mistake."""
+    (hook,) = (hook for hook in OWN if hook["id"] == "cfglint-check")
+    (shipped,) = (hook for hook in HOOKS if hook["id"] == "cfglint-check")
+    assert hook["entry"].startswith(shipped["entry"])
+    names = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "examples").rglob("*")) if p.is_file()]
+    judged = [n for n in names if re.search(hook["files"], n) and not re.search(hook["exclude"], n)]
+    assert len(judged) >= 5
+    done = cfglint(*hook["entry"].split()[1:], *(ROOT / name for name in judged))
+    assert done.returncode == 0, done.stdout
