@@ -90,13 +90,12 @@ class Table(Record):
     """Columns of equal length.
 
     ``bold`` are rows that stand out. Where a terminal of ``width`` cells (0: the style's) is too narrow,
-    columns go that say so by ``drop``, then the first one is cut where ``cut`` says so. With ``fixed``
+    columns go that say so by ``drop``, then those are cut that say so by ``cut``. With ``fixed``
     columns the others stand below each other in groups, each behind the fixed ones and before a blank line.
     """
 
     columns: Sequence[Column]
     bold: Collection[int] = field(default=(), kw_only=True)
-    cut: bool = field(default=False, kw_only=True)
     fixed: int = field(default=0, kw_only=True)
     width: int = field(default=0, kw_only=True)
 
@@ -104,6 +103,7 @@ class Table(Record):
 class Column(Record):
     """A head and its cells; ``least`` is the width that it has at least, ``drop`` when it is left out.
 
+    ``cut`` is how many cells it keeps where it is cut, 0 where it is not.
     A cell of a last column that says ``below`` stands below its line where there is no room beside it.
     """
 
@@ -112,6 +112,7 @@ class Column(Record):
     left: bool = field(default=False, kw_only=True)
     least: int = field(default=0, kw_only=True)
     drop: int = field(default=0, kw_only=True)
+    cut: int = field(default=0, kw_only=True)
     below: bool = field(default=False, kw_only=True)
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cfglint.report.blocks import AnyCell, Block, Column, Piece
 
 _GAP = "  "
-_NARROWEST = 8  # cells of a name that is cut
 _PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x"})  # noqa: RUF001 (times)
 _SIGN_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 # A number keeps its unit: "15 GiB" is one word.
@@ -103,7 +102,7 @@ class _Drawn:
 
     def __init__(self, column: Column, style: Style) -> None:
         cells = [column.head, *aligned(column.cells)]
-        self.left, self.drop, self.below = column.left, column.drop, column.below
+        self.spec = column
         self.cells = [[(_plain(text, style), own) for text, own in _pieces(cell)] for cell in cells]
         self.width = max(column.least, *(sum(len(text) for text, _ in cell) for cell in self.cells))
 
@@ -111,7 +110,7 @@ class _Drawn:
         """Return a cell as wide as its column; at the end of a line nothing stands behind it."""
         pieces = self.cells[i]
         blank = (" " * (self.width - sum(len(text) for text, _ in pieces)), "")
-        if not self.left:
+        if not self.spec.left:
             return [blank, *pieces]
         return pieces if last else [*pieces, blank]
 
@@ -126,7 +125,7 @@ def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
     width = table.width or style.width
     columns = [_Drawn(column, style) for column in table.columns]
     if not table.fixed:
-        _fit(columns, width, style, cut_first=table.cut)
+        _fit(columns, width, style)
     for group in _groups(columns, table.fixed, width) if table.fixed else [columns]:
         for i in range(len(table.columns[0].cells) + 1):
             row = "dim" if i == 0 else "bold" if i - 1 in table.bold else ""
@@ -134,7 +133,7 @@ def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
             below: list[Piece] = []
             for column in group:
                 cell = column.cell(i, last=column is group[-1])
-                if column.below and width and _cells(pieces) + len(_GAP) + _cells(cell) > width:
+                if column.spec.below and width and _cells(pieces) + len(_GAP) + _cells(cell) > width:
                     below = cell
                     continue
                 pieces += [(_GAP, ""), *cell] if pieces else cell
@@ -158,15 +157,16 @@ def _groups(columns: list[_Drawn], fixed: int, width: int) -> Iterator[list[_Dra
         yield group
 
 
-def _fit(columns: list[_Drawn], width: int, style: Style, *, cut_first: bool) -> None:
-    """Leave out columns, then cut the names of the first one, until a line has room for them."""
-    while width and _width(columns) > width and any(column.drop for column in columns):
-        columns.remove(min((c for c in columns if c.drop), key=lambda column: column.drop))
-    if cut_first and width and (over := _width(columns) - width) > 0:
-        first = columns[0]
-        room = max(first.width - over, _NARROWEST)
-        first.cells = [[(cut(text, room, style), own) for text, own in cell] for cell in first.cells]
-        first.width = max(len(text) for cell in first.cells for text, _ in cell)
+def _fit(columns: list[_Drawn], width: int, style: Style) -> None:
+    """Leave out columns, then cut cells, until a line has room for them."""
+    while width and _width(columns) > width and any(column.spec.drop for column in columns):
+        columns.remove(min((c for c in columns if c.spec.drop), key=lambda column: column.spec.drop))
+    for column in columns if width else ():
+        over = _width(columns) - width
+        if column.spec.cut and over > 0:
+            room = max(column.width - over, column.spec.cut)
+            column.cells = [[(cut(text, room, style), own) for text, own in cell] for cell in column.cells]
+            column.width = max(len(text) for cell in column.cells for text, _ in cell)
 
 
 def _width(columns: Sequence[_Drawn]) -> int:

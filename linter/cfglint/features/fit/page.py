@@ -92,13 +92,18 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
 def _table(rows: Sequence[FitRow], style: Style) -> Table:
     columns = [
-        Column("GPU" if style.markdown else "target", [shown(row.target) for row in rows], left=True),
+        Column(
+            "GPU" if style.markdown else "target",
+            [shown(row.target) for row in rows],
+            left=True,
+            cut=_NARROWEST,
+        ),
         Column("capacity", ["?" if row.capacity_gib is None else gib(row.capacity_gib) for row in rows]),
         Column("need", [range_of(row.need_gib) for row in rows]),
         Column("headroom", [headroom(row) for row in rows], drop=1),
         Column("verdict", [verdict(row.verdict) for row in rows], left=True),
     ]
-    return Table(columns, cut=True)
+    return Table(columns)
 
 
 class _Grid(Record):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from cfglint import files
 from cfglint.command import inputs, options, output, setup
 from cfglint.command.flags import free, parse, switch
+from cfglint.engine.memory import GIB
 from cfglint.errors import HardwareError, UsageError
-from cfglint.features.verify.page import Gpu, Process, Verified, as_json, as_text
+from cfglint.features.verify.page import Gpu, Process, Verified, render_verified, verdict_of
+from cfglint.report.blocks import DASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.memory import Span
+    from cfglint.hardware.host import Device
     from cfglint.hardware.nvml import Holding, Holdings
-    from cfglint.report import Style
 
 _SHOWN = 200  # characters of a command line
 # What stands in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
@@ -45,20 +46,14 @@ def main(arguments: list[str]) -> int:
     measured = holdings()
     if measured.host is None or measured.problem is not None:
         raise HardwareError(
-            f"{measured.problem or 'NVML reports nothing here'}; run cfglint verify on the machine "
-            f"where the job runs, or read "
-            "the job's log: cfglint diagnose LOG"
+            f"{measured.problem or 'NVML reports nothing here'}; run cfglint verify on the machine where the "
+            "job runs, or read the job's log: cfglint diagnose LOG"
         )
-    predicted = _predicted(args, args.path) if args.path is not None else None
-    found = _verified(measured, args.path, predicted)
-    if args.json:
-        sys.stdout.write(as_json(found))
-        return 0
-
-    def page(style: Style) -> str:
-        return as_text(found, color=style.color, width=style.width, plain=not style.unicode)
-
-    output.emit(page, args, "\u2013")
+    predicted = _predicted(args, args.path) if args.path is not None else {}
+    gpus = tuple(_gpu(device, measured, predicted) for device in measured.host.devices)
+    verified = Verified(args.path, dict(sorted(predicted.items())), gpus)
+    form = "json" if args.json else "text"
+    output.emit(lambda style: render_verified(verified, form, style), args, DASH)
     return 0
 
 
@@ -67,9 +62,8 @@ def _predicted(args: VerifyOptions, path: str) -> dict[str, Span]:
     from cfglint.features.diagnose.compute import predictions
     from cfglint.hardware.nvml import detect
 
-    args = options.merged(args)
     detection = detect()
-    run = setup.run(args, detection.targets)
+    run = setup.run(options.merged(args), detection.targets)
     subjects = run.subjects(inputs.named(path), judge_broken=False)
     if not subjects:
         raise UsageError(inputs.unknown(run, path))
@@ -77,61 +71,52 @@ def _predicted(args: VerifyOptions, path: str) -> dict[str, Span]:
     return {role: prediction.span for role, prediction in predictions(values).items()}
 
 
-def _verified(measured: Holdings, path: str | None, predicted: dict[str, Span] | None) -> Verified:
-    assert measured.host is not None
-    gpus = []
-    for device in measured.host.devices:
-        here = [one for one in measured.processes if one.index == device.index]
-        told = [(one, *_about(one.pid)) for one in here]
-        roles = _roles(told, predicted)
-        processes = tuple(
-            Process(one.pid, name, one.held, one.kind, role, (predicted or {}).get(role) if role else None)
-            for (one, name, _), role in zip(told, roles, strict=True)
-        )
-        usable = device.usable_mib if device.usable_mib is not None else device.total_mib
-        gpus.append(
-            Gpu(
-                device.index,
-                device.name,
-                usable * 2**20 if usable is not None else None,
-                measured.used.get(device.index),
-                processes,
-                bool(device.mig_mode),
-            )
-        )
-    return Verified(path, predicted or {}, tuple(gpus))
+def _gpu(device: Device, measured: Holdings, predicted: dict[str, Span]) -> Gpu:
+    holdings = [holding for holding in measured.processes if holding.index == device.index]
+    lines = [_command_line(holding.pid) for holding in holdings]
+    roles = _roles(holdings, lines, predicted)
+    usable = device.usable_mib if device.usable_mib is not None else device.total_mib
+    used = measured.used.get(device.index)
+    return Gpu(
+        device.index,
+        device.name,
+        usable / 1024 if usable is not None else None,
+        used / GIB if used is not None else None,
+        bool(device.mig_mode),
+        tuple(
+            _process(holding, line[:_SHOWN] or None, role, predicted.get(role or ""))
+            for holding, line, role in zip(holdings, lines, roles, strict=True)
+        ),
+    )
 
 
-def _about(pid: int) -> tuple[str, str]:
-    """Return a process as people know it and its whole command line, both empty where it cannot be read."""
+def _process(holding: Holding, name: str | None, role: str | None, span: Span | None) -> Process:
+    held = holding.held / GIB if holding.held is not None else None
+    verdict = "unknown" if span is None else verdict_of(held, span.low, span.high)
+    return Process(holding.pid, name, holding.kind, held, role, span, verdict)
+
+
+def _command_line(pid: int) -> str:
+    """Return the command line of a process, its program without folders; nothing where it cannot be read."""
     try:
-        told = files.read_bytes(f"/proc/{pid}/cmdline", 1 << 16)
+        data = files.read_bytes(f"/proc/{pid}/cmdline", 1 << 16)
     except OSError:
-        return "", ""
-    words = [w for w in told.decode("utf-8", "replace").split("\0") if w]
-    if not words:
-        return "", ""
-    line = " ".join([os.path.basename(words[0]), *words[1:]])
-    return line[:_SHOWN], line
+        return ""
+    program, *words = [word for word in data.decode("utf-8", "replace").split("\0") if word] or [""]
+    return " ".join([os.path.basename(program), *words])
 
 
-def _roles(told: list[tuple[Holding, str, str]], predicted: dict[str, Span] | None) -> list[str | None]:
+def _roles(holdings: list[Holding], lines: list[str], predicted: dict[str, Span]) -> list[str | None]:
     """Say which processes are engine and trainer: by their command lines, else by what is left over."""
-    if predicted is None:
-        return [None] * len(told)
-    engines = [any(word in line.lower() for word in _ENGINES) for _, _, line in told]
-    if "engine" not in predicted:
-        engines = [False] * len(told)
-    rest = [i for i, engine in enumerate(engines) if not engine]
-    if "engine" in predicted and not any(engines) and "trainer" in predicted and len(told) == 2:
+    engines = ["engine" in predicted and any(word in line.lower() for word in _ENGINES) for line in lines]
+    sizes = [holding.held for holding in holdings if holding.held is not None]
+    if {"engine", "trainer"} <= predicted.keys() and not any(engines) and len(sizes) == len(holdings) == 2:
         # Nothing can be read of either: the nearer one to the engine's estimate is the engine.
-        span, (one, other) = predicted["engine"], (told[0][0], told[1][0])
-        if one.held is not None and other.held is not None:
-            middle = (span.low + span.high) / 2 * 2**30
-            near = 0 if abs(one.held - middle) <= abs(other.held - middle) else 1
-            return ["engine" if i == near else "trainer" for i in range(2)]
+        middle = (predicted["engine"].low + predicted["engine"].high) / 2 * GIB
+        first, second = (abs(size - middle) for size in sizes)
+        return ["engine", "trainer"] if first <= second else ["trainer", "engine"]
     roles: list[str | None] = ["engine" if engine else None for engine in engines]
-    pythons = [i for i in rest if "python" in told[i][2].lower() or not told[i][2]]
+    pythons = [i for i, line in enumerate(lines) if not engines[i] and (not line or "python" in line.lower())]
     if "trainer" in predicted and len(pythons) == 1:
         roles[pythons[0]] = "trainer"
     return roles

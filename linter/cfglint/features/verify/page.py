@@ -1,176 +1,147 @@
-"""What `cfglint verify` measured, as text and as JSON."""
+"""The page of what `cfglint verify` measured: a table for each GPU; and its JSON."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from cfglint.features.fit.words import DASH, INF, spread
+from cfglint.record import Value
+from cfglint.report import written
+from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, spread
 from cfglint.report.order import shown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
     from cfglint.engine.memory import Span
+    from cfglint.report import Style
+    from cfglint.report.blocks import Block
 
-_GIB = 2**30
-_LEAST = 40
+_NARROWEST = 40  # cells of a line
+_COLORS = {"inside": "green", "above": "red", "below": "yellow"}
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One process: bytes that it holds (None where it is not told), its role, what was predicted."""
+class Process(Value):
+    """One process: GiB that it holds (None where it is not told), its role, what was predicted."""
 
     pid: int
-    name: str
-    held: int | None
+    name: str | None
     kind: str
+    held_gib: float | None
     role: str | None
-    predicted: Span | None
-
-    @property
-    def verdict(self) -> str:
-        """Where the measured number lies: inside, below, above, or unknown."""
-        if self.held is None or self.predicted is None or self.predicted.high == INF:
-            return "unknown"
-        gib = self.held / _GIB
-        if gib < self.predicted.low - 0.005:
-            return "below"
-        return "above" if gib > self.predicted.high + 0.005 else "inside"
+    predicted_gib: Span | None
+    verdict: str
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Value):
     """One GPU: what programs can have of it, what is in use by anyone, and its processes."""
 
     index: int
     name: str
-    capacity: int | None
-    used: int | None
-    processes: tuple[Process, ...]
+    capacity_gib: float | None
+    used_gib: float | None
     mig: bool
+    processes: tuple[Process, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """All GPUs; ``predicted`` by role, empty without a config."""
+class Verified(Value):
+    """All GPUs; what was predicted by role, nothing without a config."""
 
     path: str | None
-    predicted: dict[str, Span]
+    predicted_gib: dict[str, Span]
     gpus: tuple[Gpu, ...]
 
 
-def as_text(found: Verified, *, color: bool, width: int, plain: bool) -> str:
-    """Return a table for each GPU."""
-    dash = "-" if plain else DASH
-    rows: list[list[tuple[str, str]]] = []
-    for gpu in found.gpus:
-        if rows:
-            rows.append([("", "")])
-        rows += _gpu(gpu, found, dash, max(width, _LEAST) if width else 0)
-    if color:
-        from cfglint.report.terminal import painted
-
-        return painted(rows)
-    return "\n".join("".join(text for text, _ in row).rstrip() for row in rows) + "\n"
+def verdict_of(held: float | None, low: float, high: float) -> str:
+    """Say where a measured number lies: inside, below, above, or unknown."""
+    if held is None or high == INF:
+        return "unknown"
+    if held < low - 0.005:
+        return "below"
+    return "above" if held > high + 0.005 else "inside"
 
 
-def _gpu(gpu: Gpu, found: Verified, dash: str, width: int) -> list[list[tuple[str, str]]]:
-    size = f", {gpu.capacity / _GIB:.2f} GiB usable" if gpu.capacity is not None else ""
-    used = f", {gpu.used / _GIB:.2f} in use" if gpu.used is not None else ""
-    rows = [[(f"GPU {gpu.index}: {shown(gpu.name)}{size}{used}", "bold")]]
-    if gpu.mig:
-        rows.append([("MIG is on: NVML tells of processes only to whoever may see all instances", "dim")])
-    if not gpu.processes:
-        why = (
-            " by processes that NVML does not show here (in a container, run it outside)"
-            if (gpu.used or 0) > _GIB
-            else ""
-        )
-        rows.append([(f"no process{': memory is held' + why if why else ''}", "dim")])
-        return rows
-    cells = [("pid", "held", "predicted" if found.path else "", "", "")]
-    for one in gpu.processes:
-        held = f"{one.held / _GIB:.2f}" if one.held is not None else "?"
-        predicted = spread(one.predicted, dash=f" {dash} ") if one.predicted is not None else ""
-        verdict = "" if one.predicted is None else one.verdict
-        name = f"{one.role}: {shown(one.name)}" if one.role and one.name else one.role or shown(one.name)
-        cells.append((str(one.pid), held, predicted, verdict, name or "(its command line cannot be read)"))
-    told = [one.held for one in gpu.processes if one.held is not None]
-    total = _total(gpu, dash)
-    cells.append(("total", f"{sum(told) / _GIB:.2f}" if told else "?", total[0], total[1], ""))
-    widths = [max(len(row[i]) for row in cells) for i in range(4)]
-    styles = {"inside": "green", "above": "red", "below": "yellow"}
-    for i, row in enumerate(cells):
-        left = f"{row[0]:>{widths[0]}}  {row[1]:>{widths[1]}}"
-        left += f"  {row[2]:>{widths[2]}}" if widths[2] else ""
-        verdict = f"  {row[3]:<{widths[3]}}" if widths[3] else ""
-        room = width - len(left) - len(verdict) - 2 if width else 10**6
-        name = row[4] if len(row[4]) <= room else row[4][: max(room - 1, 0)] + ("~" if dash == "-" else "…")
-        rows.append(
-            [
-                (left, "dim" if i == 0 else ""),
-                (verdict, styles.get(row[3], "")),
-                (f"  {name}" if name else "", "dim"),
-            ]
-        )
-    if len(told) < len(gpu.processes):
-        rows.append([("? the driver does not tell what a process holds (WDDM, MIG, or a container)", "dim")])
-    if any(one.verdict == "below" for one in gpu.processes):
-        rows.append(
-            [("below: a process that has not come to its peak yet holds less than was predicted", "dim")]
-        )
-    return rows
+def render_verified(verified: Verified, form: str, style: Style) -> str:
+    """Return ``verified`` as text or JSON, ending in a line break."""
+    return written(form, style, lambda style: page(verified, style), lambda: as_data(verified))
 
 
-def _total(gpu: Gpu, dash: str) -> tuple[str, str]:
-    """Return what was predicted of the processes with a role together, and where the sum lies."""
-    known = [one for one in gpu.processes if one.predicted is not None and one.predicted.high < INF]
-    if len(known) < 2 or len({one.role for one in known}) < len(known):
+def as_data(verified: Verified) -> dict[str, Any]:
+    """Return the numbers as ``schemas/verified.schema.json`` describes them."""
+    from cfglint.report.encode import encode
+
+    return {"version": 1, **encode(verified)}
+
+
+def page(verified: Verified, style: Style) -> Iterator[Block]:
+    """Yield a table for each GPU."""
+    width = max(style.width, _NARROWEST) if style.width else 0
+    for i, gpu in enumerate(verified.gpus):
+        if i:
+            yield Blank()
+        size = f", {gpu.capacity_gib:.2f} GiB usable" if gpu.capacity_gib is not None else ""
+        used = f", {gpu.used_gib:.2f} in use" if gpu.used_gib is not None else ""
+        yield Line([(f"GPU {gpu.index}: {shown(gpu.name)}{size}{used}", "bold")])
+        if gpu.mig:
+            yield _note("MIG is on: NVML tells of processes only to whoever may see all instances")
+        if gpu.processes:
+            yield from _processes(gpu, "predicted" if verified.path else "", width)
+        elif (gpu.used_gib or 0) > 1:
+            yield _note(
+                "no process: memory is held by processes that NVML does not show here "
+                "(in a container, run it outside)"
+            )
+        else:
+            yield _note("no process")
+
+
+def _note(text: str) -> Line:
+    return Line([(text, "dim")])
+
+
+def _processes(gpu: Gpu, head: str, width: int) -> Iterator[Block]:
+    rows = [(str(p.pid), _held([p]), *_estimate(p), _called(p)) for p in gpu.processes]
+    rows.append(("total", _held(gpu.processes), *_total(gpu), ""))
+    pids, held, predicted, verdicts, names = zip(*rows, strict=True)
+    columns = [Column("pid", pids), Column("held", held)]
+    if head:
+        columns.append(Column(head, predicted))
+    if any(verdicts):
+        words = [Cell([(word, _COLORS.get(word, ""))]) for word in verdicts]
+        columns.append(Column("", words, left=True))
+    columns.append(Column("", [Cell([(name, "dim")]) for name in names], left=True, cut=1))
+    yield Table(columns, width=width)
+    if any(process.held_gib is None for process in gpu.processes):
+        yield _note("? the driver does not tell what a process holds (WDDM, MIG, or a container)")
+    if any(process.verdict == "below" for process in gpu.processes):
+        yield _note("below: a process that has not come to its peak yet holds less than was predicted")
+
+
+def _held(processes: Sequence[Process]) -> str:
+    """Return what processes hold together, as far as it is told."""
+    sizes = [process.held_gib for process in processes if process.held_gib is not None]
+    return f"{sum(sizes):.2f}" if sizes else "?"
+
+
+def _estimate(process: Process) -> tuple[str, str]:
+    """Return what was predicted of a process, and where its memory lies."""
+    if process.predicted_gib is None:
         return "", ""
-    spans = [one.predicted for one in known if one.predicted is not None]
+    return spread(process.predicted_gib).replace(DASH, f" {DASH} "), process.verdict
+
+
+def _total(gpu: Gpu) -> tuple[str, str]:
+    """Return what was predicted of the processes with a role together, and where the sum lies."""
+    bounded = [p for p in gpu.processes if p.predicted_gib is not None and p.predicted_gib.high < INF]
+    if len(bounded) < 2 or len({process.role for process in bounded}) < len(bounded):
+        return "", ""
+    spans = [process.predicted_gib for process in bounded if process.predicted_gib is not None]
     low, high = sum(span.low for span in spans), sum(span.high for span in spans)
-    text = f"{low:.2f} {dash} {high:.2f}"
-    if any(one.held is None for one in known):
+    text = f"{low:.2f} {DASH} {high:.2f}"
+    if any(process.held_gib is None for process in bounded):
         return text, ""
-    held = sum(one.held or 0 for one in known) / _GIB
-    return text, "below" if held < low - 0.005 else "above" if held > high + 0.005 else "inside"
+    return text, verdict_of(sum(process.held_gib or 0 for process in bounded), low, high)
 
 
-def as_json(found: Verified) -> str:
-    """Return the numbers as JSON; schemas/verified.schema.json describes it."""
-    data = {
-        "version": 1,
-        "path": found.path,
-        "predicted_gib": {role: _bounds(span) for role, span in sorted(found.predicted.items())},
-        "gpus": [
-            {
-                "index": gpu.index,
-                "name": gpu.name,
-                "capacity_gib": _gib(gpu.capacity),
-                "used_gib": _gib(gpu.used),
-                "mig": gpu.mig,
-                "processes": [
-                    {
-                        "pid": one.pid,
-                        "name": one.name or None,
-                        "kind": one.kind,
-                        "held_gib": _gib(one.held),
-                        "role": one.role,
-                        "predicted_gib": _bounds(one.predicted) if one.predicted is not None else None,
-                        "verdict": one.verdict,
-                    }
-                    for one in gpu.processes
-                ],
-            }
-            for gpu in found.gpus
-        ],
-    }
-    return json.dumps(data, indent=2) + "\n"
-
-
-def _gib(value: int | None) -> float | None:
-    return None if value is None else round(value / _GIB, 4)
-
-
-def _bounds(span: Span) -> list[float | None]:
-    return [None if bound == INF else round(bound, 4) for bound in (span.low, span.high)]
+def _called(process: Process) -> str:
+    words = [word for word in (process.role, shown(process.name or "")) if word]
+    return ": ".join(words) or "(its command line cannot be read)"
