@@ -12,9 +12,7 @@ from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, span_of, v
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features.fit import command
-from cfglint.features.fit.estimates import estimates
-from cfglint.features.fit.remedy import remedy
-from cfglint.features.fit.sweep import cases, read_axis
+from cfglint.features.fit.compute import cases, estimates, read_axis, remedy
 from cfglint.hardware.target import all_targets, parse_target
 from cfglint.lang.pack import load, read_rules
 from cfglint.lang.values import Interval
@@ -201,14 +199,14 @@ def test_what_was_observed_counts_for_a_remedy():
     (case,) = cases(pack, one, [])
     for overrides, lowered in ((), True), (["observed.gpu_util=8%"], False):
         base = Run(pack, [target], overrides=overrides)
-        found = remedy(command._for(base, case, [target]), one, row)
+        found = remedy(case.run(base, [target]), one, row)
         assert (key in found.fix.title) is lowered
 
 
 def test_a_value_that_is_varied_goes_before_what_was_observed(pack):
     (case,) = cases(pack, subject(pack), [read_axis("observed.gpu_util=80%")])
     base = Run(pack, [parse_target("a40")], overrides=["observed.gpu_util=8%", "observed.fps=4500"])
-    run = command._for(base, case, base.targets)
+    run = case.run(base, base.targets)
     (one,) = run.judged(subject(pack))
     assert one.values["observed.gpu_util"] == 0.8
     assert one.values["observed.fps"] == 4500
@@ -239,7 +237,7 @@ def test_the_catalogue_is_sorted_and_whole():
 
 
 def test_json_numbers_are_plain(pack):
-    from cfglint.features.fit.page import render_fit
+    from cfglint.features.fit.command import render_fit
     from cfglint.report import Style
 
     made = Fit("c.yaml", "areal", None, tuple(rows(pack, "a40")))

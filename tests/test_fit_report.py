@@ -7,8 +7,8 @@ import pytest
 from rich.cells import cell_len
 
 from cfglint.engine.memory import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
-from cfglint.features.fit.bars import bar, shares
-from cfglint.features.fit.page import headroom, render_fit
+from cfglint.features.fit.command import render_fit
+from cfglint.features.fit.page import bar, headroom, shares
 from cfglint.features.fit.words import aligned, spread
 from cfglint.findings import Fix
 from cfglint.record import replace

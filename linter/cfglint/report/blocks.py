@@ -6,12 +6,14 @@ turn them into text; where a form says something else, that function asks ``styl
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from cfglint.record import Record, Value, field
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from cfglint.engine.memory import Span
     from cfglint.report import Style
@@ -148,6 +150,12 @@ def aligned(cells: Sequence[AnyCell]) -> list[AnyCell]:
         else f"{cell.high:>{high}}"
         for cell in cells
     ]  # fmt: skip
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Put neighbours of one style together."""
+    runs = groupby(pieces, key=lambda piece: piece[1])
+    return [("".join(text for text, _ in run), style) for style, run in runs]
 
 
 def verdict(word: str, more: str = "") -> Cell:

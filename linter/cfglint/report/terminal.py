@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
 
 from rich.cells import cell_len
 
-from cfglint.report.blocks import Blank, Cell, Details, Diff, Line, Paragraph, Table, aligned, cut
+from cfglint.report.blocks import Blank, Cell, Details, Diff, Line, Paragraph, Table, aligned, cut, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def _rows(block: Block, style: Style) -> Iterator[Sequence[Piece]]:
     elif isinstance(block, Line):
         yield block.pieces
     elif isinstance(block, Paragraph):
-        yield from paragraph(block, style)
+        yield from _paragraph(block, style)
     elif isinstance(block, Table):
         yield from _table(block, style)
     elif isinstance(block, Diff):
@@ -87,7 +86,7 @@ def _plain(text: str, style: Style) -> str:
     return text if style.unicode else text.translate(_PLAIN)
 
 
-def paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
+def _paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
     """Yield the lines of a sentence."""
     lead = _plain(block.lead, style)
     first, *rest = wrap(lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose)
@@ -139,9 +138,9 @@ def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
                 pieces += [(_GAP, ""), *cell] if pieces else cell
             while pieces and not pieces[-1][0].strip():
                 pieces.pop()
-            yield _joined([(text, own or row) for text, own in pieces])
+            yield joined([(text, own or row) for text, own in pieces])
             yield from (
-                line for text, own in below if text for line in paragraph(Paragraph(text, own, _GAP), style)
+                line for text, own in below if text for line in _paragraph(Paragraph(text, own, _GAP), style)
             )
         if table.fixed:
             yield ()
@@ -175,9 +174,3 @@ def _width(columns: Sequence[_Drawn]) -> int:
 
 def _cells(pieces: Iterable[Piece]) -> int:
     return sum(len(text) for text, _ in pieces)
-
-
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Put neighbours of one style together."""
-    runs = groupby(pieces, key=lambda piece: piece[1])
-    return [("".join(text for text, _ in run), style) for style, run in runs]

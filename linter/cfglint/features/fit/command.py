@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from cfglint.command import inputs, options, output, setup
 from cfglint.command.flags import SAME, form, free, parse, switch, text, texts
-from cfglint.engine.judge import values_for
-from cfglint.engine.memory import Fit, FitRow, fit_rows, given_by
-from cfglint.features.fit.estimates import estimates
-from cfglint.features.fit.page import FORMATS, render_fit
-from cfglint.features.fit.sweep import Case, cases, read_axis
+from cfglint.features.fit.compute import cases, explained, fit_of, read_axis
+from cfglint.features.fit.page import as_data, page
 from cfglint.hardware.target import Target, all_targets, parse_target
 from cfglint.record import replace
+from cfglint.report import written
 from cfglint.report.blocks import DASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cfglint.document.tree import File
+    from cfglint.engine.memory import Fit
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
+    from cfglint.report import Style
 
 SYMBOLS = f"█░│{DASH}"  # what pages show where they can
+FORMATS = ("text", "json", "markdown", "svg")
 FAIL_ON = ("tight", "oom", "never")
 
 
@@ -77,14 +76,23 @@ def main(arguments: list[str]) -> int:
     base = _run(args, found)
     subject = _subject(base, args.path, notices, file)
     chosen = cases(base.pack, subject, [read_axis(axis) for axis in args.vary])
-    rows = [row for case in chosen for row in _rows(base, subject, case, fixes=_looks_for_fixes(args, every))]
-    fit = _told(base, subject, chosen[0], tuple(rows), every=every)
+    fit = fit_of(base, subject, chosen, every=every, fixes=args.fixes or not (every or args.vary))
     if args.format not in ("json", "svg"):
-        fit = _explained(base, subject, chosen[0], fit)
+        fit = explained(base, subject, chosen[0], fit)
     output.announce(notices, args)
     content = subject.document.file.text
     output.emit(lambda style: render_fit(fit, args.format or "text", content, style), args, SYMBOLS)
-    return int(any(row.verdict in _failing(args.fail_on) for row in rows))
+    failing = {"tight": ("tight", "oom"), "oom": ("oom",)}.get(args.fail_on or "", ())
+    return int(any(row.verdict in failing for row in fit.rows))
+
+
+def render_fit(fit: Fit, form: str, content: str, style: Style) -> str:
+    """Return ``fit`` in ``form``, ending in a line break; ``content`` is the config that it is about."""
+    if form == "svg":
+        from cfglint.features.fit.svg import as_svg
+
+        return as_svg(fit)
+    return written(form, style, lambda style: page(fit, style), lambda: as_data(fit, content))
 
 
 def _targets(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
@@ -124,7 +132,7 @@ def _run(args: options.Options, found: list[Target]) -> Run:
 
 def _with_model(target: Target, path: str) -> Target:
     facts = {**target.facts, "model_config": (path, "--model-config")}
-    return Target(target.name, target.gpu, facts, count=target.count, nodes=target.nodes)
+    return replace(target, facts=facts)
 
 
 def _asked(
@@ -152,61 +160,3 @@ def _subject(run: Run, path: str, notices: list[str], file: File | None = None) 
     if len(subjects) > 1:
         notices.append(f"{file.path}: {len(subjects)} documents are recognised; judged is the first")
     return subjects[0]
-
-
-def _looks_for_fixes(args: FitOptions, every: bool) -> bool:
-    return args.fixes or not (every or args.vary)
-
-
-def _for(base: Run, case: Case, targets: Sequence[Target]) -> Run:
-    """Return the run of a case: its targets give the case's facts, its overrides come last."""
-    varied = [name for name, _ in case.facts]
-    return base.but(
-        targets=[case.target(target) for target in targets],
-        overrides=(*base.overrides, *case.overrides),
-        given={name: fact for name, fact in base.given.items() if name not in varied},
-    )
-
-
-def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:
-    run = _for(base, case, base.targets)
-    if case.overrides:
-        subject = run.subject(subject.document, subject.framework)
-    rows = list(fit_rows(run, subject, case.varied))
-    if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
-        return rows
-    from cfglint.features.fit.remedy import remedy
-
-    return [
-        replace(row, fix=remedy(_for(base, case, [target]), subject, row))
-        for row, target in zip(rows, base.targets, strict=True)
-    ]
-
-
-def _told(base: Run, subject: Subject, case: Case, rows: tuple[FitRow, ...], *, every: bool) -> Fit:
-    values = values_for(subject, given_by(case.target(base.targets[0])))
-    model = values["model_path"]
-    known = model if isinstance(model, str) else None
-    return Fit(subject.document.file.path, subject.framework, known, rows, every=every)
-
-
-def _explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
-    """Return a fit with what makes its need a range, or leaves it unknown."""
-    # A figure that the catalogue lacks is of interest where that GPU was asked for.
-    needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
-    if needs:
-        from cfglint.features.fit.wanted import (
-            wanted,  # the rules' trees: as slow to load as all else together
-        )
-
-        values = values_for(subject, given_by(case.target(base.targets[0])))
-        fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
-    row = fit.telling[0]
-    if row.varied or row.needs or not 0 < row.need_gib.width < float("inf"):
-        return fit
-    target = next(case.target(t) for t in base.targets if t.name == row.target)
-    return replace(fit, estimates=estimates(subject, target, brief=fit.every))
-
-
-def _failing(fail_on: str | None) -> tuple[str, ...]:
-    return {"tight": ("tight", "oom"), "oom": ("oom",)}.get(fail_on or "", ())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.features.fit.bars import bar, limit, swatch
 from cfglint.record import Record
-from cfglint.report import written
 from cfglint.report.blocks import (
     INF,
     Blank,
@@ -19,6 +17,7 @@ from cfglint.report.blocks import (
     cut,
     gib,
     item,
+    joined,
     range_of,
     spread,
     verdict,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
-FORMATS = ("text", "json", "markdown", "svg")
 _VERSION = 1
 _PIPE = 100  # cells of a bar's line where there is no terminal
 _NARROWEST = 8  # cells of a name that is cut, and of a bar
@@ -43,15 +41,16 @@ _WIDEST_BAR = 72
 _LONGEST = 24  # cells of a target's name above its numbers
 _NAMED = 6  # facts of one kind that are named one by one
 _MOST_COLUMNS = 6  # targets side by side; more of them stand below each other, and the values side by side
-
-
-def render_fit(fit: Fit, form: str, text: str, style: Style) -> str:
-    """Return ``fit`` in ``form``, ending in a line break; ``text`` is the config that it is about."""
-    if form == "svg":
-        from cfglint.features.fit.svg import as_svg
-
-        return as_svg(fit)
-    return written(form, style, lambda style: page(fit, style), lambda: as_data(fit, text))
+LETTERS = {
+    "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",
+    "overhead": "V",
+}  # fmt: skip
+COLORS = {
+    "engine": "blue", "weights": "green", "gradients": "cyan", "optimizer": "magenta",
+    "activations": "yellow", "logits": "red", "overhead": "bright_black",
+}  # fmt: skip
+_UNSHARED = 0.02  # of a need; parts that add up to less by more than this leave a part without a name
+_SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what is over it
 
 
 def page(fit: Fit, style: Style) -> Iterator[Block]:
@@ -120,13 +119,13 @@ def _grid(rows: Sequence[FitRow]) -> _Grid:
     choices = list(dict.fromkeys(choice for choice, _ in cells))
     targets = list(dict.fromkeys(target for _, target in cells))
     if len(targets) > _MOST_COLUMNS:
-        columns = [(_joined(c), [cells[c, t] for t in targets]) for c in choices]
-        return _Grid([[_joined(names), *targets]], columns, turned=True)
+        columns = [(_crossed(c), [cells[c, t] for t in targets]) for c in choices]
+        return _Grid([[_crossed(names), *targets]], columns, turned=True)
     heads = [[name, *(c[i] for c in choices)] for i, name in enumerate(names)]
     return _Grid(heads, [(t, [cells[c, t] for c in choices]) for t in targets], turned=False)
 
 
-def _joined(words: Sequence[str]) -> str:
+def _crossed(words: Sequence[str]) -> str:
     return " × ".join(words)  # noqa: RUF001 (one value of each)
 
 
@@ -186,6 +185,95 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
 
 def _labelled(part: str, style: Style) -> Cell:
     return Cell([swatch(part, style), (f" {part}", "")])
+
+
+# ── a row's memory as a bar: solid up to what is certain, shaded up to the upper bound ───────────────────
+def bar(row: FitRow, cells: int, style: Style) -> list[tuple[str, str]]:
+    """Return pieces of text with their colours, ``cells`` wide in all."""
+    full = limit(cells)
+    scale = row.capacity_gib or (row.need_gib.high if row.need_gib.high < INF else row.need_gib.low) or 1
+    low, high = (_cells(bound, scale, full) for bound in (row.need_gib.low, row.need_gib.high))
+    drawn = [*_stack(row, low, certain=True, style=style)]
+    drawn += _stack(row, max(min(high, cells + 1) - low, 0), certain=False, style=style)
+    line = "│" if style.unicode else "|"
+    if row.capacity_gib is not None:
+        drawn += [(" ", "")] * (full - len(drawn))
+        drawn.insert(full, (line, "bold"))
+    if len(drawn) > cells:
+        drawn = [*drawn[: cells - 1], ("▶" if style.unicode else ">", "bold")]
+    drawn += [(" ", "")] * (cells - len(drawn))
+    return joined(drawn)
+
+
+def limit(cells: int) -> int:
+    """Return how many cells of a bar stand for the capacity; its line comes behind them."""
+    return max(int(cells * _SHARE), 1)
+
+
+def _cells(bound: float, scale: float, full: int) -> int:
+    """Return where a bound stands; one that is over the capacity is drawn over it, one that fits is not."""
+    if bound == INF:
+        return 10**6
+    where = min(bound / scale, 1e3) * full
+    return max(round(where), full + 1) if bound > scale else min(round(where), full)
+
+
+def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
+    """Return the parts' lower bounds, or the widths of their ranges; what none of them has, has no name."""
+    sizes = [(part, span.low if certain else min(span.width, 1e6)) for part, span in row.parts.items()]
+    unshared = row.need_gib.low - sum(size for _, size in sizes) if certain else 0
+    if unshared > _UNSHARED * row.need_gib.low:
+        sizes.append(("", unshared))
+    return sizes
+
+
+def split(row: FitRow, most: float) -> list[tuple[str, float, bool]]:
+    """Return part, GiB and certainty from left to right, at most ``most`` of what is uncertain."""
+    found = []
+    for certain, whole in ((True, row.need_gib.low), (False, min(row.need_gib.width, max(most, 0)))):
+        sizes = _sizes(row, certain=certain)
+        total = sum(size for _, size in sizes)
+        found += [(part, size / total * whole, certain) for part, size in sizes if total > 0]
+    return found
+
+
+def _stack(row: FitRow, cells: int, *, certain: bool, style: Style) -> list[tuple[str, str]]:
+    """Share ``cells`` among the parts."""
+    sizes = _sizes(row, certain=certain)
+    found = []
+    for (part, _), share in zip(sizes, shares([size for _, size in sizes], cells), strict=True):
+        found += _segment(part, share, certain=certain, style=style)
+    return found
+
+
+def shares(sizes: Sequence[float], cells: int) -> list[int]:
+    """Return whole numbers in the proportion of ``sizes``, ``cells`` in all."""
+    whole = sum(sizes)
+    if whole <= 0:
+        return [0] * (len(sizes) - 1) + [cells]
+    found, sum_so_far, used = [], 0.0, 0
+    for size in sizes:
+        sum_so_far += size
+        upto = round(sum_so_far / whole * cells)
+        found.append(upto - used)
+        used = upto
+    return found
+
+
+def _segment(part: str, cells: int, *, certain: bool, style: Style) -> list[tuple[str, str]]:
+    fill = ("█░" if style.unicode else "#.")[not certain]
+    color = COLORS.get(part, "") if style.color else ""
+    drawn = [(fill, color)] * cells
+    if drawn and part and not style.color:  # a letter where there is no colour to tell the parts apart
+        drawn[0] = (LETTERS[part] if certain else LETTERS[part].lower(), "")
+    return drawn
+
+
+def swatch(part: str, style: Style) -> tuple[str, str]:
+    """Return what stands for a part in the legend."""
+    if not style.color:
+        return LETTERS[part], ""
+    return ("█" if style.unicode else "#"), COLORS[part]
 
 
 # ── the sentences ────────────────────────────────────────────────────────────────────────────────────────

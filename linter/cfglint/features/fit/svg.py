@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cfglint.engine.memory import PARTS
-from cfglint.features.fit.bars import split
-from cfglint.features.fit.page import counts, headroom, peaks
+from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report.blocks import INF, about, gib, spread
 from cfglint.report.order import shown
 

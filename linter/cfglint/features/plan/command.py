@@ -115,7 +115,7 @@ def _planned(run: Run, planner: Planner, asked: Ask, args: PlanOptions) -> Plan:
     rows = [row for one in batches for row in one.batch.rows]
     wanted: tuple[Wanted, ...] = ()
     if any(row.verdict == "unknown" for row in rows):
-        from cfglint.features.fit.wanted import wanted as missing_facts  # the rules' trees: slow to load
+        from cfglint.features.fit.compute import wanted as missing_facts
 
         wanted = missing_facts(run.pack, values, planner.subject.framework, needs)
     model, checkpointing, rate = values["model_path"], values["gradient_checkpointing"], values["gpu.tflops"]

@@ -1,0 +1,341 @@
+"""What a config needs on each target, for values that vary, why that is a range, and what would mend it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from cfglint.document.tree import ABSENT, dotted, split_key
+from cfglint.engine.dependencies import watched
+from cfglint.engine.judge import values_for
+from cfglint.engine.memory import (
+    GIB,
+    TOTAL,
+    VERDICTS,
+    Estimate,
+    Fit,
+    FitRow,
+    Remedy,
+    Wanted,
+    fit_rows,
+    given_by,
+)
+from cfglint.errors import UsageError, did_you_mean
+from cfglint.facts import stated
+from cfglint.findings import Fix
+from cfglint.lang.units import show_number
+from cfglint.lang.values import INF, Interval, needs_of
+from cfglint.record import Value, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cfglint.document.view import View
+    from cfglint.engine.dependencies import WatchedValues
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Values
+    from cfglint.hardware.target import Target
+    from cfglint.lang.pack import Pack
+    from cfglint.repair.solve import Solver
+
+_DEEPEST = 6  # levels of keys that a misspelled name is compared with
+_ROUNDS = 8
+_LEAST = 0.005  # GiB; what rounds to nothing explains nothing
+_MOST = 3  # estimates that are told
+_MEMORY_RULES = "MEM"
+
+
+def fit_of(base: Run, subject: Subject, chosen: Sequence[Case], *, every: bool, fixes: bool) -> Fit:
+    """Return what a document needs in each case on each target; ``every`` says that these are a catalogue."""
+    rows = tuple(row for case in chosen for row in _rows(base, subject, case, fixes=fixes))
+    model = values_for(subject, given_by(chosen[0].target(base.targets[0])))["model_path"]
+    known = model if isinstance(model, str) else None
+    return Fit(subject.document.file.path, subject.framework, known, rows, every=every)
+
+
+def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:
+    run = case.run(base, base.targets)
+    if case.overrides:
+        subject = run.subject(subject.document, subject.framework)
+    rows = list(fit_rows(run, subject, case.varied))
+    if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
+        return rows
+    return [
+        replace(row, fix=remedy(case.run(base, [target]), subject, row))
+        for row, target in zip(rows, base.targets, strict=True)
+    ]
+
+
+def explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
+    """Return a fit with what makes its need a range, or leaves it unknown."""
+    # A figure that the catalogue lacks is of interest where that GPU was asked for.
+    needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
+    if needs:
+        values = values_for(subject, given_by(case.target(base.targets[0])))
+        fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
+    row = fit.telling[0]
+    if row.varied or row.needs or not 0 < row.need_gib.width < INF:
+        return fit
+    target = next(case.target(target) for target in base.targets if target.name == row.target)
+    return replace(fit, estimates=estimates(subject, target, brief=fit.every))
+
+
+# ── --vary NAME=V1,V2: other values of a fact, or of a key of the file ───────────────────────────────────
+class Axis(Value):
+    """A name and the values that it takes, as they were written."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class Case(Value):
+    """One choice of values: facts to give beside the target's own, and overrides of the file."""
+
+    varied: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, object], ...]
+    overrides: tuple[str, ...]
+
+    def target(self, target: Target) -> Target:
+        """Return ``target`` with this case's facts beside its own."""
+        own = {name: (value, "--vary") for name, value in self.facts}
+        return replace(target, facts={**target.facts, **own}) if own else target
+
+    def run(self, base: Run, targets: Sequence[Target]) -> Run:
+        """Return ``base`` on targets that give this case's facts, its overrides last."""
+        varied = [name for name, _ in self.facts]
+        return base.but(
+            targets=[self.target(target) for target in targets],
+            overrides=(*base.overrides, *self.overrides),
+            given={name: fact for name, fact in base.given.items() if name not in varied},
+        )
+
+
+def read_axis(text: str) -> Axis:
+    """Read ``NAME=V1,V2``. Raises UsageError."""
+    name, _, values = text.partition("=")
+    several = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
+    if not name.strip() or not all(several):
+        raise UsageError(
+            f"--vary {text}: write NAME=V1,V2, such as --vary micro_batch_size=1,2,4; no value is empty"
+        )
+    return Axis(name.strip(), several)
+
+
+def cases(pack: Pack, subject: Subject, axes: Sequence[Axis]) -> list[Case]:
+    """Return every choice of values of all axes, the last axis moving first. Raises UsageError."""
+    twice = next((a.name for i, a in enumerate(axes) if a.name in {b.name for b in axes[:i]}), None)
+    if twice is not None:
+        raise UsageError(f"--vary {twice} stands twice; write its values after one: --vary {twice}=V1,V2")
+    choices = product(*([(axis.name, text) for text in axis.values] for axis in axes))
+    return [
+        Case(
+            choice,
+            tuple((name, _fact(pack, name, text)) for name, text in choice if name in pack.facts),
+            tuple(_override(pack, subject, name, text) for name, text in choice if name not in pack.facts),
+        )
+        for choice in choices
+    ]
+
+
+def _fact(pack: Pack, name: str, text: str) -> object:
+    kind, spellings = pack.facts[name][0], pack.facts[name][4]
+    value = stated(pack, name, text)
+    if value is ABSENT or needs_of(value):
+        takes = {"number": "a number in its range", "bool": "true or false"}.get(kind, f"a {kind}")
+        if spellings:
+            takes = f"one of {', '.join(dict.fromkeys(spellings.values()))}"
+        near = did_you_mean(text, spellings or ())
+        raise UsageError(f"--vary {name}={text}: {name} takes {takes}, not {text!r}{near}")
+    return value
+
+
+def _override(pack: Pack, subject: Subject, name: str, text: str) -> str:
+    steps = tuple(int(key) if key.isdecimal() else key for key in split_key(name))
+    if not subject.view.has(steps):
+        near = did_you_mean(name, (*pack.facts, *_keys(subject.view, ())))
+        raise UsageError(f"--vary {name}: no fact and no key of the file has this name{near}")
+    return f"{name}={text}"
+
+
+def _keys(view: View, path: tuple[str, ...]) -> Iterator[str]:
+    for key in view.keys(path):
+        yield ".".join((*path, key))
+        if len(path) < _DEEPEST:
+            yield from _keys(view, (*path, key))
+
+
+# ── why a need is a range: the estimates that widen it ───────────────────────────────────────────────────
+def estimates(subject: Subject, target: Target, *, brief: bool = False) -> tuple[Estimate, ...]:
+    """Return the estimates that widen the need on ``target``, the widest first.
+
+    A name is one where its value is a range though everything that it was computed from is a point. What
+    it contributes is found by putting its middle in its place; then the names that rest on it are looked at.
+    ``brief`` leaves out what only the rules' trees tell, which take as long to load as all else together.
+    """
+    pinned: dict[str, object] = {}
+    gains: list[tuple[float, str]] = []
+    ranges: dict[str, Interval] = {}
+    for _ in range(_ROUNDS):
+        values = watched(subject, {**given_by(target), **pinned})
+        width = _width(values[TOTAL])
+        sources = dict(_sources(values)) if 0 < width < INF else {}
+        if not sources:
+            break
+        for name, value in sources.items():
+            alone = watched(subject, {**values.given, name: _middle(value)})
+            gain = (width - _width(alone[TOTAL])) / GIB
+            if gain >= _LEAST:
+                gains.append((-gain, name))
+        pinned.update((name, _middle(value)) for name, value in sources.items())
+        ranges.update(sources)
+    widest = [(name, ranges[name], -gain) for gain, name in sorted(gains)[:_MOST]]
+    return tuple(_in_brief(subject.pack, widest) if brief else _in_full(subject.pack, widest))
+
+
+def _in_brief(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iterator[Estimate]:
+    for name, value, gain in widest:
+        measure = pack.measures.get(name)
+        yield Estimate(name, "" if measure is None else show_number(value, measure[0]), "", gain)
+
+
+def _in_full(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iterator[Estimate]:
+    from cfglint.engine.describe import Evaluator, show_value
+
+    symbols = pack.symbols()
+    evaluator = Evaluator(symbols)
+    for name, value, gain in widest:
+        fact = symbols.facts.get(name)
+        about = "" if fact is None else fact.about
+        yield Estimate(name, show_value(value, evaluator.type_of(name)), about, gain)
+
+
+def _width(value: object) -> float:
+    return value.hi - value.lo if isinstance(value, Interval) and not value.needs else 0
+
+
+def _middle(value: Interval) -> float:
+    return (value.lo + value.hi) / 2 if value.hi < INF else value.lo
+
+
+def _sources(values: WatchedValues) -> Iterator[tuple[str, Interval]]:
+    """Yield the estimates at the bottom of what the need was computed from."""
+    waiting, seen = [TOTAL], {TOTAL}
+    while waiting:
+        name = waiting.pop()
+        below = values.reads.get(name, {})
+        value = values[name]
+        ranges = isinstance(value, Interval) and any(isinstance(values[n], Interval) for n in below)
+        if isinstance(value, Interval) and not value.needs and not ranges:
+            yield name, value
+        waiting += [n for n in below if n not in seen]
+        seen.update(below)
+
+
+# ── the facts that a need misses ─────────────────────────────────────────────────────────────────────────
+def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[str]) -> tuple[Wanted, ...]:
+    """Say what missing facts are and what would give them; the figures of one model are told together."""
+    symbols = pack.symbols()
+    by_model: dict[str, list[str]] = {}
+    others: list[Wanted] = []
+    for name in needs:
+        prefix = name.partition(".")[0]
+        fact = symbols.facts.get(name)
+        about = "" if fact is None else fact.about
+        if name == "model_config":  # what stands for all the figures of a model that no table has
+            by_model.setdefault("model", []).append(name)
+        elif prefix in symbols.registries:
+            by_model.setdefault(prefix, []).append(name)
+        elif name.startswith("gpu."):
+            others.append(Wanted((name,), about, "a sheet of the machine: --hardware FILE"))
+        elif name.startswith("$."):
+            others.append(Wanted((name[2:],), "a key of the file", f"a value: --set {name[2:]}=VALUE"))
+        else:
+            others.append(Wanted((name,), about, _advice(pack, framework, name)))
+    return (*(_figures(values, prefix, names) for prefix, names in by_model.items()), *others)
+
+
+def _figures(values: Values, prefix: str, names: list[str]) -> Wanted:
+    about = "figures of the model" if prefix == "model" else f"figures of the {prefix}'s model"
+    path = values["model_path" if prefix == "model" else f"{prefix}.model_path"]
+    if isinstance(path, str):
+        about += f" {path} that cfglint does not have"
+    if prefix == "model":
+        return Wanted(tuple(names), about, "its config.json: --model-config PATH")
+    return Wanted(tuple(names), about, f"a value to reckon with: --vary {names[0]}=VALUE")
+
+
+def _advice(pack: Pack, framework: str | None, name: str) -> str:
+    from cfglint.lang import tree as t  # the rules' trees: as slow to load as all else together
+
+    keys = dict.fromkeys(
+        dotted(path)
+        for node in pack.symbols().frameworks.get(framework or "", ())
+        for entry in node.entries
+        if isinstance(entry, t.Binding) and entry.name == name
+        for path in t.paths_in(entry.source)
+    )
+    value = f"a value to reckon with: --vary {name}=VALUE"
+    return f"the key {' or '.join(list(keys)[:3])}, or {value}" if keys else value
+
+
+# ── the cheapest fix that lets a config fit where it does not, or may not ────────────────────────────────
+def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
+    """Return the fix that helps most on the one target of ``run``; of those that help alike, the first.
+
+    It mends the memory rules that the config breaks there, all together where that can be. The fix was proven
+    on the rules; here it must also change the row's verdict for the better.
+    """
+    if row.verdict not in ("tight", "oom"):
+        return None
+    from cfglint.repair.solve import solver_of
+
+    solver = solver_of(run, run.judged(subject))
+    ways = []
+    for fix in _fixes(solver):
+        after = _after(solver, fix)
+        if after is not None and VERDICTS.index(after.verdict) < VERDICTS.index(row.verdict):
+            ways.append(Remedy(fix, after.need_gib, after.verdict))
+            if after.verdict == "fits":
+                break
+    return min(ways, key=lambda way: VERDICTS.index(way.verdict), default=None)
+
+
+def _fixes(solver: Solver) -> Iterator[Fix]:
+    from cfglint.repair.fixes import fix_of, mend
+    from cfglint.repair.solve import ANY
+    from cfglint.repair.trials import Group, to_mend
+
+    (judgement,) = solver.trials.judgements
+    broken = [v for v in judgement.verdicts if v.rule.code.startswith(_MEMORY_RULES) and to_mend(v)]
+    groups = [Group(v.rule.code, solver.goals(v.rule.code), error=True) for v in broken]
+    repairs = mend(solver, groups, (ANY,)).each()
+    fixes = [fix_of(repair, solver.trials, judgement) for repair in repairs if repair.patch is not None]
+    if len(fixes) > 1:
+        yield _joined(fixes)
+    yield from fixes
+    for group in groups:
+        if any(v.rule.code == group.code and v.truth is False for v in judgement.verdicts):
+            nearest = solver.nearest(group.goals, ANY)
+            if nearest is not None and nearest.patch is not None:
+                yield fix_of(nearest, solver.trials, judgement)
+
+
+def _joined(fixes: Sequence[Fix]) -> Fix:
+    """Return fixes of different rules as one."""
+    unsafe = any(fix.applicability == "unsafe" for fix in fixes)
+    return Fix(
+        0, " and ".join(fix.title for fix in fixes),
+        tuple(dict.fromkeys(edit for fix in fixes for edit in fix.edits)),
+        applicability="unsafe" if unsafe else "safe",
+        effect="; ".join(dict.fromkeys(fix.effect for fix in fixes if fix.effect)),
+        notes=tuple(note for fix in fixes for note in fix.notes),
+    )  # fmt: skip
+
+
+def _after(solver: Solver, fix: Fix) -> FitRow | None:
+    """Return the row of the text that the fix leaves behind."""
+    from cfglint.repair.prove import judged_after
+
+    after = judged_after(solver.trials, fix.edits)
+    return None if after is None else next(fit_rows(solver.trials.run, after[0].subject), None)
