@@ -73,7 +73,7 @@ def _rows(block: Block, style: Style) -> Iterator[Sequence[Piece]]:
     elif isinstance(block, Line):
         yield block.pieces
     elif isinstance(block, Paragraph):
-        yield from _paragraph(block, style)
+        yield from paragraph(block, style)
     elif isinstance(block, Table):
         yield from _table(block, style)
     elif isinstance(block, Diff):
@@ -86,7 +86,7 @@ def _plain(text: str, style: Style) -> str:
     return text if style.unicode else text.translate(_PLAIN)
 
 
-def _paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
+def paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
     """Yield the lines of a sentence."""
     lead = _plain(block.lead, style)
     first, *rest = wrap(lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose)
@@ -140,7 +140,7 @@ def _table(table: Table, style: Style) -> Iterator[Sequence[Piece]]:
                 pieces.pop()
             yield joined([(text, own or row) for text, own in pieces])
             yield from (
-                line for text, own in below if text for line in _paragraph(Paragraph(text, own, _GAP), style)
+                line for text, own in below if text for line in paragraph(Paragraph(text, own, _GAP), style)
             )
         if table.fixed:
             yield ()
