@@ -18,7 +18,7 @@ from cfglint.document.omega import resolved
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.trace import find_defects
-from cfglint.document.tree import ALL, Document, File, Missing
+from cfglint.document.tree import ALL, File, Missing
 from cfglint.document.view import MappingView, View
 from cfglint.document.yaml import parse_yaml
 from tiers import tried
@@ -303,7 +303,9 @@ def test_every_value_of_the_corpus_is_omegaconfs(folder, monkeypatch):
         with open(file, "rb") as stream:
             data = stream.read()
         whole = File(file, data.decode(), "yaml", bom=False)  # also what is a launch, and no config
-        documents = [Document(whole, i, parsed) for i, parsed in enumerate(parse_yaml(whole.text))]
+        documents = parse_yaml(whole.text)
+        for document in documents:
+            document.file = whole
         try:
             conf = OmegaConf.create(data.decode())
         except yaml.YAMLError:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+
+from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Edit:
+class Edit(Value):
     """Replace ``text[start:end]`` by ``new``; an insertion has ``start == end``."""
 
-    __slots__ = ("end", "new", "start")
+    start: int
+    end: int
+    new: str
 
-    def __init__(self, start: int, end: int, new: str) -> None:
-        if not 0 <= start <= end:
-            raise ValueError(f"an edit cannot run from {start} to {end}")
-        self.start = start
-        self.end = end
-        self.new = new
-
-    def __repr__(self) -> str:
-        return f"Edit({self.start}, {self.end}, {self.new!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Edit) and (self.start, self.end, self.new) == (
-            other.start,
-            other.end,
-            other.new,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.start, self.end, self.new))
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"an edit cannot run from {self.start} to {self.end}")
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
@@ -54,28 +43,17 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 def line_starts(text: str) -> list[int]:
     r"""Offsets of line starts; lines end at ``\n``, ``\r\n`` or a lone ``\r``, as editors count them."""
-    starts = [0]
-    find = text.find
-    if "\r" not in text:
-        at = find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = find("\n", at + 1)
-        return starts
-    for i, char in enumerate(text):
-        if char == "\n" or (char == "\r" and text[i + 1 : i + 2] != "\n"):
-            starts.append(i + 1)
-    return starts
+    return [0, *(match.end() for match in re.finditer("\r\n?|\n", text))]
 
 
-class LineIndex:
+class LineIndex(Record):
     """Turns offsets of one text into lines and columns, both counted from 1."""
 
-    __slots__ = ("starts", "text")
+    text: str
+    starts: list[int] = field(factory=list, init=False)
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.starts = line_starts(text)
+    def __post_init__(self) -> None:
+        self.starts = line_starts(self.text)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return ``(line, column)`` of ``offset``; the end of the text is a position too."""

@@ -76,7 +76,7 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
             from cfglint.document.hydra import compose_hydra, compose_under
 
             if isinstance(node, Sought) and isinstance(own, Mapping):
-                own = compose_under(layers, file.documents[0], library, way, source, own, node.choices)
+                own = compose_under(layers, library, way, source, own, node.choices)
             else:
                 compose_hydra(layers, file.documents[0], library, way, (), source)
             root = layers.root

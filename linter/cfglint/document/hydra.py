@@ -179,17 +179,17 @@ def compose_hydra(
 
 def compose_under(
     layers: Layers,
-    document: Document,
     library: Library | None,
     way: Way,
     by: Source,
     flags: Mapping,
     choices: Listed[tuple[str, str | None]],
 ) -> Mapping:
-    """Compose the config that a command names, with the groups that its overrides choose.
+    """Compose the config that a command names (``by``), with the groups that its overrides choose.
 
     Returns the overrides that set values. What a choice that is not known would bring stays open.
     """
+    document = by.file.documents[0]
     root = document.root
     assert isinstance(root, Mapping)
     items = items_of(root.entries["defaults"].value, by)
@@ -491,10 +491,9 @@ class _Composer(Record):
     def _at_package(self, item: Default, root: Node) -> Node:
         package = item.final_package()
         for part in reversed(package.split(".") if package else []):
-            holder = Mapping(item.node.start, flow=True)
-            holder.end = item.node.end
-            key = Scalar(part, item.node.start, item.node.end, '"')
-            holder.entries[part] = Entry(key, root)
+            start, end = item.node.start, item.node.end
+            entry = Entry(Scalar(part, start, end, '"'), root)
+            holder = Mapping(start, flow=True, end=end, entries={part: entry})
             self.layers.own(holder, item.by)
             root = holder
         return root

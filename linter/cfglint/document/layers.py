@@ -20,15 +20,13 @@ from cfglint.document.tree import (
 )
 from cfglint.document.yaml import parse_yaml
 from cfglint.errors import UsageError
-from cfglint.record import Record, field
+from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
     from cfglint.document.tree import File, Node, Path
-
-MAX_FILES = 100
 
 
 class Source(Record):
@@ -132,9 +130,7 @@ class Layers(Record):
         """Return a mapping of some entries in the place of ``node``, of the same file."""
         if node is None:
             return Mapping(0, flow=True)
-        fresh = Mapping(node.start, flow=node.flow, tag=node.tag, anchor=node.anchor)
-        fresh.end = node.end
-        fresh.entries = entries or {}
+        fresh = replace(node, entries=entries or {}, merges=[])
         source = self.sources.get(id(node))
         if source is not None:
             self.sources[id(fresh)] = source
@@ -249,14 +245,10 @@ class Overlay(Record):
         if isinstance(node, (Mapping, Sequence)) and id(node) in self._copies:
             return node
         copy: Mapping | Sequence = Mapping(0, flow=True)
-        if isinstance(node, (Mapping, Sequence)):
-            copy = node.__class__(node.start, flow=node.flow, tag=node.tag, anchor=node.anchor)
-            copy.end = node.end
-        if isinstance(node, Mapping) and isinstance(copy, Mapping):
-            copy.entries = dict(node.entries)
-            copy.merges = list(node.merges)
-        elif isinstance(node, Sequence) and isinstance(copy, Sequence):
-            copy.items = list(node.items)
+        if isinstance(node, Mapping):
+            copy = replace(node, entries=dict(node.entries), merges=list(node.merges))
+        elif isinstance(node, Sequence):
+            copy = replace(node, items=list(node.items))
         self._copies[id(copy)] = copy
         self._copied[id(copy)] = id(node)
         return copy

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Beyond this, Python refuses to turn an int into digits or back.
 _MOST_DIGITS = 4300
 _MOST_CACHED = 20_000
+_YAML = "tag:yaml.org,2002:"
+_FIRST_OF_NUMBERS = tuple("-+.0123456789")
 
 
 class Dialect(Record):
@@ -35,30 +37,7 @@ class Dialect(Record):
         return f"<dialect {self.name}>"
 
 
-_WORDS: dict[str, object] = {"": None, "~": None}
-_WORDS |= dict.fromkeys(("null", "Null", "NULL"))
-for _word, _meaning in (
-    ("yes", True),
-    ("no", False),
-    ("true", True),
-    ("false", False),
-    ("on", True),
-    ("off", False),
-):
-    _WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), _meaning)
-
 # Texts, compiled on first use: most files need one or two of them.
-_INT = (
-    r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+"
-    r"|[1-9][0-9_]*(?::[0-5]?[0-9])+|0|[1-9][0-9_]*)\Z"
-)
-_FLOAT = (
-    r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"
-    r"|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
-    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
-    r"|[-+]?\.(?:inf|Inf|INF)"
-    r"|\.(?:nan|NaN|NAN))\Z"
-)
 # OmegaConf adds exponents without a dot or without a sign.
 _OMEGACONF_FLOAT = (
     r"[-+]?[0-9]+(?:_[0-9]+)*(?:\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+|(?::[0-5]?[0-9])+\.[0-9_]*)\Z"
@@ -83,53 +62,9 @@ for _word, _number_of in (("inf", float("inf")), ("nan", float("nan"))):
 _HUMAN_FLOAT = r"[-+]?(?=\.?[0-9])[0-9]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"
 
 
-def _too_long(text: str) -> Missing:
-    return Missing((), f"a number of {len(text)} characters is more than Python reads")
-
-
-def _sixties(digits: list[str]) -> float:
-    total: float = 0
-    for digit in digits:
-        total = total * 60 + (float(digit) if "." in digit else int(digit))
-    return total
-
-
-def _int(text: str) -> object:
-    text = text.replace("_", "")
-    sign = -1 if text[:1] == "-" else 1
-    digits = text.lstrip("+-") if text[:1] in "+-" else text
-    if digits == "0":
-        return 0
-    if digits.startswith(("0b", "0x")):
-        return sign * int(digits, 0)
-    if digits.startswith("0"):
-        return sign * int(digits, 8)
-    if ":" in digits:
-        return sign * int(_sixties(digits.split(":")))
-    return sign * int(digits)
-
-
-def _float(text: str) -> object:
-    text = text.replace("_", "").lower()
-    sign = -1.0 if text[:1] == "-" else 1.0
-    digits = text[1:] if text[:1] in "+-" else text
-    if digits == ".inf":
-        return sign * float("inf")
-    if digits == ".nan":
-        return float("nan")
-    if ":" in digits:
-        # PyYAML adds the places up from the lowest, in floats.
-        total, base = 0.0, 1
-        for part in reversed(digits.split(":")):
-            total += float(part) * base
-            base *= 60
-        return sign * total
-    return sign * float(digits)
-
-
 def _number(text: str, build: Callable[[str], object]) -> object:
     if len(text) > _MOST_DIGITS:
-        return _too_long(text)
+        return Missing((), f"a number of {len(text)} characters is more than Python reads")
     try:
         return build(text)
     except (ValueError, IndexError, OverflowError):
@@ -138,26 +73,40 @@ def _number(text: str, build: Callable[[str], object]) -> object:
 
 
 def _pyyaml(text: str) -> object:
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] in "-+.0123456789":
+    """Read a plain scalar by PyYAML's own patterns, apart from most numbers, which need none."""
+    if text[:1] in _FIRST_OF_NUMBERS:
         whole, dot, places = text.partition(".")
-        if whole.isascii() and whole.isdigit() and len(text) < _MOST_DIGITS:  # nearly all of them
+        if whole.isascii() and whole.isdigit() and len(text) < _MOST_DIGITS:
             if not dot and whole[0] != "0":
                 return int(whole)
             if places.isascii() and places.isdigit():
                 return float(text)
-        if re.match(_FLOAT, text):
-            return _number(text, _float)
-        if re.match(_INT, text):
-            return _number(text, _int)
+    from yaml.resolver import Resolver
+
+    for tag, pattern in Resolver.yaml_implicit_resolvers.get(text[:1], ()):
+        if pattern.match(text):
+            return _constructed(tag.removeprefix(_YAML), text)
     return text
+
+
+def _constructed(kind: str, text: str) -> object:
+    """Return what PyYAML makes of a text that is of a kind."""
+    from yaml.constructor import SafeConstructor
+    from yaml.nodes import ScalarNode
+
+    if kind in ("int", "float"):
+        construct = getattr(SafeConstructor, f"construct_yaml_{kind}")
+        return _number(text, lambda digits: construct(SafeConstructor(), ScalarNode(kind, digits)))
+    if kind == "bool" and text.lower() not in SafeConstructor.bool_values:
+        return Missing((), f"{text!r} is no boolean, as its tag !!bool says")
+    meanings = {"null": None, "bool": SafeConstructor.bool_values.get(text.lower())}
+    return meanings.get(kind, text)  # dates stay texts
 
 
 def _omegaconf(text: str) -> object:
     value = _pyyaml(text)
     if value is text and text[0] in "-+0123456789" and re.match(_OMEGACONF_FLOAT, text):
-        return _number(text, _float)
+        return _constructed("float", text)
     return value
 
 
@@ -172,23 +121,20 @@ def _shell(text: str) -> object:
 def _json(text: str) -> object:
     if text in _JSON_WORDS:
         return _JSON_WORDS[text]
-    found = re.match(_JSON_NUMBER, text)
-    if found is None:
+    match = re.match(_JSON_NUMBER, text)
+    if match is None:
         return text
-    return _number(text, int if found.group(1) is found.group(2) is None else float)
+    return _number(text, int if match.group(1) is match.group(2) is None else float)
 
 
 def _toml(text: str) -> object:
     """Return a number or truth; dates stay texts, as they do in YAML."""
     if text in _TOML_WORDS:
         return _TOML_WORDS[text]
-    found = re.match(_TOML_NUMBER, text)
-    if found is None:
+    match = re.match(_TOML_NUMBER, text)
+    if match is None:
         return text
-    digits = text.replace("_", "")
-    if found.group("float"):
-        return _number(digits, float)
-    return _number(digits, lambda digits: int(digits, 0))
+    return _number(text.replace("_", ""), float if match.group("float") else lambda digits: int(digits, 0))
 
 
 def typed(text: str) -> object:
@@ -247,22 +193,12 @@ def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     text = scalar.text
     if isinstance(scalar, Unread):
         return Missing(scalar.needs, scalar.why)
-    if tag == "!":
-        if not text and not scalar.style:
-            return ""
-        return resolve_plain(text, dialect)  # as libyaml does it, in quotes too
-    kind = tag.removeprefix("tag:yaml.org,2002:")
-    if kind in ("str", "timestamp", "value"):
-        return text
-    if kind == "null":
-        return None
-    if kind == "bool" and isinstance(_WORDS.get(text.lower()), bool):
-        return _WORDS[text.lower()]
-    if kind in ("int", "float"):
-        return _number(text, _int if kind == "int" else _float)
-    if kind == "bool":
-        return Missing((), f"{text!r} is no boolean, as its tag !!bool says")
-    return Missing((), f"the tag {tag.replace('tag:yaml.org,2002:', '!!')} is known to its own loader only")
+    if tag == "!":  # read as if it had none, as libyaml does it, in quotes too
+        return resolve_plain(text, dialect) if text or scalar.style else ""
+    kind = tag.removeprefix(_YAML)
+    if kind in ("str", "timestamp", "value", "null", "bool", "int", "float"):
+        return _constructed(kind, text)
+    return Missing((), f"the tag {tag.replace(_YAML, '!!')} is known to its own loader only")
 
 
 def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
@@ -270,7 +206,7 @@ def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
     if scalar.style or scalar.tag is not None:
         return False
     text = scalar.text
-    if not text or text[0] not in "-+.0123456789" or text.isdigit() or len(text) > _MOST_DIGITS:
+    if text[:1] not in _FIRST_OF_NUMBERS or text.isdigit() or len(text) > _MOST_DIGITS:
         return False
     return type(resolve_plain(text, dialect)) is str and re.match(_HUMAN_FLOAT, text) is not None
 
@@ -285,7 +221,7 @@ _PLAIN = (
 _NOT_PLAIN = r"[0-9]{4}-[0-9]|(?:---|\.\.\.)(?:\s|\Z)"
 _DOTLESS = r"[-+]?[0-9]+[eE]"
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
-_BOOLEANS = {"true": "false", "yes": "no", "on": "off"}
+_BOOLEANS = (("true", "false"), ("yes", "no"), ("on", "off"))
 
 
 def _double_quoted(text: str, *, json: bool) -> str:
@@ -324,19 +260,11 @@ def _spell_text(text: str, like: Scalar | None, dialect: Dialect) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _spell_bool(*, value: bool, like: Scalar | None, dialect: Dialect) -> str:
-    if dialect in (JSON, TOML):
-        return "true" if value else "false"
-    old = like.text if like is not None and not like.style else ""
-    spelled = "true" if value else "false"
-    for yes, no in _BOOLEANS.items():
-        if old.lower() in (yes, no):
-            spelled = yes if value else no
-    if old.lower() in ("true", "false", "yes", "no", "on", "off"):
-        if old.isupper():
-            return spelled.upper()
-        if old[:1].isupper():
-            return spelled.capitalize()
+def _spell_bool(old: str, dialect: Dialect, *, value: bool) -> str:
+    pairs = [pair for pair in _BOOLEANS if old.lower() in pair and dialect not in (JSON, TOML)]
+    spelled = (pairs or _BOOLEANS)[0][not value]
+    if pairs and old[:1].isupper():
+        return spelled.upper() if old.isupper() else spelled.capitalize()
     return spelled
 
 
@@ -363,22 +291,19 @@ def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
 
 def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
     """Return how to write ``value`` so that ``dialect`` reads it back, in the style of the old ``like``."""
-    if dialect is TOML:
-        if value is None:
-            raise TypeError("TOML has no null")
-        if isinstance(value, list):
-            return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
-    if value is None:
-        if dialect is JSON:
-            return "null"
-        old = like.text if like is not None and not like.style else ""
-        return old if old in ("~", "Null", "NULL") else "null"
+    old = like.text if like is not None and not like.style else ""
+    if isinstance(value, str):
+        return _spell_text(value, like, dialect)
     if isinstance(value, bool):
-        return _spell_bool(value=value, like=like, dialect=dialect)
+        return _spell_bool(old, dialect, value=value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
         return _spell_float(value, like, dialect)
-    if isinstance(value, str):
-        return _spell_text(value, like, dialect)
-    raise TypeError(f"a {type(value).__name__} cannot be written as a scalar")
+    if isinstance(value, list) and dialect is TOML:
+        return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
+    if value is not None or dialect is TOML:
+        raise TypeError(
+            "TOML has no null" if value is None else f"a {type(value).__name__} cannot be written as a scalar"
+        )
+    return old if dialect is not JSON and old in ("~", "Null", "NULL") else "null"

@@ -92,10 +92,11 @@ class _Collection(Record):
     flow: bool = field(kw_only=True)
     tag: str | None = field(default=None, kw_only=True)
     anchor: str | None = field(default=None, kw_only=True)
-    end: int = field(default=0, init=False)
+    end: int = field(default=-1, kw_only=True)
 
     def __post_init__(self) -> None:
-        self.end = self.start
+        if self.end < 0:
+            self.end = self.start
 
 
 class Mapping(_Collection):
@@ -104,14 +105,14 @@ class Mapping(_Collection):
     ``merges`` holds what ``<<`` names, in the order of precedence. ``flow`` is true for ``{…}``.
     """
 
-    entries: dict[str, Entry] = field(factory=dict, init=False)
-    merges: list[Node] = field(factory=list, init=False)
+    entries: dict[str, Entry] = field(factory=dict, kw_only=True)
+    merges: list[Node] = field(factory=list, kw_only=True)
 
 
 class Sequence(_Collection):
     """A sequence; ``flow`` is true for ``[…]``."""
 
-    items: list[Node] = field(factory=list, init=False)
+    items: list[Node] = field(factory=list, kw_only=True)
 
 
 class Alias(Record):
