@@ -206,6 +206,7 @@ def test_every_shipped_rule_can_be_explained(folder):
     from cfglint.features.explain.page import as_json, as_text
     from cfglint.hardware.target import parse_target
     from cfglint.lang.pack import load
+    from cfglint.report import Style
 
     run = Run(load(), [parse_target("a40")])
     (subject,) = run.subjects(read_text(EXAMPLE.read_text(), "a.yaml"), judge_broken=True)
@@ -218,6 +219,6 @@ def test_every_shipped_rule_can_be_explained(folder):
             assert found.verdict in ("holds", "does not apply"), rule.code
         elif expected.truth is False:
             assert found.verdict == "breaks", rule.code
-        text = as_text([(found, [])], depth=3, width=80)
+        text = as_text([found], 3, Style(width=80))
         assert text.startswith(rule.code)
-        json.loads(as_json([(found, [])], depth=3))
+        json.loads(as_json([found], 3))

@@ -9,10 +9,11 @@ import pytest
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.features.explain.compute import Deriver
-from cfglint.features.explain.nodes import fold
-from cfglint.features.explain.page import as_json, as_text
+from cfglint.features.explain.page import as_json, as_text, fold
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import Pack, _Layer
+from cfglint.record import replace
+from cfglint.report import Style
 
 RULES = """
 fact gpu.vram: memory "of one GPU"
@@ -119,7 +120,7 @@ def derive(pack):
 
 
 def page(derivation, depth=20, **how):
-    return as_text([(derivation, [])], depth=depth, **how)
+    return as_text([derivation], depth, Style(**how))
 
 
 def every(derivation):
@@ -140,7 +141,7 @@ def marks(node):
 
 def test_the_verdict_and_the_message_come_first(derive):
     found = derive("PRF901")
-    assert (found.verdict, found.said) == ("breaks", "total 23..24 GiB")
+    assert (found.verdict, found.message) == ("breaks", "total 23..24 GiB")
     assert page(found).startswith("PRF901 total-fits (error): breaks on a40\na.yaml, alpha\n")
 
 
@@ -382,7 +383,7 @@ def test_lines_keep_to_the_width(derive, width):
 
 
 def test_without_unicode(derive):
-    text = page(derive("PRF901"), depth=1, plain=True)
+    text = page(derive("PRF901"), depth=1, unicode=False)
     text.encode("ascii")
     assert "|- t.total" in text
     assert "`- gpu.vram" in text
@@ -394,7 +395,7 @@ def test_colour_only_where_it_is_asked_for(derive):
 
 
 def test_json(derive):
-    data = json.loads(as_json([(derive("PRF901"), ["l4"])], depth=3))
+    data = json.loads(as_json([replace(derive("PRF901"), alike=("l4",))], 3))
     assert (data["version"], data["code"], data["path"], data["target"]) == (1, "PRF901", "a.yaml", "a40")
     assert (data["verdict"], data["same_on"], data["others"]) == ("breaks", ["l4"], [])
     tree = data["tree"]

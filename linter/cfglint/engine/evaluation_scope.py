@@ -6,34 +6,43 @@ to a name is put in its place before an expression is evaluated, as the compiler
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.builtin import FUNCTIONS
 from cfglint.lang.compile import CompileError
+from cfglint.lang.show import path as path_text
 from cfglint.lang.show import quote, show
 from cfglint.lang.tree import rebuilt, walk
 from cfglint.lang.types import ANY, Type
-from cfglint.lang.values import Interval, Unknown
+from cfglint.lang.values import Interval, Unknown, needs_of
+from cfglint.record import Record, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
-    from cfglint.engine.describe import Evaluator
-    from cfglint.facts import Values
+    from cfglint.engine.describe import Evaluator, Origin, Origins
+    from cfglint.facts import Steps, Values
+
+    # where a value comes from, the expression that gives it, and what chose that
+    _Given: TypeAlias = tuple["Source", t.Expr | None, tuple[str, ...]]
 
 _PLAIN = (str, int, float, list, type(None))  # what a list shows; of others it says how many
 _LONGEST = 60  # characters of a text in a formula
 _FAILS = (CompileError, ZeroDivisionError, OverflowError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class RoleOf:
+class RoleOf(Record):
     """What a quantifier's variable stands for while it runs over roles."""
 
     name: str
+
+
+def is_put_in(node: t.Expr) -> bool:
+    """Whether an expression is a quantifier, or a call of a function of the rules."""
+    return isinstance(node, t.Quantifier) or (isinstance(node, t.Call) and node.function not in FUNCTIONS)
 
 
 def substitute(node: t.Expr, bound: Mapping[str, t.Expr | RoleOf]) -> t.Expr:
@@ -85,8 +94,7 @@ def _renamed(node: t.Expr, old: str, new: str) -> t.Expr:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Reduced:
+class Reduced(Record):
     """An expression without the branches that are not taken.
 
     ``chosen`` says what chose the others, ``conditions`` holds the conditions and subjects that did.
@@ -97,15 +105,14 @@ class Reduced:
     conditions: tuple[t.Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Record):
     """The values that expressions are computed on: facts, and what parameters and variables stand for."""
 
     evaluator: Evaluator
     values: Values
-    env: Mapping[str, t.Expr] = field(default_factory=dict)
-    variables: Mapping[str, object] = field(default_factory=dict)
-    items: Mapping[str, tuple[str | int, ...] | None] = field(default_factory=dict)  # where variables stand
+    env: Mapping[str, t.Expr] = field(factory=dict)
+    variables: Mapping[str, object] = field(factory=dict)
+    items: Mapping[str, tuple[str | int, ...] | None] = field(factory=dict)  # where variables stand
 
     def closed(self, node: t.Expr) -> t.Expr:
         """Return ``node`` with nothing in it that only this scope knows, but for list items."""
@@ -135,6 +142,20 @@ class Bound:
             and self.evaluator.names.type_of(node.name) is None
         )
 
+    def without_words(self, operands: tuple[t.Expr, ...]) -> list[t.Expr]:
+        """Leave out the words that an enumeration among the operands resolves."""
+        for subject in operands:
+            named = isinstance(subject, t.Name) and not self.is_word(subject)
+            kind = self.value(subject)[1] if named else ANY
+            if kind.kind == "enum":
+                words = dict(kind.spellings)
+                return [
+                    node
+                    for node in operands
+                    if node is subject or not (isinstance(node, t.Name) and node.name.lower() in words)
+                ]
+        return list(operands)
+
     def is_bound(self, name: str) -> bool:
         """Whether a name is a parameter's or a variable's."""
         head = name.partition(".")[0]
@@ -163,10 +184,10 @@ class Bound:
                 return f"{node.function}({', '.join(self.text(a) for a in node.arguments)})"
         return None
 
-    def said(self, condition: t.Expr, truth: object) -> str:
+    def outcome(self, condition: t.Expr, truth: object) -> str:
         """Return a condition and what it came to."""
         if isinstance(condition, t.Not) and isinstance(truth, bool):
-            return self.said(condition.operand, not truth)
+            return self.outcome(condition.operand, not truth)
         word = "open" if not isinstance(truth, bool) else "true" if truth else "false"
         return f"{show(condition)} is {word}"
 
@@ -181,11 +202,7 @@ class Bound:
                 return self._taken(part, go, chosen, conditions)
             if isinstance(part, t.Choice):
                 return self._arm(part, go, chosen, conditions)
-            if isinstance(part, t.Quantifier) or (
-                isinstance(part, t.Call) and part.function not in FUNCTIONS
-            ):
-                return part
-            return None
+            return part if is_put_in(part) else None
 
         def go(part: t.Expr) -> t.Expr:
             result: t.Expr = rebuilt(part, change)
@@ -202,7 +219,7 @@ class Bound:
     ) -> t.Expr:
         truth = self.truth(node.condition)
         conditions.append(node.condition)
-        chosen.append(self.said(node.condition, truth))
+        chosen.append(self.outcome(node.condition, truth))
         if truth is True:
             return go(node.then)
         if truth is False:
@@ -274,3 +291,92 @@ def extremes(found: list[object], *, largest: bool) -> list[bool | None]:
     if sum(map(bool, able)) == 1 or all(lo == hi for lo, hi in spans):
         return able
     return [None if one else False for one in able]
+
+
+# ── what gives a name its value ────────────────────────────────────────────────────────────────────────────
+class Source(Record):
+    """Where a value comes from; line and column count from 1, and are None where it is not in the file.
+
+    ``kind`` is file, default, target, registry, derived, item, missing or expression.
+    """
+
+    kind: str
+    source: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+HERE = Source("expression")
+
+
+class Provenance(Record):
+    """Tells of each name what gives its value, in words and as a place of the file."""
+
+    origins: Origins
+    scope: Bound
+    on_target: bool
+
+    def at(self, steps: Steps) -> Source:
+        """Return where a key of the file is written."""
+        view = self.origins.values.view
+        if view is None or ("*" not in steps and not view.has(steps)):
+            return Source("missing", "not in the file")
+        trace = self.origins.trace(steps)
+        if trace is None or not trace.present:
+            return Source("file", "this file")
+        if any(step.kind == "override" for step in trace.steps):
+            return Source("file", trace.where)
+        return Source("file", trace.where, *view.document.file.lines.position(trace.own_span[0]))
+
+    def of(self, name: str, value: object) -> _Given:
+        """Return a name's origin, the expression that gives its value (None: a leaf), and what chose it."""
+        origin = self.origins.of(name)
+        binding = origin.binding
+        chosen: tuple[str, ...] = ()
+        if binding is not None and binding.when is not None:
+            chosen = (self.scope.outcome(binding.when, self.scope.truth(binding.when)),)
+        let = self.origins.own_lets.get(name) or self.origins.symbols.lets.get(name)
+        body = None if let is None else let.body
+        if origin.kind == "file" and origin.paths:
+            return self._by_file(origin, value, chosen)
+        if origin.kind == "default":
+            default = binding.default if binding is not None else None
+            return Source("default", origin.source), default or body, chosen
+        if origin.kind == "derived":
+            if binding is not None and name in self.origins.values.bindings:
+                return Source("derived", f"framework {self.origins.framework}"), binding.source, chosen
+            own = name in self.origins.own_lets
+            return (
+                Source("derived", "" if own else self.origins.symbols.where.get(f"let {name}", "")),
+                body,
+                chosen,
+            )
+        words = self._wanted(name, value) if origin.kind == "missing" else origin.source
+        return Source(origin.kind, words), None, chosen
+
+    def _by_file(self, origin: Origin, value: object, chosen: tuple[str, ...]) -> _Given:
+        view, binding = self.origins.values.view, origin.binding
+        present = next((p for p in origin.paths if view is not None and view.has(p)), origin.paths[0])
+        source = replace(self.at(present), kind="file", source=origin.source)
+        if binding is None:
+            return source, None, chosen
+        if view is not None and len(origin.paths) == 1 and view.get(present) is None:
+            if binding.null is None and needs_of(value):
+                return replace(source, kind="missing", source=f"null at {origin.source}"), None, chosen
+            return source, binding.null, (*chosen, f"{path_text(present)} is null")
+        return source, None if isinstance(binding.source, t.Path) else binding.source, chosen
+
+    def _wanted(self, name: str, value: object) -> str:
+        """Say what would give a missing name its value."""
+        if name.startswith("gpu."):
+            return "the GPU's data lacks it: --hardware FILE" if self.on_target else "name one: --gpu NAME"
+        bindings = self.origins.bindings.get(name, ())
+        keys = [path_text(steps) for binding in bindings for steps in t.paths_in(binding.source)]
+        if keys:
+            return f"not in the file: {' or '.join(dict.fromkeys(keys))} would give it"
+        wanted = sorted(needs_of(value) - {name})
+        registry = self.origins.symbols.registries.get(name.partition(".")[0])
+        if registry is not None and name not in registry.keys:
+            settling = " or ".join(wanted or registry.keys)
+            return f"the table {registry.table} has no such figure; {settling} would give it"
+        return f"wants {', '.join(wanted)}" if wanted else "nothing gives it; a let in --rules FILE would"

@@ -13,11 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfglint.engine.run import Run
-    from cfglint.engine.subject import Judged, Subject
-    from cfglint.features.explain.nodes import Derivation
+    from cfglint.engine.subject import Subject
     from cfglint.lang.symbols import Symbols
-    from cfglint.report import Style
 
 _DEPTH = 4
 _FORMS = ("text", "json")
@@ -90,19 +87,15 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
         raise UsageError(inputs.unknown(run, path, inputs.SKIP))
     _parses(subjects, path, code.upper())
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
-    judgements = [one for subject in subjects for one in run.judged(subject)]
-    found = _different(run, judgements, code.upper())
-    depth = args.depth or _DEPTH
+    from cfglint.features.explain.compute import derivations
     from cfglint.features.explain.page import as_json, as_text
 
+    judgements = [one for subject in subjects for one in run.judged(subject)]
+    derived, depth = derivations(run, judgements, code.upper()), args.depth or _DEPTH
     if args.format == "json":
-        sys.stdout.write(as_json(found, depth=depth))
+        sys.stdout.write(as_json(derived, depth))
         return 0
-
-    def page(style: Style) -> str:
-        return as_text(found, depth=depth, color=style.color, width=style.width, plain=not style.unicode)
-
-    output.emit(page, args, "├─└│…")
+    output.emit(lambda style: as_text(derived, depth, style), args, "├─└│…")
     return 0
 
 
@@ -115,18 +108,3 @@ def _parses(subjects: Sequence[Subject], path: str, code: str) -> None:
             raise UsageError(
                 f"{path}:{line}:{column}: {error}; no rule but CFG001 reads a file that does not parse"
             )
-
-
-def _different(run: Run, judgements: Sequence[Judged], code: str) -> list[tuple[Derivation, list[str]]]:
-    """Return one derivation for each verdict, with the further targets that it stands for."""
-    from cfglint.features.explain.compute import Deriver
-
-    found: dict[tuple[int, str], tuple[Derivation, list[str]]] = {}
-    for one in judgements:
-        deriver = Deriver(run, one, code)
-        key = id(one.subject), deriver.verdict
-        if key in found:
-            found[key][1].append(one.name or "")
-        else:
-            found[key] = deriver.derivation(), []
-    return list(found.values())

@@ -1,42 +1,137 @@
 """Derives a rule's verdict on one file and target: every name with its value, its formula and its origin.
 
-What is built is a graph, each name once; `fold` (nodes.py) makes the tree of it that is shown.
+What is built is a graph, each name once; `fold` (page.py) makes the tree of it that is shown.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import Evaluator, Origins, message
-from cfglint.engine.evaluation_scope import Bound, RoleOf, extremes, formula_text, substitute
+from cfglint.engine.evaluation_scope import (
+    HERE,
+    Bound,
+    Provenance,
+    RoleOf,
+    Source,
+    extremes,
+    formula_text,
+    is_put_in,
+    substitute,
+)  # fmt: skip
 from cfglint.engine.judge import values_for
-from cfglint.engine.sensitivity import Meter, verdict_of
-from cfglint.features.explain.nodes import Child, Derivation, Node, reached, unique
-from cfglint.features.explain.provenance import Source, Whence
+from cfglint.engine.knobs import Meter, verdict_of
 from cfglint.lang import tree as t
-from cfglint.lang.builtin import FUNCTIONS
 from cfglint.lang.show import path as path_text
 from cfglint.lang.show import show
-from cfglint.lang.tree import parts, walk
+from cfglint.lang.tree import walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.values import needs_of
+from cfglint.record import Record, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Sequence
 
+    from cfglint.engine.knobs import Move
     from cfglint.engine.run import Run
-    from cfglint.engine.sensitivity import Move
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps, Values
 
 _MOST_ITEMS = 8  # items of a list that are shown
-_FREE = t.Name | t.Path | t.Has | t.Call | t.Quantifier
+_FREE = (t.Name, t.Path, t.Has, t.Call, t.Quantifier)
+
+
+# ── what a derivation is made of ───────────────────────────────────────────────────────────────────────────
+class Node(Record):
+    """A name or an expression with its value; ``numbers`` is ``formula`` with the numbers put in.
+
+    ``chosen`` says what chose the branches that the formula has left.
+    """
+
+    name: str
+    value: object
+    kind: Type
+    text: str
+    origin: Source = HERE
+    formula: str = ""
+    numbers: str = ""
+    chosen: tuple[str, ...] = ()
+    children: tuple[Child, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+
+class Child(Record):
+    """A node as its parent uses it: as which parameter or role, as the largest or as what fails."""
+
+    node: Node
+    label: str = ""
+    mark: str = ""
+
+
+class Derivation(Record):
+    """A rule on one file and target; ``because`` is why it does not speak of the file, or is undecided.
+
+    The requirement has no text where the rule does not speak. ``leaves`` are what moves the ``results``,
+    quantities of the requirement, whether the tree shows it or not. ``section`` is where each section of the
+    file is a job of its own, ``alike`` are further targets of the same verdict.
+    """
+
+    rule: t.Rule
+    path: str
+    target: str | None
+    framework: str | None
+    section: str | None
+    verdict: str
+    because: str
+    message: str
+    condition: Node | None
+    requirement: Node
+    leaves: tuple[Node, ...] = ()
+    results: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """The condition, if there is one, and the requirement."""
+        return (self.requirement,) if self.condition is None else (self.condition, self.requirement)
+
+
+def _reached(roots: Iterable[Node]) -> list[Node]:
+    """Return every node of a graph once, in the order in which a reader meets them."""
+    reached: dict[int, Node] = {}
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop(0)
+        if id(node) not in reached:
+            reached[id(node)] = node
+            waiting[:0] = [child.node for child in node.children]
+    return list(reached.values())
+
+
+def _unique(children: Iterable[Child]) -> tuple[Child, ...]:
+    """Leave out what stands twice in one expression; the first mention stays."""
+    first: dict[int, Child] = {}
+    for child in children:
+        first.setdefault(id(child.node), child)
+    return tuple(first.values())
+
+
+def derivations(run: Run, judgements: Iterable[Judged], code: str) -> list[Derivation]:
+    """Return one derivation of a rule, which must exist, for each verdict on each subject."""
+    different: dict[tuple[int, str], Derivation] = {}
+    for one in judgements:
+        deriver = Deriver(run, one, code)
+        key = id(one.subject), deriver.verdict
+        if key in different:
+            different[key].alike += (one.name or "",)
+        else:
+            different[key] = deriver.derivation()
+    return list(different.values())
 
 
 class Deriver:
-    """Builds the graph for one rule, which must exist, on one document and target."""
+    """Builds the graph for one rule on one document and target."""
 
     def __init__(self, run: Run, one: Judged, code: str) -> None:
         self.run = run
@@ -46,64 +141,48 @@ class Deriver:
         self.compiled = next(rule for rule in run.pack.rules if rule.code == code)
         self.values = one.values.again()
         self.origins = Origins(self.symbols, self.values, one.sources, one.subject.framework)
-        evaluator = Evaluator(self.symbols, self.origins.own_lets)
-        self.top = Bound(evaluator, self.values)
-        self.whence = Whence(self.origins, self.top, one.name)
+        self.top = Bound(Evaluator(self.symbols, self.origins.own_lets), self.values)
+        self.provenance = Provenance(self.origins, self.top, one.target is not None)
         self.meter = Meter(self.rule, self.compiled, self.top)
         self.outside = self._outside()
         self.verdict = "does not apply" if self.outside else self.meter.verdict
-        self.known: dict[object, Node] = {}
+        self.nodes: dict[object, Node] = {}  # by name, key or call: each stands in the graph once
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def derivation(self) -> Derivation:
-        rule, subject = self.rule, self.one.subject
-        path, key = subject.document.file.path, subject.document.key
-        section = key.text if key is not None else None
-        if self.outside:
-            nothing = Node(show(rule.requirement), None, BOOL, "", Source("expression"))
-            return Derivation(
-                rule,
-                path,
-                self.one.name,
-                subject.framework,
-                self.verdict,
-                self.outside,
-                "",
-                None,
-                nothing,
-                (),
-                (),
-                section,
-            )
-        truth = self.compiled.test(self.values)
-        condition = None if rule.condition is None else self._root(rule.condition)
-        requirement = self._root(rule.requirement)
-        leaves = sorted(
-            (
-                node
-                for node in reached(requirement if condition is None else condition, requirement)
-                if node.moves
-            ),
-            key=lambda node: (not any(m.turns for m in node.moves), node.name not in self.symbols.knobs),
-        )
-        return Derivation(
-            rule, path, self.one.name, subject.framework, self.verdict, self._because(truth),
-            self._said(truth), condition, requirement, tuple(leaves),
-            tuple(show(node) for node in self.meter.results), section,
+        """Return the rule's verdict with all that it rests on."""
+        subject, rule = self.one.subject, self.rule
+        key = subject.document.key
+        result = Derivation(
+            rule, subject.document.file.path, self.one.name, subject.framework,
+            None if key is None else key.text, self.verdict, self.outside, "", None,
+            Node(show(rule.requirement), None, BOOL, ""),
         )  # fmt: skip
+        if self.outside:
+            return result
+        truth = self.compiled.test(self.values)
+        result.because, result.message = self._because(truth), self._message(truth)
+        result.condition = None if rule.condition is None else self._root(rule.condition)
+        result.requirement = self._root(rule.requirement)
+        result.leaves = tuple(
+            sorted(
+                (node for node in _reached(result.roots) if node.moves),
+                key=lambda node: (not any(m.turns for m in node.moves), node.name not in self.symbols.knobs),
+            )
+        )
+        result.results = tuple(show(node) for node in self.meter.results)
+        return result
 
     def _outside(self) -> str:
         """Return why the rule does not speak of this file at all, or nothing."""
-        subject = self.one.subject
+        subject, version = self.one.subject, self.values.version
         if subject.document.error is not None and self.rule.code != "CFG001":
             return "the file does not parse: cfglint check says where"
-        if self.compiled.covers(subject.framework, self.values.version):
+        if self.compiled.covers(subject.framework, version):
             return ""
         scopes = " or ".join(_scope(scope) for scope in self.rule.scope)
-        version = (
-            "" if float("inf") in self.values.version else " v" + ".".join(map(str, self.values.version))
-        )
-        return f"it speaks of {scopes}, and this file is for {subject.framework}{version}"
+        numbers = "" if float("inf") in version else " v" + ".".join(map(str, version))
+        return f"it speaks of {scopes}, and this file is for {subject.framework}{numbers}"
 
     def _because(self, truth: object) -> str:
         if truth is None and self.rule.condition is not None:
@@ -115,31 +194,30 @@ class Deriver:
         if isinstance(condition, t.Junction) and condition.operator == "and":
             (first, *_) = self.top.deciding(condition)
             return self._failing(first) if first is not condition else ""
-        told = self.top.said(condition, False)
-        numbers = self.top.numbers(condition)
-        return f"{told} ({numbers})" if isinstance(condition, t.Compare | t.Member) else told
+        outcome = self.top.outcome(condition, False)
+        if isinstance(condition, (t.Compare, t.Member)):
+            return f"{outcome} ({self.top.numbers(condition)})"
+        return outcome
 
-    def _said(self, truth: object) -> str:
+    def _message(self, truth: object) -> str:
         """Return the rule's own message where it is broken, or may be."""
-        items = isinstance(self.rule.requirement, t.Quantifier) and self.rule.requirement.kind == "all"
+        needed = self.rule.requirement
+        items = isinstance(needed, t.Quantifier) and needed.kind == "all"
         if not self.rule.say or items or verdict_of(truth) not in ("breaks", "may break"):
             return ""
         return message(self.rule.say, self.top.evaluator, self.values)
 
     def _root(self, node: t.Expr) -> Node:
         """Return the condition or the requirement, with every name that stands in it."""
-        value, truth = self.top.truth(node), BOOL
-        reduced = self.top.reduced(node)
+        value, reduced = self.top.truth(node), self.top.reduced(node)
         children = self._children(reduced.node, self.top, whole=True)
-        for condition in reduced.conditions:
-            children += self._children(condition, self.top, label="chooses")
+        children += self._choosing(reduced.conditions, self.top)
         if len(children) == 1 and children[0].node.name == show(node):
             children = list(children[0].node.children)
-        numbers = self.top.numbers(reduced.node)
-        text = formula_text(value, truth)
+        numbers, text = self.top.numbers(reduced.node), formula_text(value, BOOL)
         return Node(
-            show(node), value, truth, text, Source("expression"), show(reduced.node),
-            "" if numbers == text else numbers, reduced.chosen, unique(children),
+            show(node), value, BOOL, text, HERE, show(reduced.node),
+            "" if numbers == text else numbers, reduced.chosen, _unique(children),
         )  # fmt: skip
 
     # ── what an expression rests on ────────────────────────────────────────────────────────────────────
@@ -147,183 +225,143 @@ class Deriver:
         self, node: t.Expr, scope: Bound, *, whole: bool = False, label: str = "", mark: str = ""
     ) -> list[Child]:
         """Return the nodes of what stands in an expression; ``whole`` shows what a truth does not hang on."""
-        found: list[Child] = []
-
-        def add(part: t.Expr) -> None:
-            found.extend(self._children(part, scope, whole=whole, label=label))
-
-        match node:
-            case t.Name(name):
-                child = self._named(name, scope, label)
-                if child is not None:
-                    found.append(Child(child.node, child.label, mark))
-            case t.Path() | t.Has():
-                found.append(Child(self._key(node, scope), label, mark))
-            case t.Junction():
-                for operand in node.operands if whole else scope.deciding(node):
-                    add(operand)
-            case t.Call(function, arguments) if function not in FUNCTIONS:
-                found.append(Child(self._call(node, scope), label, mark))
-            case t.Call("min" | "max", arguments) if len(arguments) > 1:
-                found += self._candidates(node, scope)
-            case t.Quantifier():
-                found.append(Child(self._over(node, scope), label, mark))
-            case t.Choice(subject, arms, other):
-                add(subject)
-                for _, arm in arms:
-                    add(arm)
-                if other is not None:
-                    add(other)
-            case t.Compare(operands, _):
-                for operand in self._meant(operands, scope):
-                    add(operand)
-            case t.Member(item, container):
-                add(item)
-                inner = container.items if isinstance(container, t.ListOf) else (container,)
-                for operand in self._meant((item, *inner), scope):
-                    if operand is not item:
-                        add(operand)
-            case _:
-                for part in parts(node):
-                    add(part)
-        return found
-
-    def _meant(self, operands: tuple[t.Expr, ...], scope: Bound) -> list[t.Expr]:
-        """Leave out the words that an enumeration among the operands resolves."""
-        kinds = [scope.value(o)[1] for o in operands if isinstance(o, t.Name) and not scope.is_word(o)]
-        first = next((kind for kind in kinds if kind.kind == "enum"), None)
-        if first is None:
-            return list(operands)
-        words = dict(first.spellings)
-        subject = next(o for o in operands if isinstance(o, t.Name) and scope.value(o)[1] == first)
+        child = self._child(node, scope, label)
+        if child is not None:
+            return [replace(child, mark=mark)]
+        if isinstance(node, t.Call) and node.function in ("min", "max") and len(node.arguments) > 1:
+            return self._candidates(node, scope)
         return [
-            o for o in operands if o is subject or not (isinstance(o, t.Name) and o.name.lower() in words)
+            child
+            for part in self._parts(node, scope, whole=whole)
+            for child in self._children(part, scope, whole=whole, label=label)
         ]
+
+    def _child(self, node: t.Expr, scope: Bound, label: str) -> Child | None:
+        """Return the node of what stands in the graph by itself: a name, a key, a call, a quantifier."""
+        if isinstance(node, t.Name):
+            return self._named(node.name, scope, label)
+        if isinstance(node, (t.Path, t.Has)):
+            return Child(self._key(node, scope), label)
+        if is_put_in(node):
+            return Child(self._put_in(node, scope), label)
+        return None
+
+    def _choosing(self, conditions: Iterable[t.Expr], scope: Bound) -> list[Child]:
+        """Return the nodes of what chose the branches of an expression."""
+        return [child for node in conditions for child in self._children(node, scope, label="chooses")]
+
+    def _parts(self, node: t.Expr, scope: Bound, *, whole: bool) -> Iterable[t.Expr]:
+        """Return the parts of an expression that its value hangs on."""
+        if isinstance(node, t.Junction) and not whole:
+            return scope.deciding(node)
+        if isinstance(node, t.Choice):
+            otherwise = () if node.other is None else (node.other,)
+            return (node.subject, *(arm for _, arm in node.arms), *otherwise)
+        if isinstance(node, t.Compare):
+            return scope.without_words(node.operands)
+        if isinstance(node, t.Member):
+            items = node.container.items if isinstance(node.container, t.ListOf) else (node.container,)
+            among = scope.without_words((node.item, *items))
+            return (node.item, *(part for part in among if part is not node.item))
+        return t.parts(node)
 
     def _named(self, name: str, scope: Bound, label: str) -> Child | None:
         head, _, rest = name.partition(".")
         if head in scope.env:
-            meant = scope.env[head]
-            outer = replace(scope, env={})
-            if isinstance(meant, t.Name) and not rest:
-                inner = self._named(meant.name, outer, head)
+            argument, outer = scope.env[head], replace(scope, env={})
+            if isinstance(argument, t.Name) and not rest:
+                inner = self._named(argument.name, outer, head)
                 return None if inner is None else Child(inner.node, head)
-            free = any(isinstance(n, _FREE) for n in walk(meant))
-            return Child(self._expression(meant, outer), name) if free else None
+            free = any(isinstance(part, _FREE) for part in walk(argument))
+            return Child(self._expression(argument, outer), name) if free else None
         if head in scope.variables:
             return Child(self._item(name, scope), label)
-        if scope.is_word(t.Name(name)):
-            return None
-        return Child(self._name(name), label)
+        return None if scope.is_word(t.Name(name)) else Child(self._name(name), label)
 
     def _expression(self, node: t.Expr, scope: Bound, name: str = "", chosen: tuple[str, ...] = ()) -> Node:
         """Return the node of an expression, under the name that it has where it stands."""
-        value, kind = scope.value(node)
         reduced = scope.reduced(node)
-        deciding = [c for node in reduced.conditions for c in self._children(node, scope, label="chooses")]
+        deciding = self._choosing(reduced.conditions, scope)
         chosen = (*chosen, *reduced.chosen)
-        if isinstance(reduced.node, t.Quantifier) or self._is_put_in(reduced.node):
-            return self._standing_for(reduced.node, scope, name, chosen, deciding)
-        children = [*self._children(reduced.node, scope), *deciding]
-        formula, numbers = show(reduced.node), scope.numbers(reduced.node)
-        text = formula_text(value, kind)
+        if is_put_in(reduced.node):  # all that a name stands for
+            inner = self._put_in(reduced.node, scope)
+            if not name and not deciding:
+                return inner
+            return replace(
+                inner,
+                name=name or inner.name,
+                formula=f"{inner.name} = {inner.formula}" if inner.formula else inner.name,
+                chosen=(*chosen, *inner.chosen),
+                children=_unique([*inner.children, *deciding]),
+            )
+        value, kind = scope.value(node)
+        children = _unique([*self._children(reduced.node, scope), *deciding])
+        formula, numbers, text = show(reduced.node), scope.numbers(reduced.node), formula_text(value, kind)
         own = name or show(node)
         return Node(
-            own, value, kind, text, Source("expression"), "" if formula == own else formula,
-            "" if numbers in (formula, text) else numbers, chosen, unique(children),
+            own, value, kind, text, HERE, "" if formula == own else formula,
+            "" if numbers in (formula, text) else numbers, chosen, children,
         )  # fmt: skip
-
-    @staticmethod
-    def _is_put_in(node: t.Expr) -> bool:
-        """Whether an expression is a call of a function of the rules."""
-        return isinstance(node, t.Call) and node.function not in FUNCTIONS
-
-    def _standing_for(
-        self, node: t.Expr, scope: Bound, name: str, chosen: tuple[str, ...], deciding: list[Child]
-    ) -> Node:
-        """Return the node of a call or a quantifier that is all that a name stands for."""
-        inner = self._call(node, scope) if isinstance(node, t.Call) else self._over(node, scope)
-        if not name and not deciding:
-            return inner
-        formula = f"{inner.name} = {inner.formula}" if inner.formula else inner.name
-        return replace(
-            inner,
-            name=name or inner.name,
-            formula=formula,
-            chosen=(*chosen, *inner.chosen),
-            children=unique([*inner.children, *deciding]),
-        )
 
     def _candidates(self, node: t.Call, scope: Bound) -> list[Child]:
         """Return the arguments of ``max`` or ``min``, the one that counts marked."""
-        word = "largest" if node.function == "max" else "smallest"
         worth = [scope.value(argument) for argument in node.arguments]
         lead = next((kind for _, kind in worth if kind.kind == "number" and not kind.bare), ANY)
         # A bare number takes the unit of the others.
         values = [v * lead.factor if kind.bare and isinstance(v, (int, float)) else v for v, kind in worth]
-        found = []
-        for argument, best in zip(node.arguments, extremes(values, largest=word == "largest"), strict=True):
-            mark = word if best else f"may be {word}" if best is None else ""
-            below = (
-                self._children(argument, scope, mark=mark) if isinstance(argument, t.Name | t.Path) else []
-            )
-            found += below or [Child(self._expression(argument, scope), "", mark)]
-        return found
+        children = []
+        for argument, mark in zip(node.arguments, _marks(node.function, values), strict=True):
+            plain = isinstance(argument, (t.Name, t.Path))
+            below = self._children(argument, scope, mark=mark) if plain else []
+            children += below or [Child(self._expression(argument, scope), "", mark)]
+        return children
 
-    def _call(self, node: t.Call, scope: Bound) -> Node:
-        """Return a call of a function of the rules, its body with the parameters bound."""
-        closed = scope.closed(node)
-        key = (closed, tuple(scope.variables.items())) if not scope.variables else None
-        if key is not None and key in self.known:
-            return self.known[key]
-        function = self.symbols.functions[node.function]
-        assert isinstance(closed, t.Call)
-        env = dict(zip(function.parameters, closed.arguments, strict=True))
-        inside = replace(scope, env=env)
-        bound = zip(function.parameters, node.arguments, strict=True)
-        given = f"{function.name}({', '.join(f'{p}: {scope.text(a)}' for p, a in bound)})"
-        made = self._expression(function.body, inside, show(node))
-        origin = Source("derived", self.symbols.where.get(f"let {function.name}", ""))
-        formula = f"{given} = {made.formula}" if made.formula else given
-        result = replace(made, origin=origin, formula=formula)
-        if key is not None:
-            self.known[key] = result
-        return result
-
-    # ── quantifiers ────────────────────────────────────────────────────────────────────────────────────
-    def _over(self, node: t.Expr, scope: Bound) -> Node:
+    # ── calls and quantifiers ──────────────────────────────────────────────────────────────────────────
+    def _put_in(self, node: t.Expr, scope: Bound) -> Node:
+        if isinstance(node, t.Call):
+            return self._call(node, scope)
         assert isinstance(node, t.Quantifier)
         value, kind = scope.value(node)
         # Arguments are put in first: a variable of theirs may have the name of the quantifier's own.
         closed, outer = scope.closed(node), replace(scope, env={})
         assert isinstance(closed, t.Quantifier)
-        over_roles = node.source == t.Name("roles")
-        children = self._roles(closed, outer) if over_roles else self._items(closed, outer)
-        return Node(
-            show(node), value, kind, formula_text(value, kind), Source("expression"), children=tuple(children)
+        over = self._roles if node.source == t.Name("roles") else self._items
+        children = tuple(over(closed, outer))
+        return Node(show(node), value, kind, formula_text(value, kind), children=children)
+
+    def _call(self, node: t.Call, scope: Bound) -> Node:
+        """Return a call of a function of the rules, its body with the parameters bound."""
+        closed = scope.closed(node)
+        if not scope.variables and closed in self.nodes:
+            return self.nodes[closed]
+        function = self.symbols.functions[node.function]
+        assert isinstance(closed, t.Call)
+        inside = replace(scope, env=dict(zip(function.parameters, closed.arguments, strict=True)))
+        arguments = zip(function.parameters, node.arguments, strict=True)
+        given = f"{function.name}({', '.join(f'{p}: {scope.text(a)}' for p, a in arguments)})"
+        made = self._expression(function.body, inside, show(node))
+        result = replace(
+            made,
+            origin=Source("derived", self.symbols.where.get(f"let {function.name}", "")),
+            formula=f"{given} = {made.formula}" if made.formula else given,
         )
+        if not scope.variables:
+            self.nodes[closed] = result
+        return result
 
     def _roles(self, node: t.Quantifier, scope: Bound) -> list[Child]:
         made: list[Node] = []
         for role in self.symbols.roles.values():
             truth = True if role.when is None else scope.truth(role.when)
-            chosen = () if role.when is None else (scope.said(role.when, truth),)
-            when = [] if role.when is None else self._children(role.when, scope, label="chooses")
+            chosen = () if role.when is None else (scope.outcome(role.when, truth),)
+            when = [] if role.when is None else self._choosing([role.when], scope)
             if truth is False:
-                gone = Node(
-                    role.name,
-                    None,
-                    ANY,
-                    "not there",
-                    Source("expression"),
-                    chosen=chosen,
-                    children=unique(when),
-                )
+                gone = Node(role.name, None, ANY, "not there", chosen=chosen, children=_unique(when))
                 made.append(gone)
                 continue
             body = substitute(node.body, {node.variable: RoleOf(role.name)})
-            one = self._expression(body, scope, role.name, chosen)
-            made.append(replace(one, children=unique((*one.children, *when))))
+            present = self._expression(body, scope, role.name, chosen)
+            made.append(replace(present, children=_unique((*present.children, *when))))
         return _marked(node, made)
 
     def _items(self, node: t.Quantifier, scope: Bound) -> list[Child]:
@@ -341,21 +379,20 @@ class Deriver:
                 variables={**scope.variables, node.variable: item},
                 items={**scope.items, node.variable: where},
             )
-            stands = self._stands(item, where, i)
-            made.append(self._expression(node.body, inside, f"{node.variable} = {stands}"))
-        found = _marked(node, made)
+            name = f"{node.variable} = {self._place_of(item, where, i)}"
+            made.append(self._expression(node.body, inside, name))
+        children = [*self._children(node.source, scope), *_marked(node, made)]
         if len(source) > _MOST_ITEMS:
-            rest = f"… {len(source) - _MOST_ITEMS} more"
-            found.append(Child(Node(rest, None, ANY, "", Source("expression"))))
-        return [*self._children(node.source, scope), *found]
+            children.append(Child(Node(f"… {len(source) - _MOST_ITEMS} more", None, ANY, "")))
+        return children
 
-    def _stands(self, item: object, where: Steps | None, place: int) -> str:
+    def _place_of(self, item: object, where: Steps | None, number: int) -> str:
         """Return where an item of a list stands: its key, its line, else its number."""
         if where is not None:
             return dotted(where)
         start = getattr(item, "start", None)
         if not isinstance(start, int):
-            return f"item {place + 1}"
+            return f"item {number + 1}"
         return f"line {self.one.subject.document.file.lines.position(start)[0]}"
 
     def _item(self, name: str, scope: Bound) -> Node:
@@ -363,48 +400,43 @@ class Deriver:
         head, _, rest = name.partition(".")
         where = scope.items.get(head)
         steps = None if where is None else (*where, *(rest.split(".") if rest else ()))
-        origin = Source("item", "an item of the list") if steps is None else self.whence.at(steps)
+        origin = Source("item", "an item of the list") if steps is None else self.provenance.at(steps)
         return Node(name, value, kind, formula_text(value, kind), origin)
 
     # ── keys and names ─────────────────────────────────────────────────────────────────────────────────
     def _key(self, node: t.Path | t.Has, scope: Bound) -> Node:
-        if node in self.known:
-            return self.known[node]
+        if node in self.nodes:
+            return self.nodes[node]
         steps = node.path.steps if isinstance(node, t.Has) else node.steps
         value, kind = scope.value(node)
-        origin = self.whence.at(steps)
+        origin = self.provenance.at(steps)
         text = formula_text(value, kind)
-        if isinstance(node, t.Path) and origin.kind == "missing":
-            text = "absent"
         moves: tuple[Move, ...] = ()
-        if isinstance(node, t.Path) and type(value) in (int, float) and "*" not in steps:
-            moves = self.meter.moves(show(node), value, kind, None, lambda v: self._with_key(steps, v))
-        result = self.known[node] = Node(show(node), value, kind, text, origin, moves=moves)
+        if isinstance(node, t.Path):
+            text = "absent" if origin.kind == "missing" else text
+            if type(value) in (int, float) and "*" not in steps:
+                moves = self.meter.moves(show(node), value, kind, None, lambda v: self._with_key(steps, v))
+        result = self.nodes[node] = Node(show(node), value, kind, text, origin, moves=moves)
         return result
 
     def _with_key(self, steps: Steps, value: object) -> Values:
-        run, subject = self.run, self.one.subject
+        subject = self.one.subject
         override = f"{dotted(steps)}={str(value).lower() if isinstance(value, bool) else value}"
-        other = run.subject_of(subject.document, subject.framework, subject.version, [override])
-        return values_for(other, self.values.given)
+        moved = self.run.subject_of(subject.document, subject.framework, subject.version, [override])
+        return values_for(moved, self.values.given)
 
     def _name(self, name: str) -> Node:
-        if name in self.known:
-            return self.known[name]
-        value = self.values[name]
-        kind = self.top.evaluator.type_of(name)
-        self.known[name] = Node(
-            name, value, kind, formula_text(value, kind), Source("derived")
-        )  # for circles
-        node = self._derived(name, value, kind)
-        self.known[name] = node
-        return node
+        if name not in self.nodes:
+            value, kind = self.values[name], self.top.evaluator.type_of(name)
+            text = formula_text(value, kind)
+            self.nodes[name] = Node(name, value, kind, text, Source("derived"))  # for circles
+            self.nodes[name] = self._derived(name, value, kind, text)
+        return self.nodes[name]
 
-    def _derived(self, name: str, value: object, kind: Type) -> Node:
+    def _derived(self, name: str, value: object, kind: Type, text: str) -> Node:
         origin = self.origins.of(name)
-        source, body, chosen = self.whence.of(name, value)
+        source, body, chosen = self.provenance.of(name, value)
         moves = self._moves(name, value, kind, body)
-        text = formula_text(value, kind)
         if body is None:
             below = self._registry_keys(name) if origin.kind in ("registry", "missing") else ()
             return Node(name, value, kind, text, source, chosen=chosen, children=below, moves=moves)
@@ -420,47 +452,42 @@ class Deriver:
         registry = self.symbols.registries.get(name.partition(".")[0])
         if registry is None or name in registry.keys:
             return ()
-        known = [key for key in registry.keys if not needs_of(self.values[key])]
-        return tuple(Child(self._name(key), "by") for key in known[:1])
+        settled = [key for key in registry.keys if not needs_of(self.values[key])]
+        return tuple(Child(self._name(key), "by") for key in settled[:1])
 
-    # ── what moves it ──────────────────────────────────────────────────────────────────────────────────
     def _moves(self, name: str, value: object, kind: Type, body: t.Expr | None) -> tuple[Move, ...]:
-        knob = self.symbols.knobs.get(name)
-        origin = self.origins.of(name)
+        """Return what a step of a name changes: of a number of the file, and of a knob."""
+        knob, origin = self.symbols.knobs.get(name), self.origins.of(name)
         if needs_of(value) or origin.kind in ("target", "missing", "registry"):
             return ()
         fixed = body is None or not any(isinstance(n, _FREE) and not self.top.is_word(n) for n in walk(body))
         number = type(value) in (int, float) and origin.kind == "file" and not origin.uses
         if not (number or (knob is not None and (origin.binding is not None or fixed))):
             return ()
+        subject, given = self.one.subject, self.values.given
+        return self.meter.moves(name, value, kind, knob, lambda v: values_for(subject, {**given, name: v}))
 
-        def put(other: object) -> Values:
-            given: Mapping[str, object] = {**self.values.given, name: other}
-            return values_for(self.one.subject, given)
 
-        return self.meter.moves(name, value, kind, knob, put)
+def _marks(kind: str, values: Sequence[object]) -> list[str]:
+    """Say which of some values is the largest, or may be (of ``min``, the smallest)."""
+    word = "largest" if kind == "max" else "smallest"
+    words = {True: word, False: "", None: f"may be {word}"}
+    return [words[best] for best in extremes(list(values), largest=kind == "max")]
 
 
 def _marked(node: t.Quantifier, made: list[Node]) -> list[Child]:
     """Mark what makes a quantifier's value: the items that fail or count, the largest, the smallest."""
-    there = [one for one in made if one.text != "not there"]
-    best: dict[int, bool | None] = {}
+    there = [item for item in made if item.text != "not there"]
+    marks: dict[int, str] = {}
     if node.kind in ("min", "max"):
-        able = extremes([one.value for one in there], largest=node.kind == "max")
-        best = {id(one): state for one, state in zip(there, able, strict=True)}
-    word = "largest" if node.kind == "max" else "smallest"
-    found = []
-    for one in made:
-        mark = ""
-        if node.kind == "all" and one in there and one.value is not True:
-            mark = "fails" if one.value is False else "may fail"
-        elif node.kind in ("any", "count") and one.value is True:
-            mark = "counts"
-        elif id(one) in best:
-            state = best[id(one)]
-            mark = word if state else f"may be {word}" if state is None else ""
-        found.append(Child(one, "", mark))
-    return found
+        words: Iterable[str] = _marks(node.kind, [item.value for item in there])
+        marks = {id(item): word for item, word in zip(there, words, strict=True)}
+    elif node.kind == "all":
+        failing = [item for item in there if item.value is not True]
+        marks = {id(item): "fails" if item.value is False else "may fail" for item in failing}
+    elif node.kind in ("any", "count"):
+        marks = {id(item): "counts" for item in made if item.value is True}
+    return [Child(item, "", marks.get(id(item), "")) for item in made]
 
 
 def _scope(scope: t.Scope) -> str:

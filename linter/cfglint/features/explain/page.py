@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from io import StringIO
-
 from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
-from cfglint.features.explain.nodes import fold
-from cfglint.lang.units import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, describe
+from cfglint.engine.evaluation_scope import HERE
+from cfglint.features.explain.compute import Child
+from cfglint.lang.units import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, PLAIN, describe
 from cfglint.lang.values import INF, Interval, needs_of
+from cfglint.record import Record
+from cfglint.report import encode, terminal
+from cfglint.report.blocks import Line
 from cfglint.report.order import shown
-from cfglint.report.terminal import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
-    from cfglint.engine.sensitivity import Move
-    from cfglint.features.explain.nodes import Derivation, Node, Shown
+    from cfglint.engine.knobs import Move
+    from cfglint.features.explain.compute import Derivation, Node
+    from cfglint.report import Style
+    from cfglint.report.blocks import Piece
 
 VERSION = 1
 _BASE_UNITS = {MEMORY: "B", DURATION: "s", COMPUTE: "FLOP", COMPUTE_RATE: "FLOP/s", BANDWIDTH: "B/s"}
@@ -31,7 +31,8 @@ _STYLES = {
 }  # fmt: skip
 _UNICODE = ("├─ ", "└─ ", "│  ", "   ")
 _ASCII = ("|- ", "`- ", "|  ", "   ")
-_PLAIN = {"…": "...", "→": "->", "—": "-", "\u2013": "-", "∞": "inf"}
+_PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "∞": "inf"})
+_ASIDE = 2  # levels that what chose a branch gets less than the branch
 _WIDEST = 34  # cells of a name that the values of its siblings are lined up behind
 _VALUES = 16  # the same of a value
 _WANTED = 3
@@ -39,75 +40,94 @@ _ONE_LINE = 100  # cells up to which a formula and its numbers share a line
 _GREY, _DIM, _MOVES = "bright_black", "dim", "green"
 
 
-def as_text(
-    found: Sequence[tuple[Derivation, Sequence[str]]],
-    *,
-    depth: int,
-    color: bool = False,
-    width: int = 0,
-    plain: bool = False,
-) -> str:
-    """Return the derivations, each with the other targets that it holds for; ``plain`` draws in ASCII."""
-    page = _Page(width, plain=plain)
-    for i, (derivation, alike) in enumerate(found):
+# ── the tree that is shown ─────────────────────────────────────────────────────────────────────────────────
+class Shown(Record):
+    """A node of the tree; ``state`` is full, above (shown before) or folded (deeper than asked for)."""
+
+    node: Node
+    label: str
+    mark: str
+    state: str = "full"
+    children: tuple[Shown, ...] = ()
+
+
+def fold(roots: Iterable[Node], depth: int) -> tuple[Shown, ...]:
+    """Return the trees of ``roots``, each node in full where it first stands, down to ``depth`` levels."""
+    before: set[int] = set()
+
+    def shown(child: Child, left: int) -> Shown:
+        node = child.node
+        # What chose a branch matters less than what is in it.
+        left = max(left - _ASIDE, 0) if child.label == "chooses" else left
+        state = "full"
+        if node.children:
+            state = "above" if id(node) in before else "folded" if left == 0 else "full"
+        if not node.children or state != "full":
+            return Shown(node, child.label, child.mark, state)
+        before.add(id(node))
+        return Shown(node, child.label, child.mark, state, tuple(shown(c, left - 1) for c in node.children))
+
+    return tuple(shown(Child(root), depth) for root in roots)
+
+
+# ── text ───────────────────────────────────────────────────────────────────────────────────────────────────
+def as_text(derivations: Sequence[Derivation], depth: int, style: Style) -> str:
+    """Return the derivations, each tree down to ``depth`` levels."""
+    page = _Page(style)
+    for i, derivation in enumerate(derivations):
         if i:
             page.add()
-        page.derivation(derivation, alike, depth)
-    out = StringIO()
-    # The caller has decided about colour; rich must not look at TERM, NO_COLOR or COLUMNS again.
-    console = Console(
-        file=out, force_terminal=color, color_system="standard" if color else None, no_color=not color,
-        legacy_windows=False, force_jupyter=False, highlight=False, markup=False, emoji=False, _environ={},
-    )  # fmt: skip
-    console.print(Text("\n").join(page.rows), soft_wrap=True)
-    text = out.getvalue()
-    return "".join(_PLAIN.get(char, char) for char in text) if plain else text
+        page.derivation(derivation, depth)
+    text = terminal.as_text((Line(row) for row in page.rows), style)
+    return text if style.unicode else text.translate(_PLAIN)
 
 
 class _Page:
     """Collects the rows."""
 
-    def __init__(self, width: int, *, plain: bool) -> None:
-        self.rows: list[Text] = []
-        self.width = width
-        self.guides = _ASCII if plain else _UNICODE
+    def __init__(self, style: Style) -> None:
+        self.rows: list[list[Piece]] = []
+        self.width = style.width
+        self.guides = _UNICODE if style.unicode else _ASCII
 
-    def add(self, *parts: tuple[str, str]) -> None:
-        # Text objects, never strings: rich reads markup such as [red] in strings.
-        row = Text()
-        for text, style in parts:
-            row.append(text, style)
-        row.rstrip()
+    def add(self, *pieces: Piece) -> None:
+        """Add a row; no blanks stand at its end."""
+        row = [piece for piece in pieces if piece[0]]
+        while row and not row[-1][0].rstrip():
+            row.pop()
+        if row:
+            text, style = row[-1]
+            row[-1] = text.rstrip(), style
         self.rows.append(row)
 
     def tell(self, text: str, first: str, rest: str, style: str = "", guide: str = _GREY) -> None:
         """Add a text behind ``first``, wrapped; further lines stand behind ``rest``."""
-        lines = wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest)
+        lines = terminal.wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest)
         for i, line in enumerate(lines):
             lead = first if i == 0 else rest
             self.add((lead, guide), (line[len(lead) :], style))
 
     # ── one derivation ─────────────────────────────────────────────────────────────────────────────────
-    def derivation(self, found: Derivation, alike: Sequence[str], depth: int) -> None:
+    def derivation(self, found: Derivation, depth: int) -> None:
         rule = found.rule
         on = f" on {shown(found.target)}" if found.target else ""
         self.add(
             (f"{rule.code} {shown(rule.name)}", "bold"), (f" ({rule.level}): ", ""),
             (f"{found.verdict}{on}", _STYLES[found.verdict]),
         )  # fmt: skip
-        same = f"; the same on {', '.join(map(shown, alike))}" if alike else ""
+        same = f"; the same on {', '.join(map(shown, found.alike))}" if found.alike else ""
         kind = f", {found.framework}" if found.framework else ""
         section = f", {shown(found.section)}" if found.section else ""
         self.add((f"{shown(found.path)}{kind}{section}{same}", _GREY))
         if found.because:
             label = {"undecided": "it would take "}.get(found.verdict, "")
             self.tell(label + found.because, "  ", "  ")
-        if found.said:
-            self.tell(found.said, "  ", "  ")
+        if found.message:
+            self.tell(found.message, "  ", "  ")
         if not found.requirement.text:
             return
-        roots = tuple(node for node in (found.condition, found.requirement) if node is not None)
-        for label, tree in zip(("where", "requires")[-len(roots) :], fold(roots, depth), strict=True):
+        labels = ("where", "requires")[-len(found.roots) :]
+        for label, tree in zip(labels, fold(found.roots, depth), strict=True):
             self.root(label, tree)
         self.moves(found)
 
@@ -215,19 +235,14 @@ def _name(tree: Shown) -> str:
 
 
 # ── JSON ───────────────────────────────────────────────────────────────────────────────────────────────────
+def as_json(derivations: Sequence[Derivation], depth: int) -> str:
+    """Return the derivations as JSON."""
+    first, *others = [_derivation(derivation, depth) for derivation in derivations]
+    return encode.as_json({"version": VERSION, **first, "others": others})
 
 
-def as_json(found: Sequence[tuple[Derivation, Sequence[str]]], *, depth: int) -> str:
-    """Return the derivations as JSON; ASCII only, so that no locale and no terminal can spoil it."""
-    first, *others = [_derivation(one, alike, depth) for one, alike in found]
-    return json.dumps({"version": VERSION, **first, "others": others}, indent=2) + "\n"
-
-
-def _derivation(found: Derivation, alike: Sequence[str], depth: int) -> dict[str, Any]:
-    roots = tuple(node for node in (found.condition, found.requirement) if node is not None)
-    trees = fold(roots, depth) if found.requirement.text else ()
-    truth = {"holds": True, "breaks": False}.get(found.verdict)
-    name = " -> ".join(node.name for node in roots)
+def _derivation(found: Derivation, depth: int) -> dict[str, Any]:
+    name = " -> ".join(node.name for node in found.roots)
     return {
         "code": found.rule.code,
         "name": found.rule.name,
@@ -236,21 +251,21 @@ def _derivation(found: Derivation, alike: Sequence[str], depth: int) -> dict[str
         "framework": found.framework,
         **({"section": found.section} if found.section else {}),
         "target": found.target,
-        "same_on": list(alike),
+        "same_on": found.alike,
         "verdict": found.verdict,
         "because": found.because,
-        "message": found.said,
+        "message": found.message,
         "tree": {
             "name": name,
-            "value": truth,
+            "value": {"holds": True, "breaks": False}.get(found.verdict),
             "text": found.verdict,
             "unit": None,
             "formula": name,
-            "numbers": " -> ".join(node.numbers for node in roots),
-            "origin": {"kind": "expression", "source": "", "line": None, "column": None},
+            "numbers": " -> ".join(node.numbers for node in found.roots),
+            "origin": encode.encode(HERE),
             "chosen": [],
             "state": "full",
-            "children": [_node(tree) for tree in trees],
+            "children": [_node(tree) for tree in fold(found.roots, depth) if found.requirement.text],
             "moves": [
                 {"name": node.name, "from": node.text, **_move(move)}
                 for node in found.leaves
@@ -261,26 +276,19 @@ def _derivation(found: Derivation, alike: Sequence[str], depth: int) -> dict[str
 
 
 def _node(tree: Shown) -> dict[str, Any]:
-    node, origin = tree.node, tree.node.origin
-    number = node.kind.kind == "number"
-    dimension = node.kind.dimension
-    unit = _BASE_UNITS.get(dimension, describe(dimension)) if number and any(dimension) else None
+    node = tree.node
+    dimension = node.kind.dimension if node.kind.kind == "number" else PLAIN
     return {
         "name": node.name,
         "label": tree.label,
         "mark": tree.mark,
         "value": _value(node.value),
         "text": node.text,
-        "unit": unit,
+        "unit": _BASE_UNITS.get(dimension, describe(dimension)) if any(dimension) else None,
         "formula": node.formula,
         "numbers": node.numbers,
-        "origin": {
-            "kind": origin.kind,
-            "source": origin.source,
-            "line": origin.line,
-            "column": origin.column,
-        },
-        "chosen": list(node.chosen),
+        "origin": encode.encode(node.origin),
+        "chosen": node.chosen,
         "state": tree.state,
         "children": [_node(child) for child in tree.children],
         "moves": [_move(move) for move in node.moves],
@@ -291,16 +299,7 @@ def _move(move: Move) -> dict[str, Any]:
     return {
         "direction": move.direction or None,
         "to": move.to,
-        "effects": [
-            {
-                "name": e.name,
-                "before": e.before,
-                "after": e.after,
-                "direction": e.direction,
-                "amount": e.amount,
-            }
-            for e in move.effects
-        ],
+        "effects": encode.encode(move.effects),
         "verdict": move.verdict,
         "words": move.words(),
     }
