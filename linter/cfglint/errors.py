@@ -61,6 +61,12 @@ class RulesError(CfglintError):
         super().__init__("\n".join(shown))
 
 
+def bug(error: Exception) -> str:
+    """Return the line for an exception that should never have come this far."""
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"internal error, a bug in cfglint: {what}; CFGLINT_TRACEBACK=1 shows where"
+
+
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     """Return up to ``most`` known names that look like ``name``, the nearest first."""
     from difflib import get_close_matches

@@ -28,29 +28,15 @@ def why(error: OSError) -> str:
 
 
 # ── what is there ──────────────────────────────────────────────────────────────────────────────────────────
-def exists(path: str) -> bool:
-    """Whether something is there, a link to nowhere apart."""
-    return os.path.exists(path)
-
-
-def is_taken(path: str) -> bool:
-    """Whether the name is in use, be it by a link to nowhere."""
-    return os.path.lexists(path)
-
-
-def is_file(path: str) -> bool:
-    """Whether a file is there."""
-    return os.path.isfile(path)
+exists = os.path.exists
+is_taken = os.path.lexists  # be it by a link to nowhere
+is_file = os.path.isfile
+is_folder = os.path.isdir
 
 
 def is_regular(path: str) -> bool:
     """Whether a file is there, and no folder, pipe or device."""
     return stat.S_ISREG(os.stat(path).st_mode)
-
-
-def is_folder(path: str) -> bool:
-    """Whether a folder is there."""
-    return os.path.isdir(path)
 
 
 def walk(

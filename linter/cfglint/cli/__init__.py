@@ -10,8 +10,7 @@ from cfglint.cli import foreign
 
 try:
     from cfglint import about, files
-    from cfglint.errors import CfglintError, RulesError, UsageError
-    from cfglint.record import Value
+    from cfglint.errors import CfglintError, RulesError, UsageError, bug, did_you_mean
 except ImportError:
     problem = foreign.mixed()
     if problem is None:
@@ -23,107 +22,44 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-class Command(Value):
-    """A command: how the help shows it, and the function of ``cfglint.features`` that runs it."""
-
-    usage: str
-    about: str
-    module: str
-    function: str = "main"
-
-
-COMMANDS = {
-    command.usage.partition(" ")[0]: command
-    for command in (
-        Command("check [PATH…]", "lint; PATH a file, a folder or - (default: .)", "check.command"),
-        Command(
-            "fix [PATH…]", "apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]", "fix.command"
-        ),
-        Command(
-            "fit PATH",
-            "per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]",
-            "fit.command",
-        ),
-        Command(
-            "compare A B",
-            "what differs, in words and with both keys; memory of each, what the change does",
-            "compare.command",
-        ),
-        Command(
-            "plan PATH",
-            "what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]",
-            "plan.command",
-        ),
-        Command(
-            "explain CODE",
-            "a rule, its reason and its source; with PATH, how it comes out on that file",
-            "explain.command",
-        ),
-        Command(
-            "diagnose LOG…",
-            "why memory ran out, by the log of a job   [--config PATH]: and the fix",
-            "diagnose.command",
-        ),
-        Command(
-            "verify [PATH]",
-            "what the processes on this machine's GPUs hold, beside what was predicted",
-            "verify.command",
-        ),
-        Command(
-            "hardware",
-            "what NVML reports here [--json]: a sheet to commit and lint against",
-            "catalogue.command",
-            "hardware",
-        ),
-        Command("gpus [NAME]", "the GPUs that cfglint knows", "catalogue.command", "gpus"),
-        Command("rules", "the rules", "catalogue.command", "rules"),
-        Command(
-            "frameworks",
-            "the frameworks that it recognises; with PATH…, what each file is taken for, and why",
-            "catalogue.command",
-            "frameworks",
-        ),
-        Command(
-            "schema NAME",
-            "the JSON Schema of a framework's keys, for editors   [--list]",
-            "catalogue.command",
-            "schema",
-        ),
-        Command(
-            "test [RULES…]",
-            "run the rules' own examples, and find rules that are at odds",
-            "test.command",
-        ),
-        Command("init", "write settings, the pre-commit entry and the CI workflow", "init.command"),
-    )
-}
-
-
-def _help() -> str:
-    rows = "".join(f"  cfglint {command.usage:<16} {command.about}\n" for command in COMMANDS.values())
-    return f"""\
+# Each command's line starts with its name, and its function is `main` in the feature of that name.
+_HELP = """\
 cfglint: what will break or be wasted in a GPU training config, with the arithmetic, and the fix
 
-{rows}
+  cfglint check [PATH…]    lint; PATH a file, a folder or - (default: .)
+  cfglint fix [PATH…]      apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]
+  cfglint fit PATH         per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]
+  cfglint compare A B      what differs, in words and with both keys; memory of each, what the change does
+  cfglint plan PATH        what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]
+  cfglint explain CODE     a rule, its reason and its source; with PATH, how it comes out on that file
+  cfglint diagnose LOG…    why memory ran out, by the log of a job   [--config PATH]: and the fix
+  cfglint verify [PATH]    what the processes on this machine's GPUs hold, beside what was predicted
+  cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
+  cfglint gpus [NAME]      the GPUs that cfglint knows
+  cfglint rules            the rules
+  cfglint frameworks       the frameworks that it recognises; with PATH…, what each file is taken for, and why
+  cfglint schema NAME      the JSON Schema of a framework's keys, for editors   [--list]
+  cfglint test [RULES…]    run the rules' own examples, and find rules that are at odds
+  cfglint init             write settings, the pre-commit entry and the CI workflow
+
 Each takes --help. Exit status: 0 nothing at or above --fail-on (default: error), 1 findings, 2 the command,
 the settings, a rule file or an unreadable PATH is wrong.
 """
+COMMANDS = tuple(line.split()[1] for line in _HELP.splitlines() if line.startswith("  cfglint "))
+_CATALOGUE = ("hardware", "gpus", "rules", "frameworks", "schema")  # small ones, in one module
 
 
 def _command(name: str) -> Callable[[list[str]], int]:
     """Return the function that runs a command, its module imported. Raises UsageError."""
-    command = COMMANDS.get(name)
-    if command is not None:
-        module = __import__(f"cfglint.features.{command.module}", fromlist=[command.function])
-        run: Callable[[list[str]], int] = getattr(module, command.function)
+    if name in COMMANDS:
+        feature, function = ("catalogue", name) if name in _CATALOGUE else (name, "main")
+        module = __import__(f"cfglint.features.{feature}.command", fromlist=[function])
+        run: Callable[[list[str]], int] = getattr(module, function)
         return run
     if name.startswith("-"):
         raise UsageError(f"a command comes first: cfglint check {name} …; see cfglint --help")
     if files.exists(name):
         raise UsageError(f"no command is named {name!r}; to lint it: cfglint check {name}")
-    from cfglint.errors import did_you_mean
-
     near = did_you_mean(name, COMMANDS) or f"; known are {', '.join(COMMANDS)}"
     raise UsageError(f"no command is named {name!r}{near}")
 
@@ -167,19 +103,13 @@ def _apologise(error: Exception) -> None:
         _give_up_stdout()
         line = f"error: the output cannot be written: {files.why(error)}"
     else:
-        line = foreign.mixed() or _bug(error)
+        line = foreign.mixed() or bug(error)
     print(f"cfglint: {line}", file=sys.stderr)
-
-
-def _bug(error: Exception) -> str:
-    from cfglint.command.jobs import bug
-
-    return bug(error)
 
 
 def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
+        sys.stdout.write(_HELP)
         return 0
     if arguments[0] in ("-V", "--version", "version"):
         print(f"cfglint {about.VERSION}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint.errors import CfglintError
+from cfglint.errors import CfglintError, bug
 from cfglint.findings import Report
 from cfglint.record import Record, field
 
@@ -79,12 +79,6 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     outcome.fixes = run.fixes
     run.report, run.fixes = whole, fixes
     return outcome
-
-
-def bug(error: Exception) -> str:
-    """Return the line for an exception that should never have come this far."""
-    what = f"{type(error).__name__}: {error}".splitlines()[0]
-    return f"internal error, a bug in cfglint: {what}; CFGLINT_TRACEBACK=1 shows where"
 
 
 def _gather(run: Run, outcome: Outcome) -> None:
