@@ -133,20 +133,20 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
     """Return what --vary asks for: verdict and need for every value and target, side by side."""
     grid = _grid(rows)
     heads = [Column(head[0], head[1:], left=grid.turned) for head in grid.heads]
-    return Table(
-        [*heads, *(Column(title, _verdicts(column)) for title, column in grid.columns)], fixed=len(heads)
-    )
+    columns = [Column(title, _verdicts(title, column)) for title, column in grid.columns]
+    return Table([*heads, *columns], fixed=len(heads))
 
 
-def _verdicts(rows: Sequence[FitRow]) -> list[Cell]:
-    """Return verdicts with the needs behind them, each flush in the column."""
+def _verdicts(title: str, rows: Sequence[FitRow]) -> list[Cell]:
+    """Return verdicts, flush left below a title, with the needs behind them, flush right."""
     needs = [str(need) for need in aligned([range_of(row.need_gib) for row in rows])]
-    word, need_width = max(len(row.verdict) for row in rows), max(map(len, needs))
+    need_width = max(map(len, needs))
+    width = max(*(len(row.verdict) for row in rows), len(title) - need_width - 1)
     cells = []
     for row, need in zip(rows, needs, strict=True):
         cell = verdict(row.verdict, f" {spread(row.need_gib)}")
-        (text, color), *_ = cell.pieces
-        cells.append(Cell([(text.ljust(word), color), (f" {need:>{need_width}}", "")], cell.md))
+        ((word, color),) = cell.pieces
+        cells.append(Cell([(word.ljust(width), color), (f" {need:>{need_width}}", "")], cell.md))
     return cells
 
 

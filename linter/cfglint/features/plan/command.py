@@ -2,37 +2,86 @@
 
 from __future__ import annotations
 
+from cfglint import files
 from cfglint.command import options, output, setup
-from cfglint.command.flags import parse
-from cfglint.engine.memory import Span
+from cfglint.command.flags import form, free, number, parse, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.fit.command import SYMBOLS, _run, _subject
-from cfglint.features.plan.compute import (
-    STAGES,
-    Ask,
-    Choice,
-    Planner,
-    gpu_counts,
-    nearest,
-    unreachable,
-    whole,
-)
-from cfglint.features.plan.options import CHECKPOINTING, PlanOptions
-from cfglint.features.plan.page import render_plan
-from cfglint.features.plan.ranking import Plan, planned
-from cfglint.hardware.target import all_targets
-from cfglint.lang.values import Interval, parts
+from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner
+from cfglint.features.plan.page import as_data, combination, page, what_was_taken
+from cfglint.features.plan.ranking import plan_of
+from cfglint.report import written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cfglint.engine.memory import Wanted
     from cfglint.engine.run import Run
-    from cfglint.facts import Values
-    from cfglint.features.plan.compute import Shape
+    from cfglint.engine.subject import Subject
+    from cfglint.features.plan.compute import PlanRow
+    from cfglint.features.plan.ranking import Plan
+    from cfglint.report import Style
 
+FORMATS = ("text", "json", "markdown")
+CHECKPOINTING = {"both": (OFF, ON), "on": (ON,), "off": (OFF,)}
+FAIL_ON = ("oom", "never")
 _MOST = 10_000_000  # sequences of a batch
+
+
+class PlanOptions(options.Options):
+    """The flags of ``plan``."""
+
+    command = "plan"
+    about = "What makes up an effective batch exactly: the memory and time of each way, and the one to take."
+    offers = (
+        *("effective_batch", "gpus", "micro_batch", "zero_stage", "checkpointing"),
+        *("samples", "sample_tokens", *options.MODEL, "write", "diff", "row"),
+        *("all", "verbose", "format", "output_file", "fail_on", "quiet", "no_color"),
+    )
+    also = ("rule",)
+
+    path: str = free("PATH", "a config, - for stdin", needed=True)
+    effective_batch: str | None = text(
+        "sequences per optimizer step, such as 64,128,256 (default: what the config comes to)",
+        "N,…",
+        group="what to combine",
+    )
+    gpus: str | None = text(
+        "numbers of GPUs, such as 4,8,16 (default: the target's, the config's, or 1,2,4,…)",
+        "N,…",
+        group="what to combine",
+    )
+    micro_batch: str | None = text(
+        "sequences per GPU and pass, or tokens where the trainer counts those (default: all that divide)",
+        "N,…",
+        group="what to combine",
+    )
+    zero_stage: str | None = text(
+        "ZeRO stages 0,1,2,3, or all (default: the config's)", "N,…", group="what to combine"
+    )
+    checkpointing: str | None = text(
+        "both, on or off (default: the config's, and on where nothing fits)",
+        "WHICH",
+        choices=tuple(CHECKPOINTING),
+        group="what to combine",
+    )
+    samples: int | None = number("samples of the data set: steps and time per epoch", "N", group="time")
+    sample_tokens: int | None = number(
+        "tokens of a sample on average (default: the longest sequence)", "N", group="time"
+    )
+    write: bool = switch("put the recommended row into the file", group="the row to take")
+    diff: bool = switch("show what --write would change, as a patch", group="the row to take")
+    row: int | None = number(
+        "another row than the recommended one; alone, shows the patch", "K", group="the row to take"
+    )
+    all: bool = switch("every row, not only those that matter", group="output")
+    verbose: bool = switch("as --all", short="v", group="output")
+    format: str | None = form(FORMATS)
+    fail_on: str | None = text(
+        "exit with 1 where a batch has no row that fits for sure: oom (default: never)",
+        "VERDICT",
+        choices=FAIL_ON,
+        group="output",
+    )
+    quiet: bool = switch("no notices", short="q", group="output")
 
 
 def main(arguments: list[str]) -> int:
@@ -52,16 +101,19 @@ def main(arguments: list[str]) -> int:
     plans = []
     for target in run.targets:
         planner = Planner(subject, target, given)
-        plans.append(_planned(run, planner, asked, args))
+        plans.append(plan_of(planner, asked, args.path))
     output.announce(notices, args)
     if writes:
-        from cfglint.features.plan.write_command import take
+        return _take(run, subject, planner, plans[0], args)
+    every = args.all or args.verbose
 
-        return take(run, subject, planner, plans[0], args)
-    form, every = args.format or "text", args.all or args.verbose
-    output.emit(lambda style: render_plan(plans, form, style, every=every), args, SYMBOLS)
-    failing = args.fail_on == "oom" and any(one.advice.best is None for plan in plans for one in plan.batches)
-    return int(failing)
+    def rendered(style: Style) -> str:
+        form = args.format or "text"
+        return written(form, style, lambda style: page(plans, style, every=every), lambda: as_data(plans))
+
+    output.emit(rendered, args, SYMBOLS)
+    hopeless = any(planned.advice.best is None for plan in plans for planned in plan.batches)
+    return int(args.fail_on == "oom" and hopeless)
 
 
 def _ask(args: PlanOptions) -> Ask:
@@ -89,116 +141,40 @@ def _numbers(flag: str, text: str | None, low: int, high: int) -> tuple[int, ...
     return tuple(sorted(found))
 
 
-def _planned(run: Run, planner: Planner, asked: Ask, args: PlanOptions) -> Plan:
-    shape, values, target = planner.shape, planner.values, planner.target
-    if not asked.batches:
-        if shape.batch is None:
-            raise UsageError(
-                f"{args.path}: what effective batch it has is not known; name one: --effective-batch 64"
-            )
-        asked = Ask((shape.batch,), asked.gpus, asked.micros, asked.stages, asked.checkpointing)
-    if asked.stages and shape.backend not in ("deepspeed", "ddp", None):
+# ── --write and --diff: one row of a plan, put into the file ─────────────────────────────────────────────
+def _take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: PlanOptions) -> int:
+    """Write or show a row; returns the exit status. Raises UsageError where there is none to write."""
+    from cfglint.features.plan.writer import take
+
+    row = _row(plan, args.row)
+    taken = take(run, subject, planner, row)
+    if not taken.proven:
         raise UsageError(
-            f"--zero-stage speaks of DeepSpeed, and the trainer of this config is {shape.backend}"
+            f"{args.path}: row {row.number} cannot be written: what the file then says does not come to it; "
+            f"set it by hand: {combination(row.choice)}"
         )
-    counts = gpu_counts(shape, asked, target, stated=_stated(values))
-    _reachable(planner, asked, counts)
-    if not asked.gpus:
-        sizes = asked.batches
-        counts = tuple(g for g in counts if any(unreachable(shape, asked, n, g) is None for n in sizes))
-    catalogue = sorted(
-        (t for t in all_targets() if t.vram_gib and not t.facts["gpu.mig"][0]),
-        key=lambda t: (t.vram_gib or 0, t.name),
-    )
-    batches, added = planned(planner, asked, counts, catalogue)
-    needs = sorted({need for one in batches for row in one.batch.rows for need in row.fit.needs})
-    rows = [row for one in batches for row in one.batch.rows]
-    wanted: tuple[Wanted, ...] = ()
-    if any(row.verdict == "unknown" for row in rows):
-        from cfglint.features.fit.compute import wanted as missing_facts
-
-        wanted = missing_facts(run.pack, values, planner.subject.framework, needs)
-    model, checkpointing, rate = values["model_path"], values["gradient_checkpointing"], values["gpu.tflops"]
-    timed = any(row.step_s is not None for row in rows)
-    slow = timed and values["link.slow"] is True and any(row.choice.data_parallel > 1 for row in rows)
-    return Plan(
-        path=planner.subject.document.file.path,
-        framework=planner.subject.framework,
-        model=model if isinstance(model, str) else None,
-        target=target.name,
-        capacity_gib=target.vram_gib,
-        batches=tuple(batches),
-        stage=None if asked.stages else shape.stage,
-        backend=shape.backend,
-        checkpointing=checkpointing
-        if isinstance(checkpointing, str) and not (asked.checkpointing or added)
-        else None,
-        seq_len=whole(values["seq_len"]),
-        now=_now(shape),
-        aside=shape.aside,
-        machines=max(planner.machines(gpus) for gpus in counts),
-        checkpointing_added=added,
-        samples=whole(values["samples"]),
-        drop_last=values["drop_last"] is True,
-        sample_tokens=_plain(values["sample_tokens"]),
-        rate=_plain(rate),
-        utilisation=_bounds(values["utilisation"]) if timed else None,
-        link=_bounds(values["link.pcie"]) if slow else None,
-        timeless="" if timed else _timeless(values),
-        needs=tuple(needs),
-        wanted=wanted,
-    )
+    file = subject.document.file
+    if args.diff or not args.write:
+        output.put(output.patch(args.path, file, taken.text).encode("utf-8", "surrogateescape"))
+    elif args.path == "-":
+        output.put(file.encode(taken.text))
+    elif taken.changes:
+        files.write(args.path, file.encode(taken.text))
+    output.announce(what_was_taken(taken, row), args)
+    return 0
 
 
-def _now(shape: Shape) -> Choice | None:
-    """Return what the config combines as it stands."""
-    if not (shape.batch and shape.gpus and (shape.tokens or (shape.micro and shape.accum))):
-        return None
-    micro, accum = (None, None) if shape.tokens else (shape.micro, shape.accum)
-    return Choice(shape.batch, shape.gpus, 0, micro, accum, shape.tokens)
-
-
-def _stated(values: Values) -> bool:
-    """Whether the file itself says how many GPUs there are, rather than a default."""
-    names = ("num_gpus", "gpus_per_node", "train_gpus", "train_dp")
-    if any(values.key_of(name) is not None for name in names):
-        return True
-    view = values.view
-    return view is not None and any(
-        view.has(path) for name in names for *_, paths, _ in values.bindings.get(name, ()) for path in paths
-    )
-
-
-def _reachable(planner: Planner, asked: Ask, counts: Sequence[int]) -> None:
-    """Complain of a batch that no number of GPUs reaches. Raises UsageError."""
-    for size in asked.batches:
-        why = [unreachable(planner.shape, asked, size, gpus) for gpus in counts]
-        if any(one is None for one in why):
-            continue
-        near = nearest(planner.shape, asked, size, counts)
-        advice = f"; the nearest that can be reached: {' and '.join(map(str, near))}" if near else ""
-        gpus = ", ".join(map(str, counts))
-        raise UsageError(f"--effective-batch {size} cannot be reached on {gpus} GPUs: {why[-1]}{advice}")
-
-
-def _plain(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _bounds(value: object) -> Span | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, Interval)):
-        return None
-    low, high, _ = parts(value)
-    return Span(low, high)
-
-
-def _timeless(values: Values) -> str:
-    """Say why there is no time."""
-    task = values["task"]
-    if values["generates"] is not False:
-        return "the job generates its samples, and how long that takes is in no rule"
-    if isinstance(task, str) and task not in ("pretrain", "sft", "distill"):
-        return f"a sample of {task} is more than one sequence, or scored against others"
-    if _plain(values["gpu.tflops"]) is None:
-        return f"the dense 16-bit rate of {values['gpu.name']} is not known"
-    return "the rules do not come to one for this config (cfglint explain says what is missing)"
+def _row(plan: Plan, number: int | None) -> PlanRow:
+    if len(plan.batches) > 1:
+        raise UsageError("a row of one batch is written: name one --effective-batch")
+    (planned,) = plan.batches
+    if number is not None:
+        rows = planned.batch.rows
+        if number > len(rows):
+            raise UsageError(f"--row {number}: there are {len(rows)} rows; cfglint plan --all lists them")
+        return rows[number - 1]
+    if planned.advice.best is None:
+        near = planned.advice.closest
+        advice = f"; --row {near.number} comes closest" if near is not None else ""
+        raise UsageError(f"no row fits for sure, so none is written{advice}")
+    return planned.advice.best

@@ -6,7 +6,6 @@ from itertools import groupby
 
 from cfglint.features.fit.page import missing
 from cfglint.features.plan.ranking import rounded
-from cfglint.report import written
 from cfglint.report.blocks import (
     DASH,
     Blank,
@@ -36,21 +35,19 @@ if TYPE_CHECKING:
     from cfglint.engine.memory import Span
     from cfglint.features.plan.compute import Choice, PlanRow
     from cfglint.features.plan.ranking import Plan, Planned, Rival
+    from cfglint.features.plan.writer import Taken
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
-FORMATS = ("text", "json", "markdown")
+_LAUNCHED = {
+    "num_gpus": "GPUs in all", "train_gpus": "GPUs for the trainer", "train_dp": "data-parallel ranks",
+}  # fmt: skip
 _VERSION = 1
 _OF_PLAN = ("target", "capacity_gib", "samples", "checkpointing_added", "needs")  # what JSON has of them
 _OF_ROW = ("need_gib", "verdict", "step_s", "epoch_s", "now")
 # seconds, and up to how many of it
 _UNITS = (("s", 1, 600), ("min", 60, 180), ("h", 3600, 200), ("d", 86400, 0))
 _GPU_TIME = {"s": "GPU-seconds", "min": "GPU-minutes", "h": "GPU-hours"}
-
-
-def render_plan(plans: Sequence[Plan], form: str, style: Style, *, every: bool = False) -> str:
-    """Return plans in ``form``, ending in a line break; ``every`` asks for rows that matter little, too."""
-    return written(form, style, lambda style: page(plans, style, every=every), lambda: as_data(plans))
 
 
 def page(plans: Sequence[Plan], style: Style, *, every: bool) -> Iterator[Block]:
@@ -278,7 +275,7 @@ def _size(choice: Choice) -> str:
     return f"micro-batch {choice.micro_batch:,}"
 
 
-def taken(row: PlanRow) -> str:
+def takes(row: PlanRow) -> str:
     """Return ``20.79-30.46 of 23.51 GiB: tight``."""
     of = f" of {gib(row.fit.capacity_gib)}" if row.fit.capacity_gib is not None else ""
     return f"{spread(row.need_gib)}{of} GiB: {row.verdict}"
@@ -329,14 +326,14 @@ def _against(rival: Rival, planned: Planned, best: PlanRow) -> str:
     else:
         what = "without checkpointing it"
         instead = "it would fit without checkpointing, too, and computes less (--checkpointing off)"
-    return instead if instead and row.verdict == "fits" else f"{what} would take {taken(row)}"
+    return instead if instead and row.verdict == "fits" else f"{what} would take {takes(row)}"
 
 
 def _other_gpus(rival: Rival, planned: Planned, best: PlanRow) -> str:
     row, choice = rival.row, rival.row.choice
     gpus = many(choice.gpus, "GPU")
     if row.verdict != "fits":
-        return f"{gpus} would take {taken(row)} ({_size(choice)})"
+        return f"{gpus} would take {takes(row)} ({_size(choice)})"
     if row.work is None or best.work is None:
         return f"{gpus} would do as well" if rival.kind == "gpus" else f"{gpus} are not needed"
     text = f"{gpus} at {_size(choice)} (row {row.number})"
@@ -353,13 +350,28 @@ def _nothing(planned: Planned) -> list[str]:
         return ["no row"]
     if all(each.verdict == "unknown" for each in planned.batch.rows):
         return ["whether a row fits is not known"]
-    texts = [f"no row fits for sure; closest comes row {row.number}, {combination(row.choice)}: {taken(row)}"]
+    texts = [f"no row fits for sure; closest comes row {row.number}, {combination(row.choice)}: {takes(row)}"]
     if advice.enough is not None:
-        texts.append(f"{combination(advice.enough.choice)}, would do: {taken(advice.enough)}")
+        texts.append(f"{combination(advice.enough.choice)}, would do: {takes(advice.enough)}")
     if advice.smallest is not None:
         gpu, size = shown(advice.smallest.gpu), gib(advice.smallest.capacity_gib)
         texts.append(f"the smallest GPU on which that row fits for sure is {gpu} ({size} GiB)")
     return texts
+
+
+# ── the row that was taken ───────────────────────────────────────────────────────────────────────────────
+def what_was_taken(taken: Taken, row: PlanRow) -> list[str]:
+    """Say what was set, what is left to the launch, and what that comes to."""
+    lines = [f"row {row.number}: {combination(row.choice)}; {takes(row)}"]
+    for change in taken.changes:
+        was = "" if change.old is None else f" (was {change.old})"
+        lines.append(f"set {change.key} to {change.new}{was}")
+    if not taken.changes:
+        lines.append("nothing in the file has to change")
+    for name, value in taken.launch.items():
+        what = f"{value} {_LAUNCHED[name]}" if name in _LAUNCHED else f"{name} {value}"
+        lines.append(f"no key of the file can be set to that, so see to it when you launch: {what}")
+    return lines + [f"cfglint check then finds {code}" for code in taken.broken]
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────

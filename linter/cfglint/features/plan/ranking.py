@@ -1,4 +1,4 @@
-"""Which row of a plan to take, what speaks against its neighbours, and what to do where no row fits.
+"""A plan: which row of each batch to take, what speaks against its neighbours, what to do where none fits.
 
 The row that costs least: the fewest GPU-seconds at the low end of the utilisation, so that what is computed
 again or sent over PCIe counts; then the fewest GPUs, the lowest ZeRO stage, the largest micro-batch.
@@ -9,15 +9,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import given_by, row_of
-from cfglint.features.plan.compute import MOST_GPUS, OFF, ON, Ask, Batch, Planner, choices
+from cfglint.engine.memory import Span, given_by, row_of
+from cfglint.errors import UsageError
+from cfglint.features.fit.compute import wanted
+from cfglint.features.plan.compute import (
+    MOST_GPUS,
+    OFF,
+    ON,
+    Ask,
+    Batch,
+    Choice,
+    Planner,
+    choices,
+    gpu_counts,
+    nearest,
+    unreachable,
+    whole,
+)
+from cfglint.hardware.target import all_targets
+from cfglint.lang.values import Interval, parts
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfglint.engine.memory import Span, Wanted
-    from cfglint.features.plan.compute import Choice, PlanRow
+    from cfglint.engine.memory import Wanted
+    from cfglint.facts import Values
+    from cfglint.features.plan.compute import PlanRow, Shape
     from cfglint.hardware.target import Target
 
 _AGAIN = {"none": 0, "selective": 1, "full": 2}
@@ -214,3 +232,125 @@ def planned(
         ask = replace(ask, checkpointing=(planner.shape.checkpointing or OFF, ON))
         batches = [planner.batch(ask, size, counts) for size in ask.batches]
     return [Planned(batch, advise(planner, batch, catalogue)) for batch in batches], added
+
+
+# ── a plan as a whole ────────────────────────────────────────────────────────────────────────────────────
+def plan_of(planner: Planner, ask: Ask, path: str) -> Plan:
+    """Return the batches that were asked for, with advice. Raises UsageError where they make no sense."""
+    ask = _completed(planner, ask, path)
+    shape, values, target = planner.shape, planner.values, planner.target
+    counts = gpu_counts(shape, ask, target, stated=_stated(values))
+    _reachable(planner, ask, counts)
+    if not ask.gpus:
+        counts = tuple(
+            gpus for gpus in counts if any(unreachable(shape, ask, n, gpus) is None for n in ask.batches)
+        )
+    catalogue = sorted(
+        (t for t in all_targets() if t.vram_gib and not t.facts["gpu.mig"][0]),
+        key=lambda t: (t.vram_gib or 0, t.name),
+    )
+    batches, added = planned(planner, ask, counts, catalogue)
+    rows = [row for each in batches for row in each.batch.rows]
+    needs = sorted({need for row in rows for need in row.fit.needs})
+    unknown = any(row.verdict == "unknown" for row in rows)
+    timed = any(row.step_s is not None for row in rows)
+    slow = timed and values["link.slow"] is True and any(row.choice.data_parallel > 1 for row in rows)
+    return Plan(
+        path=planner.subject.document.file.path,
+        framework=planner.subject.framework,
+        model=_text(values["model_path"]),
+        target=target.name,
+        capacity_gib=target.vram_gib,
+        batches=tuple(batches),
+        stage=None if ask.stages else shape.stage,
+        backend=shape.backend,
+        checkpointing=None if ask.checkpointing or added else _text(values["gradient_checkpointing"]),
+        seq_len=whole(values["seq_len"]),
+        now=_now(shape),
+        aside=shape.aside,
+        machines=max(planner.machines(gpus) for gpus in counts),
+        checkpointing_added=added,
+        samples=whole(values["samples"]),
+        drop_last=values["drop_last"] is True,
+        sample_tokens=_number(values["sample_tokens"]),
+        rate=_number(values["gpu.tflops"]),
+        utilisation=_bounds(values["utilisation"]) if timed else None,
+        link=_bounds(values["link.pcie"]) if slow else None,
+        timeless="" if timed else _timeless(values),
+        needs=tuple(needs),
+        wanted=wanted(planner.subject.pack, values, planner.subject.framework, needs) if unknown else (),
+    )
+
+
+def _completed(planner: Planner, ask: Ask, path: str) -> Ask:
+    """Return what to combine, with the config's own batch where none was named. Raises UsageError."""
+    shape = planner.shape
+    if not ask.batches:
+        if shape.batch is None:
+            raise UsageError(
+                f"{path}: what effective batch it has is not known; name one: --effective-batch 64"
+            )
+        ask = replace(ask, batches=(shape.batch,))
+    if ask.stages and shape.backend not in ("deepspeed", "ddp", None):
+        raise UsageError(
+            f"--zero-stage speaks of DeepSpeed, and the trainer of this config is {shape.backend}"
+        )
+    return ask
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _now(shape: Shape) -> Choice | None:
+    """Return what the config combines as it stands."""
+    if not (shape.batch and shape.gpus and (shape.tokens or (shape.micro and shape.accum))):
+        return None
+    micro, accum = (None, None) if shape.tokens else (shape.micro, shape.accum)
+    return Choice(shape.batch, shape.gpus, 0, micro, accum, shape.tokens)
+
+
+def _stated(values: Values) -> bool:
+    """Whether the file itself says how many GPUs there are, rather than a default."""
+    names = ("num_gpus", "gpus_per_node", "train_gpus", "train_dp")
+    if any(values.key_of(name) is not None for name in names):
+        return True
+    view = values.view
+    return view is not None and any(
+        view.has(path) for name in names for *_, paths, _ in values.bindings.get(name, ()) for path in paths
+    )
+
+
+def _reachable(planner: Planner, ask: Ask, counts: Sequence[int]) -> None:
+    """Complain of a batch that no number of GPUs reaches. Raises UsageError."""
+    for size in ask.batches:
+        why = [unreachable(planner.shape, ask, size, gpus) for gpus in counts]
+        if None in why:
+            continue
+        near = nearest(planner.shape, ask, size, counts)
+        advice = f"; the nearest that can be reached: {' and '.join(map(str, near))}" if near else ""
+        gpus = ", ".join(map(str, counts))
+        raise UsageError(f"--effective-batch {size} cannot be reached on {gpus} GPUs: {why[-1]}{advice}")
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _bounds(value: object) -> Span | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Interval)):
+        return None
+    low, high, _ = parts(value)
+    return Span(low, high)
+
+
+def _timeless(values: Values) -> str:
+    """Say why there is no time."""
+    task = values["task"]
+    if values["generates"] is not False:
+        return "the job generates its samples, and how long that takes is in no rule"
+    if isinstance(task, str) and task not in ("pretrain", "sft", "distill"):
+        return f"a sample of {task} is more than one sequence, or scored against others"
+    if _number(values["gpu.tflops"]) is None:
+        return f"the dense 16-bit rate of {values['gpu.name']} is not known"
+    return "the rules do not come to one for this config (cfglint explain says what is missing)"

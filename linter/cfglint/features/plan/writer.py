@@ -21,7 +21,6 @@ from cfglint.text import apply_edits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.describe import Origin
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
@@ -32,17 +31,24 @@ _PASSES = 3  # a key that was written may move a fact that came before it
 _FIRST = ("num_gpus", "train_gpus", "train_dp", "dp_shard")  # what the others may follow from
 
 
+class KeyChange(Value):
+    """A key that was set, its old value (None: it was not there) and the new one."""
+
+    key: str
+    old: str | None
+    new: str
+
+
 class Taken(Value):
     """A config with a row in it.
 
-    ``done`` are the keys that were set, with the old and the new value; ``launch`` the facts that are not
-    the file's to say. ``broken`` are rules that held before and do not any more. ``proven`` is false where
-    the text does not come to the row.
+    ``launch`` are the facts that are not the file's to say. ``broken`` are rules that held before and do
+    not any more. ``proven`` is false where the text does not come to the row.
     """
 
     text: str
-    done: tuple[tuple[str, str | None, str], ...]
-    launch: tuple[tuple[str, object], ...]
+    changes: tuple[KeyChange, ...]
+    launch: dict[str, object]
     broken: tuple[str, ...]
     proven: bool
 
@@ -64,7 +70,7 @@ class _Writer:
         facts["effective_batch_size"] = row.choice.batch
         self.wanted = [*first, *facts.items()]
         self.launch: dict[str, object] = {}
-        self.done: dict[Steps, tuple[str | None, str]] = {}
+        self.changes: dict[Steps, KeyChange] = {}
 
     def taken(self) -> Taken:
         for _ in range(_PASSES):
@@ -75,9 +81,8 @@ class _Writer:
             value = self.launch.pop(name)
             if not self.holds():
                 self.launch[name] = value
-        done = tuple((dotted(path), old, new) for path, (old, new) in self.done.items())
-        text = self.subject.document.file.text
-        return Taken(text, done, tuple(self.launch.items()), tuple(self.broken()), self.proven())
+        text, changes = self.subject.document.file.text, tuple(self.changes.values())
+        return Taken(text, changes, self.launch, tuple(self.broken()), self.proven())
 
     def values(self) -> Values:
         """Return the facts of the text as it now is."""
@@ -95,8 +100,8 @@ class _Writer:
         """Make a fact worth a value; returns whether something changed."""
         if name in self.launch or self.values()[name] == value:
             return False
-        for other, what in self.ways(name, value):
-            written = self.inverted(other, what)
+        for fact, worth in self.ways(name, value):
+            written = self.inverted(fact, worth)
             if written is not None and self.write(written):
                 return True
         self.launch[name] = value
@@ -107,21 +112,18 @@ class _Writer:
         values = self.values()
         nodes = values["num_nodes"]
         if name == "num_gpus" and isinstance(value, int) and isinstance(nodes, (int, float)) and nodes >= 1:
-            own, per_node = self.origin("num_gpus", values), self.origin("gpus_per_node", values)
+            origins = self.origins(values)
+            own, per_node = origins.of("num_gpus"), origins.of("gpus_per_node")
             if own.kind != "file" and per_node.kind == "file" and value % nodes == 0:
                 yield "gpus_per_node", int(value // nodes)
         yield name, value
-
-    def origin(self, name: str, values: Values) -> Origin:
-        return self.origins(values).of(name)
 
     def origins(self, values: Values) -> Origins:
         return Origins(self.run.finder.symbols, values, {}, self.subject.framework)
 
     def inverted(self, name: str, value: object) -> Written | None:
         values = self.values()
-        origin = self.origin(name, values)
-        binding = origin.binding
+        binding = self.origins(values).of(name).binding
         if binding is None:
             if not values.named or name in values.bindings or name not in self.run.pack.facts:
                 return None
@@ -143,14 +145,20 @@ class _Writer:
         if again is None:
             return False
         self.subject = self.run.subject(again, self.subject.framework)
-        first = self.done.get(written.path, (change.old, ""))[0]
-        self.done[written.path] = first, shown(written.value)
+        first = self.changes.get(written.path)
+        old = change.old if first is None else first.old
+        self.changes[written.path] = KeyChange(dotted(written.path), old, shown(written.value))
         return True
 
     def broken(self) -> Iterator[str]:
         """Yield the rules that the new text breaks and the old one did not."""
-        before = {
-            v.rule.code for one in self.run.judged(self.before) for v in one.verdicts if v.truth is False
-        }
-        after = [v for one in self.run.judged(self.subject) for v in one.verdicts if v.truth is False]
-        yield from dict.fromkeys(v.rule.code for v in after if v.rule.code not in before)
+        before, after = (
+            {
+                v.rule.code: v
+                for judgement in self.run.judged(subject)
+                for v in judgement.verdicts
+                if v.truth is False
+            }
+            for subject in (self.before, self.subject)
+        )
+        yield from (code for code in after if code not in before)
