@@ -9,7 +9,7 @@ import os
 
 from cfglint.api import check_file
 from cfglint.document.reading import read_text
-from cfglint.engine.memory import GIB, VERDICTS, fit_rows, span_of
+from cfglint.engine.memory import GIB, VERDICTS, Span, fit_rows, span_of
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import ENGINE, TRAINER, Share, failures, gpu_of, holders, share_of
 from cfglint.features.diagnose.log_advice import advice
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.memory import FitRow, Span
+    from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
@@ -81,6 +81,14 @@ class Repair(Value):
     diff: str
 
 
+class Correction(Value):
+    """What a role takes beside its estimate by what was measured: a fact, GiB, and where it was measured."""
+
+    name: str
+    gib: Span
+    source: str
+
+
 class Judgement(Value):
     """A config beside the log: what was predicted, what was put in its place, and what mends it."""
 
@@ -90,10 +98,11 @@ class Judgement(Value):
     gpu: str
     chosen: str
     predictions: dict[str, Prediction]  # by role
-    corrections: Corrections
+    corrections: tuple[Correction, ...]
+    need_gib: Span
+    verdict: str
     findings: tuple[Finding, ...]
     repairs: tuple[Repair, ...]
-    row: FitRow
 
 
 class Diagnosis(Value):
@@ -209,9 +218,23 @@ def _judgement(job: Job, failed: Iterable[Failure], values: Values) -> Judgement
     row = next(fit_rows(run, subject))
     file = subject.document.file
     return Judgement(
-        file.path, file.text, target.name, target.gpu, job.chosen, predictions(values), facts, tuple(found),
-        tuple(_repairs(run, subject, found)), row,
-    )  # fmt: skip
+        file.path,
+        file.text,
+        target.name,
+        target.gpu,
+        job.chosen,
+        predictions(values),
+        tuple(_correction(name, *facts[name]) for name in sorted(facts)),
+        row.need_gib,
+        row.verdict,
+        tuple(found),
+        tuple(_repairs(run, subject, found)),
+    )
+
+
+def _correction(name: str, value: Number, source: str) -> Correction:
+    low, high, _ = parts(value)
+    return Correction(name, Span(low / GIB, high / GIB), source)
 
 
 def _findings(run: Run, subject: Subject) -> list[Finding]:

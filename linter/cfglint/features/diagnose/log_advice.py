@@ -5,18 +5,9 @@ from __future__ import annotations
 import math
 
 from cfglint.engine.memory import GIB
+from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.attribution import ENGINE, OTHER
 from cfglint.features.diagnose.log import CAPTURE, LOADING
-from cfglint.features.diagnose.messages import (
-    CUDA,
-    HOST,
-    KILLED,
-    SGLANG_POOL,
-    TORCH,
-    VLLM_FREE,
-    VLLM_LENGTH,
-    VLLM_POOL,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,15 +20,15 @@ if TYPE_CHECKING:
 _MUCH = 0.1  # of the GPU, reserved and not used
 # Of kinds whose numbers play no part.
 _FIXED = {
-    VLLM_POOL: (
+    messages.VLLM_POOL: (
         "raise gpu_memory_utilization, or shrink the weights of one GPU (tensor parallelism, a quantized "
         "checkpoint) or the prefill step (max_num_batched_tokens); a smaller share only makes it worse"
     ),
-    CUDA: (
+    messages.CUDA: (
         "the message does not say who held what: `cfglint verify` or nvidia-smi beside the running job does; "
         "look for a process that an earlier run left behind"
     ),
-    KILLED: (
+    messages.KILLED: (
         "dmesg and the job's memory limit tell whether memory it was; fewer workers that load data, less "
         "offload to the host, or a larger limit"
     ),
@@ -55,7 +46,7 @@ def advice(incident: Incident, holders: Sequence[Holder], share: Share | None, l
     """Yield what to do about an incident."""
     if incident.kind in _FIXED:
         yield _FIXED[incident.kind]
-    elif incident.kind == TORCH:
+    elif incident.kind == messages.TORCH:
         yield from _torch(incident, holders, share)
     else:
         yield from _BY_KIND[incident.kind](incident, log)
@@ -169,4 +160,9 @@ def _host(incident: Incident, _: Log) -> Iterator[str]:
     )
 
 
-_BY_KIND = {SGLANG_POOL: _sglang, VLLM_FREE: _vllm_free, VLLM_LENGTH: _vllm_length, HOST: _host}
+_BY_KIND = {
+    messages.SGLANG_POOL: _sglang,
+    messages.VLLM_FREE: _vllm_free,
+    messages.VLLM_LENGTH: _vllm_length,
+    messages.HOST: _host,
+}

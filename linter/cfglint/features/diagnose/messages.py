@@ -144,53 +144,51 @@ def _fields(found: re.Match[str] | None) -> dict[str, Any]:
 
 # ── PyTorch ─────────────────────────────────────────────────────────────────────────────────────────────
 _REACH = 4000  # characters that one message may have: dozens of processes
-_TORCH = re.compile(
+_TORCH = (
     rf"(?:CUDA|HIP|XPU)outofmemory\.(?:Triedtoallocate(?:morethan1EBmemory|{_amount('asked')})\.?)?"
     rf"|Triedtoallocate{_amount('quoted')}(?=\(GPU\d|\.GPU\d)"  # without its head
 )
-_OLD = re.compile(
+_OLD = (
     rf"\((?:GPU|XPU)(?P<gpu>\d+);{_amount('capacity')}totalcapacity;(?:{_amount('allocated')}alreadyallocated;)?"
     rf"{_amount('free')}free;(?:{_NUMBER}{_UNIT}allowed;)?"
     rf"(?:{_amount('reserved')}(?:reservedintotalbyPyTorch|cached))?"
 )
-_NEW = re.compile(
-    rf"(?:GPU|XPU)(?P<gpu>\d+)hasatotalcapaci?tyof{_amount('capacity')}(?:ofwhich{_amount('free')}isfree)?"
-)
-_PROCESS = re.compile(rf"Process(?P<pid>\d{{1,10}}|<unknown>)has{_amount('held')}memoryinuse")
-_OWN = re.compile(rf"[Ii]ncludingnon-PyTorchmemory,thisprocesshas{_amount('held')}memoryinuse")
-_ALLOCATED = re.compile(
+_NEW = rf"(?:GPU|XPU)(?P<gpu>\d+)hasatotalcapaci?tyof{_amount('capacity')}(?:ofwhich{_amount('free')}isfree)?"
+_PROCESS = rf"Process(?P<pid>\d{{1,10}}|<unknown>)has{_amount('held')}memoryinuse"
+_OWN = rf"[Ii]ncludingnon-PyTorchmemory,thisprocesshas{_amount('held')}memoryinuse"
+_ALLOCATED = (
     rf"Oftheallocatedmemory{_amount('allocated')}isallocatedbyPyTorch"
     rf"(?:,with{_amount('pools')}allocatedinprivatepools)?"
 )
-_CACHED = re.compile(rf"{_amount('cached')}isreservedbyPyTorchbutunallocated")
+_CACHED = rf"{_amount('cached')}isreservedbyPyTorchbutunallocated"
 
 
 def _torch(found: re.Match[str], text: str) -> Incident:
     """Return what a message of PyTorch says, of version 1 or later."""
     tail = text[found.end() : found.end() + _REACH]
-    following = _TORCH.search(tail)
+    following = re.search(_TORCH, tail)
     if following is not None:
         tail = tail[: following.start()]
     head = _fields(found)
     asked = head.get("asked", head.get("quoted"))
-    old = _OLD.match(tail)
+    old = re.match(_OLD, tail)
     if old is not None:
         account = _fields(old)
         reserved, allocated = account.pop("reserved", None), account.get("allocated")
         # What PyTorch 1 reserved is the process but for its context: no process is named.
         cached = reserved - allocated if reserved is not None and allocated is not None else None
         return Incident(TORCH, asked=asked, cached=cached, **account)
-    new = _NEW.search(tail)
+    new = re.search(_NEW, tail)
     if new is None:
         return Incident(CUDA if asked is None else TORCH, asked=asked)
     processes = [
         Process(int(m["pid"]) if m["pid"].isdigit() else None, amount(m["held"], m["held_unit"]))
-        for m in _PROCESS.finditer(tail)
+        for m in re.finditer(_PROCESS, tail)
     ]
-    own = _OWN.search(tail)
+    own = re.search(_OWN, tail)
     if own is not None:
         processes.append(Process(None, _fields(own)["held"], own=True))
-    account = _fields(new) | _fields(_ALLOCATED.search(tail)) | _fields(_CACHED.search(tail))
+    account = _fields(new) | _fields(re.search(_ALLOCATED, tail)) | _fields(re.search(_CACHED, tail))
     return Incident(TORCH, asked=asked, processes=tuple(processes), **account)
 
 
@@ -202,88 +200,68 @@ class Message(Value):
     """
 
     kind: str
-    words: re.Pattern[str]
+    words: str
     engine: str | None = None
     library: str = ""
-    beside: re.Pattern[str] | None = None
+    beside: str | None = None
     reach: int = 0
 
     def incident(self, found: re.Match[str], text: str) -> Incident:
         """Return what a text says at a place where the words were found."""
         account = _fields(found)
         if self.beside is not None:
-            account |= _fields(self.beside.search(text[found.start() : found.end() + self.reach]))
+            account |= _fields(re.search(self.beside, text[found.start() : found.end() + self.reach]))
         asked = account.pop("bytes", account.pop("asked", None))
         return Incident(self.kind, asked=asked, engine=self.engine, library=self.library, **account)
 
 
-_LONGEST = re.compile(r"[Ee]stimatedmaximummodellengthis(?P<tokens_that_fit>\d{1,9})")
-_FRACTION = re.compile(
-    rf"(?P<fraction>(?<=mem_fraction_static=)(?:{_SHARE}|1\.0)|(?<=mem-fraction-static=){_SHARE})"
-)
+_LONGEST = r"[Ee]stimatedmaximummodellengthis(?P<tokens_that_fit>\d{1,9})"
+_FRACTION = rf"(?P<fraction>(?<=mem_fraction_static=)(?:{_SHARE}|1\.0)|(?<=mem-fraction-static=){_SHARE})"
 _MESSAGES = (
     Message(
         VLLM_FREE,
-        re.compile(
-            rf"Freememoryondevice(?:[a-z]+:(?P<gpu>\d+))?\({_gib('free', '')}/{_gib('capacity', 'GiB')}\)"
-            rf"onstartupislessthandesiredGPUmemoryutilization"
-            rf"\((?P<fraction>{_NUMBER}),{_gib('asked', 'GiB')}\)"
-        ),
-        engine="vllm",
+        rf"Freememoryondevice(?:[a-z]+:(?P<gpu>\d+))?\({_gib('free', '')}/{_gib('capacity', 'GiB')}\)"
+        rf"onstartupislessthandesiredGPUmemoryutilization"
+        rf"\((?P<fraction>{_NUMBER}),{_gib('asked', 'GiB')}\)",
+        "vllm",
     ),
     Message(
         VLLM_LENGTH,
-        re.compile(
-            rf"Toserveatleastonerequestwiththemodels?'smaxseqlen\((?P<tokens>\d{{1,9}})\),?\(?"
-            rf"{_gib('kv_needed')}KVcacheisneeded,"
-            rf"whichislargerthantheavailableKVcachememory\({_gib('kv_available')}\)"
-        ),
-        engine="vllm",
+        rf"Toserveatleastonerequestwiththemodels?'smaxseqlen\((?P<tokens>\d{{1,9}})\),?\(?{_gib('kv_needed')}"
+        rf"KVcacheisneeded,whichislargerthantheavailableKVcachememory\({_gib('kv_available')}\)",
+        "vllm",
         beside=_LONGEST,
         reach=400,
     ),
     Message(
         VLLM_LENGTH,
-        re.compile(
-            r"Themodel'smaxseqlen\((?P<tokens>\d{1,9})\)"
-            r"islargerthanthemaximumnumberoftokensthatcanbestoredinKVcache\((?P<tokens_that_fit>\d{1,9})\)"
-        ),
-        engine="vllm",
+        r"Themodel'smaxseqlen\((?P<tokens>\d{1,9})\)islargerthanthemaximumnumberoftokensthatcanbestored"
+        r"inKVcache\((?P<tokens_that_fit>\d{1,9})\)",
+        "vllm",
     ),
-    Message(VLLM_POOL, re.compile(r"Noavailablememoryforthecacheblocks"), engine="vllm"),
+    Message(VLLM_POOL, r"Noavailablememoryforthecacheblocks", "vllm"),
     Message(
         SGLANG_POOL,
-        re.compile(r"Notenoughmemory\.?Pleasetrytoincrease(?:the)?--mem-fraction-static"),
-        engine="sglang",
+        r"Notenoughmemory\.?Pleasetrytoincrease(?:the)?--mem-fraction-static"
+        r"|LoadedweightsleavenoGPUmemoryfortheKVcache",
+        "sglang",
         beside=_FRACTION,
         reach=120,
     ),
-    Message(
-        SGLANG_POOL,
-        re.compile(r"LoadedweightsleavenoGPUmemoryfortheKVcache"),
-        engine="sglang",
-        beside=_FRACTION,
-        reach=120,
-    ),
-    Message(
-        HOST,
-        re.compile(r"DefaultCPUAllocator:can'tallocatememory:youtriedtoallocate(?P<bytes>\d{1,20})bytes"),
-    ),
-    Message(
-        HOST, re.compile(rf"Memoryonthenode\([^()]{{0,200}}\)was{_gib('kv_available')}/{_gib('capacity')}")
-    ),
-    Message(HOST, re.compile(r"Outofmemory:Killedprocess\d{1,10}")),
-    Message(HOST, re.compile(r"oom[-_]kill(?:event|er)?|OOMKilled|srun:error:.{0,80}OutOfMemory")),
-    Message(CUDA, re.compile(r"NCCL.{0,200}?(?:outofmemory|FailedtoCUDAcalloc)"), library="NCCL"),
-    Message(CUDA, re.compile(r"CUBLAS_STATUS_ALLOC_FAILED"), library="cuBLAS"),
+    Message(HOST, r"DefaultCPUAllocator:can'tallocatememory:youtriedtoallocate(?P<bytes>\d{1,20})bytes"),
+    Message(HOST, rf"Memoryonthenode\([^()]{{0,200}}\)was{_gib('kv_available')}/{_gib('capacity')}"),
+    Message(HOST, r"Outofmemory:Killedprocess\d{1,10}"),
+    Message(HOST, r"oom[-_]kill(?:event|er)?|OOMKilled|srun:error:.{0,80}OutOfMemory"),
+    Message(CUDA, r"NCCL.{0,200}?(?:outofmemory|FailedtoCUDAcalloc)", library="NCCL"),
+    Message(CUDA, r"CUBLAS_STATUS_ALLOC_FAILED", library="cuBLAS"),
     Message(
         CUDA,
-        re.compile(r"(?:CUDA|HIP)error:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"),
+        r"(?:CUDA|HIP)error:outofmemory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
         library="CUDA",
     ),
 )
 # Told of one line, and only where nothing else tells why: launchers end their processes so, too.
-_KILLED = re.compile(
+_KILLED = (
     r"^(?:\S+:line\d+:)?\d*Killed(?:[\s(].*|python.*|torchrun.*)?$"
     r"|exit(?:ed|ing)?(?:with)?(?:code|status|code:|status:)?:?\(?(?:-9|137)\b"
     r"|exitcode:?-9\b|[Ss]ignal:?9\(SIGKILL\)|\(SIGKILL\)receivedbyPID|SignalNo\.9"
@@ -294,7 +272,7 @@ def incidents(text: str) -> Iterator[tuple[int, Incident]]:
     """Yield the incidents that a text without blanks tells, with the offset of each."""
     taken: list[tuple[int, int]] = []
     for words, read in ((_TORCH, _torch), *((message.words, message.incident) for message in _MESSAGES)):
-        for found in words.finditer(text):
+        for found in re.finditer(words, text):
             if any(start <= found.start() < end for start, end in taken):
                 continue
             incident = read(found, text)
@@ -304,43 +282,40 @@ def incidents(text: str) -> Iterator[tuple[int, Incident]]:
 
 def killed(text: str) -> bool:
     """Whether one line without blanks says that a process was killed."""
-    return _KILLED.search(text) is not None
+    return re.search(_KILLED, text) is not None
 
 
 # ── notes: what engines and trainers say of themselves ──────────────────────────────────────────────────
 _N = f"({_NUMBER})"
 _GB = f"({_NUMBER})Gi?B"  # SGLang and vLLM write GB for 2^30 bytes, AReaL's device.py too
-_NOTES = tuple(
-    (name, engine, re.compile(words))
-    for name, engine, words in (
-        ("weights", "sglang", rf"Loadweightend\..{{0,400}}?memusage={_N}"),
-        ("free after weights", "sglang", rf"Loadweightend\..{{0,300}}?availmem={_N}"),
-        ("free at start", "sglang", rf"Loadweightbegin\.availmem={_N}"),
-        ("tokens", "sglang", r"KVCacheisallocated\..{0,80}?#tokens:(\d{1,12})"),
-        ("K cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?Ksize:{_N}GB"),
-        ("V cache", "sglang", rf"KVCacheisallocated\..{{0,160}}?Vsize:{_N}GB"),
-        ("KV cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?KVsize:{_N}GB"),
-        ("free after pool", "sglang", rf"Memorypoolend\.availmem={_N}"),
-        ("before graphs", "sglang", rf"[Cc]apture(?:cuda|CUDA)graphbegin\..{{0,90}}?mem={_N}"),
-        ("graphs", "sglang", rf"Capture(?:cuda|CUDA)graphend\..{{0,80}}?memusage={_N}"),
-        ("tokens", "sglang", r"max_total_num_tokens=(\d{1,12})"),
-        ("mem_fraction", "sglang", rf"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
-        ("weights", "vllm", rf"[Mm]odelloadingtook{_GB}"),
-        ("KV cache", "vllm", rf"AvailableKVcachememory:{_GB}"),
-        ("tokens", "vllm", r"GPUKVcachesize:([\d,]{1,16})tokens"),
-        ("graphs", "vllm", rf"[Gg]raphcapturingfinishedin\d{{1,6}}secs,took{_GB}"),
-        ("mem_fraction", "vllm", rf"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
-        ("device used", None, rf"devicememoryused/total\(GB\):{_N}/"),
-        ("trainer reserved", None, rf"memoryreserved\(GB\):{_N}"),
-        ("trainer allocated", None, rf"memoryallocated\(GB\):{_N}"),
-        ("trainer reserved", None, rf"Max_CA{_N}GB"),
-        ("trainer allocated", None, rf"Max_MA{_N}GB"),
-    )
+_NOTES: tuple[tuple[str, str | None, str], ...] = (
+    ("weights", "sglang", rf"Loadweightend\..{{0,400}}?memusage={_N}"),
+    ("free after weights", "sglang", rf"Loadweightend\..{{0,300}}?availmem={_N}"),
+    ("free at start", "sglang", rf"Loadweightbegin\.availmem={_N}"),
+    ("tokens", "sglang", r"KVCacheisallocated\..{0,80}?#tokens:(\d{1,12})"),
+    ("K cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?Ksize:{_N}GB"),
+    ("V cache", "sglang", rf"KVCacheisallocated\..{{0,160}}?Vsize:{_N}GB"),
+    ("KV cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?KVsize:{_N}GB"),
+    ("free after pool", "sglang", rf"Memorypoolend\.availmem={_N}"),
+    ("before graphs", "sglang", rf"[Cc]apture(?:cuda|CUDA)graphbegin\..{{0,90}}?mem={_N}"),
+    ("graphs", "sglang", rf"Capture(?:cuda|CUDA)graphend\..{{0,80}}?memusage={_N}"),
+    ("tokens", "sglang", r"max_total_num_tokens=(\d{1,12})"),
+    ("mem_fraction", "sglang", rf"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
+    ("weights", "vllm", rf"[Mm]odelloadingtook{_GB}"),
+    ("KV cache", "vllm", rf"AvailableKVcachememory:{_GB}"),
+    ("tokens", "vllm", r"GPUKVcachesize:([\d,]{1,16})tokens"),
+    ("graphs", "vllm", rf"[Gg]raphcapturingfinishedin\d{{1,6}}secs,took{_GB}"),
+    ("mem_fraction", "vllm", rf"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
+    ("device used", None, rf"devicememoryused/total\(GB\):{_N}/"),
+    ("trainer reserved", None, rf"memoryreserved\(GB\):{_N}"),
+    ("trainer allocated", None, rf"memoryallocated\(GB\):{_N}"),
+    ("trainer reserved", None, rf"Max_CA{_N}GB"),
+    ("trainer allocated", None, rf"Max_MA{_N}GB"),
 )
 
 
 def notes(text: str) -> Iterator[tuple[int, str, str | None, float]]:
     """Yield what a text without blanks notes: offset, name, engine, and the number (GiB, tokens, a share)."""
     for name, engine, words in _NOTES:
-        for found in words.finditer(text):
+        for found in re.finditer(words, text):
             yield found.start(), name, engine, float(found[1].replace(",", "") or 0)

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from cfglint.engine.memory import GIB
+from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER
 from cfglint.features.diagnose.log import WHEN
 from cfglint.features.diagnose.log_advice import gib as sized
-from cfglint.features.diagnose.messages import (
-    CUDA,
-    HOST,
-    KILLED,
-    SGLANG_POOL,
-    TORCH,
-    VLLM_FREE,
-    VLLM_LENGTH,
-    VLLM_POOL,
-)
+from cfglint.findings import Report
 from cfglint.record import fields, replace
 from cfglint.report import written
 from cfglint.report.blocks import (
@@ -28,11 +20,11 @@ from cfglint.report.blocks import (
     Markup,
     Paragraph,
     Table,
-    heading,
     item,
     spread,
 )
-from cfglint.report.order import shown
+from cfglint.report.encode import encode, of_fix
+from cfglint.report.order import Lines, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +38,6 @@ if TYPE_CHECKING:
     from cfglint.record import Record
     from cfglint.report import Style
     from cfglint.report.blocks import Block
-    from cfglint.report.order import Lines
 
 FORMATS = ("text", "json", "markdown")
 SYMBOLS = f"{DASH}—"
@@ -64,59 +55,74 @@ def render_diagnosis(diagnosis: Diagnosis, form: str, style: Style) -> str:
 
 def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
     """Yield the sentence first, then the account, then what mends it."""
-    yield from _markdown(diagnosis) if style.markdown else _text(diagnosis)
-
-
-def _text(diagnosis: Diagnosis) -> Iterator[Block]:
     failure, judgement = diagnosis.failures[0], diagnosis.judgement
-    yield Paragraph(headline(failure), "bold", rest="")
-    yield Paragraph(_where(failure.first), "dim", rest="")
-    yield from (Paragraph(line, "dim") for line in _ranks(failure))
-    if failure.repeats:
-        times = f"{failure.repeats} more time{'s' * (failure.repeats != 1)}"
-        yield Paragraph(f"the message came {times}", "dim", rest="")
+    text = _safe if style.markdown else shown
+    yield Paragraph(text(headline(failure)), "bold", rest="", md="**{}**")
+    place = _where(failure.first)
+    if style.markdown:
+        code = f"`{place.replace('`', '')}`"
+        yield Paragraph(Markup("\n".join([code, *(f"- {_safe(line)}" for line in _ranks(failure))])))
+    else:
+        yield Paragraph(place, "dim", rest="")
+        yield from (Paragraph(line, "dim") for line in _ranks(failure))
+        if failure.repeats:
+            times = f"{failure.repeats} more time{'s' * (failure.repeats != 1)}"
+            yield Paragraph(f"the message came {times}", "dim", rest="")
     if failure.holders:
         yield Blank()
-        yield _table(failure, judgement)
+        yield _table(failure, judgement, style)
     inside = _inside(failure)
     if inside:
         yield Blank()
-        yield from (Paragraph(line, "dim") for line in inside)
+        yield from (item(text(line), "dim") for line in inside)
     if judgement is not None:
         yield Blank()
-        yield from _judgement(judgement)
+        yield from _judgement(judgement, style)
     if failure.advice and (judgement is None or not judgement.repairs):
         yield Blank()
-        yield from (_led("try:", "green", line) for line in failure.advice)
-    later = _later(diagnosis)
+        yield from (_led("try:", "green", text(line), md="- {}") for line in failure.advice)
+    later = [f"{_where(failure.first)}: {headline(failure)}" for failure in diagnosis.failures[1:]]
     if later:
-        yield Blank()
-        yield from (_led("again:", "dim", line) for line in later[:_REPEATS])
-    if len(later) > _REPEATS:
+        yield Paragraph("Again:") if style.markdown else Blank()
+    for line in later if style.markdown else later[:_REPEATS]:
+        yield _led("again:", "dim", text(line), md="- {}")
+    if len(later) > _REPEATS and not style.markdown:
         yield Paragraph(f"and {len(later) - _REPEATS} more", rest="")
 
 
-def _led(lead: str, color: str, text: str, rest: str | None = None) -> Paragraph:
+def _led(lead: str, color: str, text: str, rest: str | None = None, *, md: str = "{}") -> Paragraph:
     """Return a sentence behind a coloured word; its lines stand below each other but for ``rest``."""
-    return Paragraph(f" {text}", "", lead, color, " " * (len(lead) + 1) if rest is None else rest)
+    return Paragraph(text, "", f"{lead} ", color, " " * (len(lead) + 1) if rest is None else rest, md)
 
 
-def _judgement(judgement: Judgement) -> Iterator[Block]:
-    yield Paragraph(f"{shown(judgement.path)}: {judgement.chosen}", "dim")
-    if judgement.corrections:
-        roles = " and ".join(sorted({name.partition(".")[0] for name in judgement.corrections}))
+_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_|<[]#@"})
+
+
+def _safe(text: str) -> Markup:
+    """Return a text as Markdown; with fewer escapes than others need, since it is of our own words."""
+    return Markup(shown(text).translate(_SPECIAL))
+
+
+def _judgement(judgement: Judgement, style: Style) -> Iterator[Block]:
+    text = _safe if style.markdown else shown
+    yield Paragraph(text(f"{judgement.path}: {judgement.chosen}"), "dim")
+    if judgement.corrections and not style.markdown:
+        roles = " and ".join(correction.name.partition(".")[0] for correction in judgement.corrections)
         yield Paragraph(f"the measured numbers take the place of the estimates of {roles}", "dim")
-    if not judgement.repairs:
-        yield from _unmended(judgement)
-        return
     for i, repair in enumerate(judgement.repairs):
-        kind = repair.fix.applicability + (", may not suffice" if repair.fix.certainty == "may" else "")
-        effect = f" — {shown(repair.fix.effect)}" if repair.fix.effect else ""
-        lead, color = ("fix", "green") if i == 0 else ("or", "cyan")
-        yield _led(f"{lead} ({kind}):", color, f"{shown(repair.fix.title)}{effect}", "  ")
-        yield Paragraph(_after(repair), lead="  ")
-    yield Blank()
-    yield Diff([shown(line) for line in judgement.repairs[0].diff.splitlines()])
+        fix = repair.fix
+        kind = fix.applicability + (", may not suffice" if fix.certainty == "may" else "")
+        lead, color, word = ("or", "cyan", "Or") if i else ("fix", "green", "**Fix**")
+        title = f"{fix.title} — {fix.effect}" if fix.effect else fix.title
+        yield _led(f"{lead} ({kind}):", color, text(title), "  ", md=f"{word} ({fix.applicability}): {{}}")
+        yield Paragraph(text(_after(repair)), lead="  ", md="<br>{}")
+    if judgement.repairs:
+        diff = judgement.repairs[0].diff
+        yield Blank()
+        lines = diff.rstrip("\n").split("\n")
+        yield Diff(lines if style.markdown else [shown(line) for line in diff.splitlines()])
+    elif not style.markdown:
+        yield from _unmended(judgement)
 
 
 def _unmended(judgement: Judgement) -> Iterator[Block]:
@@ -124,54 +130,23 @@ def _unmended(judgement: Judgement) -> Iterator[Block]:
     for finding in judgement.findings[:_FINDINGS]:
         color = _LEVELS[finding.level]
         yield _led(f"{finding.level} {finding.code}:", color, shown(finding.message), "  ")
-    if judgement.row.verdict != "fits":
-        text = (
-            "no single change of the config was proven to mend it; cfglint check says what stands in the way"
+    if judgement.verdict != "fits":
+        yield Paragraph(
+            "no single change of the config was proven to mend it; cfglint check says what stands in the way",
+            rest="",
         )
-        yield Paragraph(text, rest="")
     elif not judgement.findings:
         numbers = "the measured numbers" if judgement.corrections else "the estimates"
         yield Paragraph(f"by {numbers} this config fits: was it the one that ran?", rest="")
 
 
-# ── Markdown ────────────────────────────────────────────────────────────────────────────────────────────
-_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_|<[]#@"})
-
-
-def _safe(text: str) -> Markup:
-    return Markup(shown(text).translate(_SPECIAL))
-
-
-def _markdown(diagnosis: Diagnosis) -> Iterator[Block]:
-    failure, judgement = diagnosis.failures[0], diagnosis.judgement
-    yield heading(_safe(headline(failure)))
-    place = f"`{_where(failure.first).replace('`', '')}`"
-    yield Paragraph(Markup("\n".join([place, *(f"- {_safe(line)}" for line in _ranks(failure))])))
-    if failure.holders:
-        rows = (f"| {' | '.join(map(_safe, row))} |" for row in _rows(failure, judgement))
-        yield Paragraph(Markup("\n".join(("| GiB | held | predicted | |", "|---|---:|---:|---|", *rows))))
-    yield from (item(_safe(line)) for line in _inside(failure))
-    yield Blank()
-    if judgement is not None:
-        yield Paragraph(_safe(f"{judgement.path}: {judgement.chosen}"))
-        for i, repair in enumerate(judgement.repairs):
-            effect = f" — {repair.fix.effect}" if repair.fix.effect else ""
-            word = "**Fix**" if i == 0 else "Or"
-            yield Paragraph(_safe(repair.fix.title + effect), md=f"{word} ({repair.fix.applicability}): {{}}")
-            yield Paragraph(_safe(_after(repair)), md="<br>{}")
-        if judgement.repairs:
-            yield Diff(judgement.repairs[0].diff.rstrip("\n").split("\n"))
-    if judgement is None or not judgement.repairs:
-        yield from (item(_safe(line)) for line in failure.advice)
-    later = _later(diagnosis)
-    if later:
-        yield Paragraph("Again:")
-    yield from (item(_safe(line)) for line in later)
-
-
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────────
-def _table(failure: Failure, judgement: Judgement | None) -> Table:
-    names, amounts, estimates, remarks = zip(*_rows(failure, judgement), strict=True)
+def _table(failure: Failure, judgement: Judgement | None, style: Style) -> Block:
+    rows = _rows(failure, judgement)
+    if style.markdown:
+        lines = (f"| {' | '.join(map(_safe, row))} |" for row in rows)
+        return Paragraph(Markup("\n".join(("| GiB | held | predicted | |", "|---|---:|---:|---|", *lines))))
+    names, amounts, estimates, remarks = zip(*rows, strict=True)
     columns = [Column("GiB", names, left=True), Column("held", amounts)]
     if judgement is not None:
         columns.append(Column("predicted", estimates))
@@ -233,8 +208,10 @@ def _called(holder: Holder) -> str:
 # ── the sentences ───────────────────────────────────────────────────────────────────────────────────────
 def headline(failure: Failure) -> str:
     """Return what happened, in one sentence."""
-    incident = failure.first
-    return _torch(failure) if incident.kind == TORCH else _HEADLINES[incident.kind](incident)
+    kind = failure.first.kind
+    if kind in _FIXED:
+        return _FIXED[kind]
+    return _torch(failure) if kind == messages.TORCH else _HEADLINES[kind](failure.first)
 
 
 def _torch(failure: Failure) -> str:
@@ -277,10 +254,6 @@ def _vllm_length(incident: Incident) -> str:
     return f"vLLM did not start: {takes}, and there are {sized(incident.kv_available)}"
 
 
-def _vllm_pool(_: Incident) -> str:
-    return "vLLM did not start: weights and a prefill step leave nothing of its share for the KV cache"
-
-
 def _sglang(incident: Incident) -> str:
     share = f"{incident.fraction:g}" if incident.fraction else "mem_fraction_static"
     return f"SGLang did not start: within {share} of the GPU, the weights leave nothing for the KV cache"
@@ -296,14 +269,21 @@ def _host(incident: Incident) -> str:
     return f"the machine's own memory ran out{asked}, not the GPU's"
 
 
-def _killed(_: Incident) -> str:
-    return "a process was killed from outside (signal 9), which is mostly for the machine's own memory"
-
-
 _HEADLINES = {
-    CUDA: _cuda, SGLANG_POOL: _sglang, VLLM_FREE: _vllm_free, VLLM_POOL: _vllm_pool,
-    VLLM_LENGTH: _vllm_length, HOST: _host, KILLED: _killed,
-}  # fmt: skip
+    messages.CUDA: _cuda,
+    messages.SGLANG_POOL: _sglang,
+    messages.VLLM_FREE: _vllm_free,
+    messages.VLLM_LENGTH: _vllm_length,
+    messages.HOST: _host,
+}
+_FIXED = {
+    messages.VLLM_POOL: (
+        "vLLM did not start: weights and a prefill step leave nothing of its share for the KV cache"
+    ),
+    messages.KILLED: (
+        "a process was killed from outside (signal 9), which is mostly for the machine's own memory"
+    ),
+}
 
 
 def _where(incident: Incident) -> str:
@@ -317,7 +297,7 @@ def _inside(failure: Failure) -> list[str]:
     incident = failure.first
     lines = []
     if incident.allocated is not None:
-        pools = f" ({sized(incident.pools)} of it in CUDA graphs' pools)" if incident.pools else ""
+        pools = f" ({sized(incident.pools)} of it in messages.CUDA graphs' pools)" if incident.pools else ""
         cached = f", and kept {sized(incident.cached)} that it could not use" if incident.cached else ""
         lines.append(f"PyTorch had handed out {sized(incident.allocated)}{pools}{cached}")
     roles = [holder for holder in failure.holders if holder.role in (ENGINE, TRAINER)]
@@ -337,11 +317,6 @@ def _ranks(failure: Failure) -> list[str]:
         asked = f" asking for {sized(incident.asked)}" if incident.asked else ""
         lines.append(f"also on {gpu}{amount}{asked}: {_where(incident)}")
     return lines
-
-
-def _later(diagnosis: Diagnosis) -> list[str]:
-    """Return one line for each failure after the first."""
-    return [f"{_where(failure.first)}: {headline(failure)}" for failure in diagnosis.failures[1:]]
 
 
 def _after(repair: Repair) -> str:
@@ -398,8 +373,6 @@ def _account(record: Record) -> dict[str, Any]:
 
 
 def _failure_data(failure: Failure, predictions: dict[str, Prediction]) -> dict[str, Any]:
-    from cfglint.report.encode import encode
-
     spans = [predictions[h.role].span if h.role in predictions else None for h in failure.holders]
     return {
         "message": headline(failure),
@@ -414,30 +387,18 @@ def _failure_data(failure: Failure, predictions: dict[str, Prediction]) -> dict[
 
 
 def _judgement_data(judgement: Judgement) -> dict[str, Any]:
-    from cfglint.findings import Report
-    from cfglint.lang.values import parts
-    from cfglint.report.encode import encode
-    from cfglint.report.order import Lines
-
+    data: dict[str, Any] = encode(judgement, omit=("text", "predictions", "findings", "repairs"))
     report = Report()
     report.texts[judgement.path] = judgement.text
     lines = Lines(report)
     return {
-        **{name: getattr(judgement, name) for name in ("path", "target", "gpu", "chosen")},
-        "corrections": [
-            {"name": name, "gib": [round(bound / GIB, 4) for bound in parts(value)[:2]], "source": source}
-            for name, (value, source) in sorted(judgement.corrections.items())
-        ],
-        "need_gib": encode(judgement.row.need_gib),
-        "verdict": judgement.row.verdict,
+        **data,
         "findings": [{"code": f.code, "level": f.level, "message": f.message} for f in judgement.findings],
         "repairs": [_repair_data(lines, judgement.path, repair) for repair in judgement.repairs],
     }
 
 
 def _repair_data(lines: Lines, path: str, repair: Repair) -> dict[str, Any]:
-    from cfglint.report.encode import encode, of_fix
-
     rows = {"before": repair.before, "after": repair.after}
     return {
         "code": repair.finding.code,
