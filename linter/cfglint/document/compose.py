@@ -87,11 +87,8 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
 
 def _first(document: Document, library: Library | None, names: Listed[str]) -> File | None:
     """Return the first of some files that is here."""
-    for name in names if library is not None else ():
-        file = library.find(document.file.path, name)  # type: ignore[union-attr]
-        if file is not None:
-            return file
-    return None
+    files = (library.find(document.file.path, name) for name in names if library is not None)
+    return next((file for file in files if file is not None), None)
 
 
 # ── NeMo-RL's inheritance ──────────────────────────────────────────────────────────────────────────────────

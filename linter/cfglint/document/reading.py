@@ -148,11 +148,8 @@ class Library(Record):
         """
         if not _is_name(name):
             return None
-        for place in self._places(path, name):
-            found = self.file(place)
-            if found is not None:
-                return found
-        return None
+        files = map(self.file, self._places(path, name))
+        return next((file for file in files if file is not None), None)
 
     def _places(self, path: str, name: str) -> Iterator[str]:
         yield os.path.join(os.path.dirname(path), name)
@@ -185,9 +182,9 @@ class Library(Record):
         return self._roots[folder]
 
 
-def same(one: str, other: str) -> bool:
+def same(first: str, second: str) -> bool:
     """Whether two paths lead to one file, as far as their spelling tells."""
-    return os.path.abspath(one) == os.path.abspath(other)
+    return os.path.abspath(first) == os.path.abspath(second)
 
 
 def _is_name(name: str) -> bool:

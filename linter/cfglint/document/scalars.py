@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_DIGITS = 4300
 _MOST_CACHED = 20_000
 _YAML = "tag:yaml.org,2002:"
-_FIRST_OF_NUMBERS = tuple("-+.0123456789")
+_FIRST_OF_NUMBERS = "-+.0123456789"
 
 
 class Dialect(Record):
@@ -74,7 +74,7 @@ def _number(text: str, build: Callable[[str], object]) -> object:
 
 def _pyyaml(text: str) -> object:
     """Read a plain scalar by PyYAML's own patterns, apart from most numbers, which need none."""
-    if text[:1] in _FIRST_OF_NUMBERS:
+    if text and text[0] in _FIRST_OF_NUMBERS:
         whole, dot, places = text.partition(".")
         if whole.isascii() and whole.isdigit() and len(text) < _MOST_DIGITS:
             if not dot and whole[0] != "0":
@@ -206,7 +206,7 @@ def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
     if scalar.style or scalar.tag is not None:
         return False
     text = scalar.text
-    if text[:1] not in _FIRST_OF_NUMBERS or text.isdigit() or len(text) > _MOST_DIGITS:
+    if not text or text[0] not in _FIRST_OF_NUMBERS or text.isdigit() or len(text) > _MOST_DIGITS:
         return False
     return type(resolve_plain(text, dialect)) is str and re.match(_HUMAN_FLOAT, text) is not None
 

@@ -312,8 +312,12 @@ def _read_by(view: View, node: Node, path: Path) -> list[object]:
         return [target(source) for source in _merge_sources(node)]
     if isinstance(node, Built):
         return [*node.reads]
-    if not isinstance(node, Scalar) or not view.interpolates or "${" not in node.text:
-        return []
+    if isinstance(node, Scalar) and view.interpolates and "${" in node.text:
+        return _referred(view, node, path)
+    return []
+
+
+def _referred(view: View, node: Scalar, path: Path) -> list[object]:
     try:
         parts = parse(node.text)
     except MalformedError:

@@ -237,32 +237,32 @@ def descend(root: Node | None, path: Path) -> list[Node]:
 
 def walk(root: Node | None) -> list[Node]:
     """Return all nodes below ``root``, itself first, from the last to the first; aliases are not entered."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     waiting: list[Node] = [] if root is None else [root]
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        nodes.append(node)
         if isinstance(node, Mapping):
             waiting.extend(entry.value for entry in node.entries.values())
             waiting.extend(node.merges)
         elif isinstance(node, Sequence):
             waiting.extend(node.items)
-    return found
+    return nodes
 
 
 def nodes_with_paths(root: Node | None) -> list[tuple[Path, Node]]:
     """Return every node with the path of its definition, in the file's order; aliases are not entered."""
-    found: list[tuple[Path, Node]] = []
+    nodes: list[tuple[Path, Node]] = []
     waiting: list[tuple[Path, Node]] = [] if root is None else [((), root)]
     while waiting:
         path, node = waiting.pop()
-        found.append((path, node))
+        nodes.append((path, node))
         if isinstance(node, Mapping):
             waiting.extend(reversed([((*path, k), e.value) for k, e in node.entries.items()]))
             waiting.extend((path, merge) for merge in node.merges if not isinstance(merge, Alias))
         elif isinstance(node, Sequence):
             waiting.extend(reversed([((*path, i), item) for i, item in enumerate(node.items)]))
-    return found
+    return nodes
 
 
 def effective(mapping: Mapping) -> dict[str, Entry]:
