@@ -265,10 +265,10 @@ def _unknown(name: str) -> str:
 
 def _least(name: str, meant: list[Gpu]) -> tuple[Gpu, str | None]:
     """Return the GPU with the least usable memory, and the sentence that says so where there are others."""
-    chosen, *others = sorted(meant, key=lambda one: one.usable_mib or 1 << 40)
+    chosen, *others = sorted(meant, key=lambda gpu: gpu.usable_mib or 1 << 40)
     if not others:
         return chosen, None
-    rest = ", ".join(f"{other.name} ({other.usable})" for other in others)
+    rest = ", ".join(f"{gpu.name} ({gpu.usable})" for gpu in others)
     return chosen, (
         f"{name} is taken as {chosen.name} ({chosen.usable}), the least of what it may mean; others: {rest}"
     )

@@ -184,7 +184,7 @@ def _weakest(all_facts: list[dict[str, Fact]]) -> dict[str, Fact]:
     first, *others = all_facts
     merged: dict[str, Fact] = {}
     for name, fact in first.items():
-        facts = [fact, *(other[name] for other in others if name in other)]
+        facts = [fact, *(weaker[name] for weaker in others if name in weaker)]
         if len(facts) < len(all_facts):
             continue
         values = [value for value, _ in facts]

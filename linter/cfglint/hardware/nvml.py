@@ -103,15 +103,15 @@ def _detection(host: Host) -> Detection:
         if visible.devices:
             return Detection(host, problem="MIG is on, but no MIG instance exists")
         return Detection(host, problem="CUDA_VISIBLE_DEVICES hides every GPU of this machine")
-    found = target(units, "NVML", notices=notices)
+    machine = target(units, "NVML", notices=notices)
     # An idle machine tells nothing of a job, and neither does one that is still loading.
     busy = max((unit.utilisation or 0 for unit in units if unit.computes), default=0)
     if busy:
-        found.facts["observed.gpu_util"] = (
+        machine.facts["observed.gpu_util"] = (
             busy / 100,
             "NVML, just now: the busiest GPU that a process computes on",
         )
-    return Detection(host, [found])
+    return Detection(host, [machine])
 
 
 def _visible(host: Host) -> tuple[Host, list[str]]:
@@ -235,17 +235,17 @@ def _problem(error: Exception) -> str:
         except OSError as reason:
             if "No such file" not in str(reason):
                 return _BROKEN
-    known = _PROBLEMS.get(number) if isinstance(number, int) else None
-    if known is None:
+    problem = _PROBLEMS.get(number) if isinstance(number, int) else None
+    if problem is None:
         return f"NVML does not answer: {' '.join(str(error).split()) or type(error).__name__}"
-    return known
+    return problem
 
 
 def _holdings(nvml: Any) -> Holdings:
     host = _host(nvml)
     if not host.devices:
         return Holdings(problem="the NVIDIA driver finds no GPU on this machine")
-    found: dict[tuple[int, int, int | None], Holding] = {}
+    holdings: dict[tuple[int, int, int | None], Holding] = {}
     used = {}
     for device in host.devices:
         handle = nvml.nvmlDeviceGetHandleByIndex(device.index)
@@ -256,10 +256,10 @@ def _holdings(nvml: Any) -> Holdings:
             ("graphics", nvml.nvmlDeviceGetGraphicsRunningProcesses),
         ):
             for process in _ask(call, handle) or ():
-                one = _holding(device, process, kind)
+                holding = _holding(device, process, kind)
                 # One that computes and draws is in both lists.
-                found.setdefault((device.index, one.pid, one.mig), one)
-    return Holdings(host, sorted(found.values(), key=lambda p: (p.index, -(p.held or 0), p.pid)), used)
+                holdings.setdefault((device.index, holding.pid, holding.mig), holding)
+    return Holdings(host, sorted(holdings.values(), key=lambda p: (p.index, -(p.held or 0), p.pid)), used)
 
 
 def _holding(device: Device, process: Any, kind: str) -> Holding:

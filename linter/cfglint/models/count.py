@@ -104,8 +104,8 @@ def active_params(family: str, shape: Shape) -> int:
         return params(family, shape)
     form = FORMS.get(family, _LLAMA)
     idle = experts - shape["experts_per_token"]
-    one = _feed_forward(form, shape, shape["expert_ffn"])
-    return params(family, shape) - int(shape["layers"] - shape.get("dense_layers", 0)) * int(idle) * one
+    expert = _feed_forward(form, shape, shape["expert_ffn"])
+    return params(family, shape) - int(shape["layers"] - shape.get("dense_layers", 0)) * int(idle) * expert
 
 
 def _attention(family: str, form: Form, shape: Shape) -> int:

@@ -33,13 +33,13 @@ def _build(text: str) -> dict[str, dict[str, object]]:
     import yaml
 
     dense = dict.fromkeys(NOT_DENSE, 0)
-    found = {}
+    rows = {}
     for entry in yaml.load(text, Loader=yaml.CSafeLoader)["models"]:
         figures = entry["figures"]
         row = {**dense, "active_params": figures["params"], **figures, "family": entry["family"]}
         for name in entry.get("ids") or (entry["id"],):
-            found[name.lower()] = row
-    return found
+            rows[name.lower()] = row
+    return rows
 
 
 def catalogue() -> Mapping[str, Mapping[str, object]]:
@@ -181,9 +181,9 @@ def tables(
     return {"models": Models(base, online=online, environ=environ, tell=tell)}
 
 
-def near(known: Tables, folder: str) -> Tables:
+def near(tables: Tables, folder: str) -> Tables:
     """Return the look-ups for a config in ``folder``."""
-    return {name: find.near(folder) if isinstance(find, Models) else find for name, find in known.items()}
+    return {name: find.near(folder) if isinstance(find, Models) else find for name, find in tables.items()}
 
 
 find = Models(disk=False)

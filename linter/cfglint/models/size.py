@@ -42,11 +42,11 @@ _LIKE_LLAMA = ("llama", "mistral", "qwen2")
 def by_name(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, object] | None:
     """Return the figures that a name or a path tells, None for one that has no size."""
     for piece in reversed(name.replace("\\", "/").split("/")):
-        for found in _SIZE.finditer(piece):
-            count = _count(found)
+        for size in _SIZE.finditer(piece):
+            count = _count(size)
             if not 5e6 <= count <= 5e12:
                 continue
-            times = int(found["times"] or 0)
+            times = int(size["times"] or 0)
             active = _ACTIVE.search(piece)
             figures = _figures(*_sizes(count, times, active), list(rows))
             figures["quantized_bits"] = _bits(name)
@@ -62,10 +62,10 @@ def by_number(count: float, rows: Iterable[Mapping[str, Any]]) -> dict[str, obje
     return _figures(count, count, list(rows), moe=False)
 
 
-def _count(found: re.Match[str]) -> float:
-    part = found["part"] or found["tail"] or "0"
-    number = float(f"{found['whole']}.{part}")
-    return number * (1e9 if found["unit"] in "bB" else 1e6)
+def _count(size: re.Match[str]) -> float:
+    part = size["part"] or size["tail"] or "0"
+    number = float(f"{size['whole']}.{part}")
+    return number * (1e9 if size["unit"] in "bB" else 1e6)
 
 
 def margins(size: float) -> tuple[float, float]:
@@ -94,8 +94,8 @@ def _sizes(count: float, times: int, active: re.Match[str] | None) -> tuple[Numb
 
 
 def _bits(name: str) -> int:
-    found = _BITS.findall(name.lower())
-    return (8 if any("8" in word for word in found) else 4) if found else 0
+    marks = _BITS.findall(name.lower())
+    return (8 if any("8" in word for word in marks) else 4) if marks else 0
 
 
 def _figures(

@@ -177,7 +177,7 @@ class _Judge:
 
 def member(value: object, members: tuple[object, ...]) -> bool:
     """Whether a value is one of those listed; a truth is no number."""
-    return any(value == one and (type(value) is bool) == (type(one) is bool) for one in members)
+    return any(value == listed and (type(value) is bool) == (type(listed) is bool) for listed in members)
 
 
 def within(value: Any, limits: Any) -> bool:
@@ -202,7 +202,7 @@ def wanted(node: Node) -> str:
         parts.append("true or false")
     parts += [word for bit, word in ((TEXT, "a text"), (LIST, "a list"), (MAP, "a mapping")) if kinds & bit]
     if members is not None:
-        shown = [_member(one) for one in members if one is not None]
+        shown = [_member(member) for member in members if member is not None]
         text = ", ".join(shown)
         while len(text) > _LONGEST_LIST:
             shown.pop()
@@ -253,7 +253,7 @@ def near(problem: Problem) -> str:
         return did_you_mean(
             name, [key for key in problem.node[3] or () if _distance(_plain(name), _plain(key)) <= most]
         )
-    members = [one for one in problem.node[1] or () if isinstance(one, str)]
+    members = [member for member in problem.node[1] or () if isinstance(member, str)]
     return did_you_mean(problem.value, members) if isinstance(problem.value, str) else ""
 
 
@@ -317,11 +317,11 @@ def _distance(one: str, other: str) -> int:
 
 def unique(problems: Iterable[Problem], view: View) -> list[tuple[Problem, tuple[int, int]]]:
     """Return the problems with their spans; what several keys read from one place is told once."""
-    found: dict[tuple[str, int, int], tuple[Problem, tuple[int, int]]] = {}
+    places: dict[tuple[str, int, int], tuple[Problem, tuple[int, int]]] = {}
     for problem in problems:
         span = place(problem, view)
-        found.setdefault((problem.what, *span), (problem, span))
-    return list(found.values())
+        places.setdefault((problem.what, *span), (problem, span))
+    return list(places.values())
 
 
 def place(problem: Problem, view: View) -> tuple[int, int]:

@@ -71,26 +71,25 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     end = max(_word_end(text, last.start, last.end), flag.end) if near else flag.end
     if last.start < flag.start or last.start > flag.end + 400:
         return _behind(document, names, value, leaves)  # where the word itself ends is not kept
-    key = ".".join(names)
-    if _has_dashes(text, leaves):
-        key = key.replace("_", "-")
     word = spelled(value)
     if word is None or (value is False and style is None):
         return None
-    if style is not None:
-        items = [f"{key}={word}"]
-    elif value is True:
-        items = [f"--{key}"]
-    else:
-        items = [f"--{key}={word}"] if "=" in text[flag.start : last.start] else [f"--{key}", word]
+    words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=style is not None)
     if document.listed:
-        return _items(text, flag.start, end, items)
+        joined = len(words) > 1 and "=" in text[flag.start : last.start]
+        return _items(text, flag.start, end, ["=".join(words)] if joined else words)
     gap = text[_word_end(text, before.start, before.end) : flag.start]
     if gap.strip(" \t\r\n\\") or not gap:
         gap = " "
-    if style is None:
-        items = [" ".join(items)] if value is True else [f"--{key} {word}"]
-    return Edit(end, end, gap + items[0])
+    return Edit(end, end, gap + " ".join(words))
+
+
+def _flag(name: str, value: object, word: str, *, dashes: bool, override: bool) -> list[str]:
+    """Return the words of a flag or an override."""
+    name = name.replace("_", "-") if dashes else name
+    if override:
+        return [f"{name}={word}"]
+    return [f"--{name}"] if value is True else [f"--{name}", word]
 
 
 def _behind(
@@ -101,7 +100,6 @@ def _behind(
     word = spelled(value)
     if document.listed or end <= document.start or word is None or value is False:
         return None
-    name = ".".join(names)
     suite = _suite(document)
     hydra = isinstance(document.root, Mapping) and not _HYDRA_NAMES.isdisjoint(document.root.entries)
     if leaves:
@@ -110,10 +108,10 @@ def _behind(
         return None  # `--a.b c` to some, `a.b=c` to others
     else:
         overrides = suite in _OVERRIDING or hydra
-    name = name.replace("_", "-") if suite == "axolotl" or _has_dashes(text, leaves) else name
+    dashes = suite == "axolotl" or _has_dashes(text, leaves)
     goes_on = _CONTINUED.findall(text, document.start, end)
-    flag = f"{name}={word}" if overrides else f"--{name}" if value is True else f"--{name} {word}"
-    return Edit(end, end, (goes_on[-1] if goes_on else " ") + flag)
+    words = _flag(".".join(names), value, word, dashes=dashes, override=overrides)
+    return Edit(end, end, (goes_on[-1] if goes_on else " ") + " ".join(words))
 
 
 def _suite(document: Document) -> str:
@@ -125,7 +123,7 @@ def _suite(document: Document) -> str:
 
 def _has_dashes(text: str, leaves: list[tuple[Scalar, Scalar]]) -> bool:
     """Whether flags of several words are written with dashes."""
-    words = [found.group(1) for flag, _ in leaves if (found := _FLAG.match(text, flag.start)) is not None]
+    words = [match.group(1) for flag, _ in leaves if (match := _FLAG.match(text, flag.start)) is not None]
     return any("-" in word for word in words) and not any("_" in word for word in words)
 
 

@@ -77,15 +77,15 @@ _COUNTS = {
 def parse_script(text: str) -> list[Document]:
     """Return a document for each command of a script that launches a job."""
     job = read_job(text)
-    told = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
-    runner = Runner(numbers(told))
+    figures = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
+    runner = Runner(numbers(figures))
     runner.script(text)
     return launched(text, runner, job)
 
 
-def numbers(known: dict[str, int | None]) -> dict[str, Pieces]:
-    """Return variables with the numbers that are known."""
-    return {name: (Piece(str(number), -1, -1),) for name, number in known.items() if number is not None}
+def numbers(counts: dict[str, int | None]) -> dict[str, Pieces]:
+    """Return variables with the numbers that are counts."""
+    return {name: (Piece(str(number), -1, -1),) for name, number in counts.items() if number is not None}
 
 
 def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False) -> list[Document]:
@@ -346,15 +346,15 @@ class _Reader:
                 "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
             )
         counts = _COUNTS.get(launcher, Counts())
-        said: dict[str, Node | None] = {
+        sources: dict[str, Node | None] = {
             number: self._variable(source) if counts.environment else _given(flags, source)
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }
-        said |= {number: self._computed("1") for number in counts.single if said[number] is None}
+        sources |= {number: self._computed("1") for number in counts.single if sources[number] is None}
         if launcher == "deepspeed":
-            said |= self._hosts(flags, said["nodes"])
-        per_node, nodes, total = said.get("per_node"), said.get("nodes"), said.get("total")
+            sources |= self._hosts(flags, sources["nodes"])
+        per_node, nodes, total = sources.get("per_node"), sources.get("nodes"), sources.get("total")
         if nodes is not None and whole(nodes) is None:
             nodes = _hidden(nodes, "the number of nodes")
         if per_node is not None and whole(per_node) is None and _said(per_node) in ("gpu", "auto"):

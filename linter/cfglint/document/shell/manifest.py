@@ -485,7 +485,7 @@ def _expanded(argument: Word, variables: dict[str, Pieces]) -> Word:
         return argument
 
     def fill(match: re.Match[str], piece: Piece) -> Pieces | None:
-        known = variables.get(match[1])
-        return None if known is None else tuple(part.within(piece.mode) for part in known)
+        pieces = variables.get(match[1])
+        return None if pieces is None else tuple(part.within(piece.mode) for part in pieces)
 
     return Word(filled(argument.pieces, _VARIABLE, fill), argument.start, argument.end)
