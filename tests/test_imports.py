@@ -112,5 +112,7 @@ def test_importing_cfglint_is_nearly_free():
 
 
 def test_one_version():
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'\nversion = "{cfglint.__version__}"\n' in text
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    about = "linter/cfglint/about.py"
+    assert f'[tool.hatch.version]\npath = "{about}"\n' in project
+    assert f'\nVERSION = "{cfglint.__version__}"\n' in (ROOT / about).read_text(encoding="utf-8")
