@@ -15,12 +15,12 @@ def mixed() -> str | None:
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
-        other = metadata.distribution("cfglint")
+        stranger = metadata.distribution("cfglint")
     except metadata.PackageNotFoundError:
         return None
-    places = (str(other.locate_file(file)) for file in other.files or ())
+    places = (str(stranger.locate_file(file)) for file in stranger.files or ())
     if all(os.path.dirname(os.path.abspath(place)) != package for place in places):
         return None
     cure = "`pip uninstall cfglint`, then `pip install --force-reinstall cfglint-gpu`"
-    what = f"another package named cfglint ({other.version}) has its files among ours in {package}"
+    what = f"another package named cfglint ({stranger.version}) has its files among ours in {package}"
     return f"error: {what}; remove it and repair ours: {cure}"

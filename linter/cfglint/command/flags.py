@@ -126,22 +126,22 @@ class Arguments(Record):
 
 def flags(kind: type[Arguments]) -> Iterator[tuple[str, Flag]]:
     """Yield all fields of a record that are flags or settings."""
-    for field, declared in kind.fields_.items():
-        if type(declared.default) is Flag:
-            yield field, declared.default
+    for field, spec in kind.fields_.items():
+        if type(spec.default) is Flag:
+            yield field, spec.default
 
 
 def offered(kind: type[Arguments]) -> Iterator[tuple[str, str, Flag]]:
     """Yield the fields that a command has flags for, the names of these, and the flags."""
-    known = dict(flags(kind))
-    for field in kind.offers or known:
-        flag = known[field]
+    declared = dict(flags(kind))
+    for field in kind.offers or declared:
+        flag = declared[field]
         yield field, flag.name or field.replace("_", "-"), flag
 
 
 def _free(kind: type[Arguments]) -> tuple[str, Free] | None:
-    declared = ((field, one.default) for field, one in kind.fields_.items())
-    return next(((field, one) for field, one in declared if type(one) is Free), None)
+    declared = ((field, spec.default) for field, spec in kind.fields_.items())
+    return next(((field, place) for field, place in declared if type(place) is Free), None)
 
 
 def parse(kind: type[A], arguments: Sequence[str]) -> A:

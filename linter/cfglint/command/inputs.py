@@ -49,10 +49,10 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
             below[:] = sorted(f for f in below if not f.startswith(".") and f not in _NOT_ENTERED)
             for name in sorted(names):
                 if name.endswith(SUFFIXES) and not name.startswith("."):
-                    found = os.path.normpath(os.path.join(at, name))
-                    if found not in seen:
-                        seen.add(found)
-                        yield found, False
+                    place = os.path.normpath(os.path.join(at, name))
+                    if place not in seen:
+                        seen.add(place)
+                        yield place, False
 
 
 def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
@@ -71,8 +71,8 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
     except UsageError as error:  # the extra is not installed: said once, and the configs are judged
         if named:
             raise
-        if not _told:
-            _told.append(path)
+        if not _left_out:
+            _left_out.append(path)
             print(f"cfglint: scripts are left out: {error}", file=sys.stderr)
         return None
 
@@ -98,7 +98,7 @@ def _bytes(path: str, *, named: bool) -> bytes | None:
     return None if not named and (binary or idle) else data
 
 
-_told: list[str] = []
+_left_out: list[str] = []
 
 
 SKIP = ", or pass --skip-unknown"
@@ -106,8 +106,8 @@ SKIP = ", or pass --skip-unknown"
 
 def unknown(run: Run, path: str, otherwise: str = "") -> str:
     """Say that no framework recognises a file, and how to name one."""
-    known = ", ".join(sorted(run.pack.frameworks))
-    return f"{path}: no framework recognises this file; name one with --framework ({known}){otherwise}"
+    frameworks = ", ".join(sorted(run.pack.frameworks))
+    return f"{path}: no framework recognises this file; name one with --framework ({frameworks}){otherwise}"
 
 
 def named(path: str) -> File:

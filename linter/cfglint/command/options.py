@@ -140,10 +140,7 @@ def settings_of(start: str) -> dict[str, Any]:
 
     What it gives for ``frameworks`` is the file that it stands in, and the table.
     """
-    found = settings.find(start)
-    if found is None:
-        return {}
-    path, given = found
+    path, given = settings.find(start) or ("", {})
     return {key: _checked(path, key, value) for key, value in given.items()}
 
 

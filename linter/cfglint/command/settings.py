@@ -124,5 +124,5 @@ class ByPath:
         return next(((glob, meant) for glob, like, meant in self._named if like.fullmatch(relative)), None)
 
     def __call__(self, path: str) -> Named | None:
-        found = self.glob_of(path)
-        return None if found is None else found[1]
+        _, named = self.glob_of(path) or ("", None)
+        return named

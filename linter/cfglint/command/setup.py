@@ -30,7 +30,7 @@ def codes(values: Sequence[str]) -> list[str]:
 
 def targets(args: Options) -> tuple[list[Target], list[str]]:
     """Return the targets and what there is to say about them. Raises HardwareError."""
-    found = [parse_target(name) for name in args.gpu]
+    named = [parse_target(name) for name in args.gpu]
     if args.hardware is not None:
         from cfglint.hardware.host import load_sheet
 
@@ -39,18 +39,18 @@ def targets(args: Options) -> tuple[list[Target], list[str]]:
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise UsageError(f"{args.hardware}: no hardware sheet can be read here: {why.lower()}") from None
-        found += load_sheet(sheet, args.hardware)
-    notices = [notice for target in found for notice in target.notices]
-    if not found and not args.no_detect and _driver_in_sight():
+        named += load_sheet(sheet, args.hardware)
+    notices = [notice for target in named for notice in target.notices]
+    if not named and not args.no_detect and _driver_in_sight():
         from cfglint.hardware.nvml import detect
 
         detection = detect()
-        found = list(detection.targets)
+        named = list(detection.targets)
         if detection.problem is not None:
             notices.append(f"no target: {detection.problem}; name one with --gpu")
-        for target in found:
+        for target in named:
             notices += [f"judged for this machine's {target.gpu}; name another with --gpu", *target.notices]
-    unique = {target.name: target for target in found}
+    unique = {target.name: target for target in named}
     return list(unique.values()), list(dict.fromkeys(notices))
 
 
@@ -115,9 +115,9 @@ def pack(args: Options) -> Pack:
     return load(read_rules(args.rules) if args.rules else None, args.rule)
 
 
-def run(args: Options, known: Sequence[Target] | None = None) -> Run:
-    """Return what the flags come to; ``known`` are the targets where they were already found."""
-    found, notices = targets(args) if known is None else (known, [])
+def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
+    """Return what the flags come to; ``fixed`` are the targets where they were already found."""
+    judged, notices = targets(args) if fixed is None else (fixed, [])
     if args.set:
         from cfglint.document.layers import read_override
 
@@ -133,7 +133,7 @@ def run(args: Options, known: Sequence[Target] | None = None) -> Run:
         ready()
     result = Run(
         rules,
-        found,
+        judged,
         framework=name,
         version=version,
         by_path=by_path(args, rules),

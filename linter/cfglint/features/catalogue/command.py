@@ -163,23 +163,23 @@ def hardware(arguments: list[str]) -> int:
     args = parse(HardwareArguments, arguments)
     from cfglint.hardware.nvml import detect
 
-    found = detect()
-    if found.host is None or found.problem is not None:
-        raise HardwareError(found.problem or "NVML reports nothing here")
+    detection = detect()
+    if detection.host is None or detection.problem is not None:
+        raise HardwareError(detection.problem or "NVML reports nothing here")
     if args.json:
         import json
 
         from cfglint.hardware.host import to_sheet
 
-        print(json.dumps(to_sheet(found.host), indent=2))
+        print(json.dumps(to_sheet(detection.host), indent=2))
         return 0
-    print(f"driver {found.host.driver or 'unknown'}, CUDA {found.host.cuda or 'unknown'}")
-    for device in found.host.units():
+    print(f"driver {detection.host.driver or 'unknown'}, CUDA {detection.host.cuda or 'unknown'}")
+    for device in detection.host.units():
         usable = "memory unknown" if device.usable_mib is None else f"{_gib(device.usable_mib)} usable"
         free_now = "" if device.free_mib is None else f", {_gib(device.free_mib)} free"
         capability = f"compute capability {device.capability or 'unknown'}"
         print(f"{device.index}: {device.name}, {usable}{free_now}, {capability}")
-    for target in found.targets:
+    for target in detection.targets:
         print(f"target: {target.name}")
         for notice in target.notices:
             output.say(notice)

@@ -131,7 +131,7 @@ def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
         if not signs:
             continue
         asked = _Asked(run, _telling(run, document, name) if values is None else values)
-        paths = [p for one in _detects(run, name) if asked.holds(one) for p in asked.told(one)]
+        paths = [p for condition in _detects(run, name) for p in asked.telling(condition)]
         yield Claim(name, signs, asked.keys(paths))
 
 
@@ -196,19 +196,19 @@ def _others_with(taken: str | None, key: list[str]) -> list[str]:
     """Return the other frameworks that have a key, by their schemas."""
     from cfglint import files
 
-    found = []
+    names = []
     for path in files.shipped_contents("schemas", ".schema.json"):
         name = path.rpartition("/")[2].partition(".")[0]
-        known = table(name) if path.startswith("frameworks/") and name != taken else None
-        if known is not None and _has(known, key):
-            found.append(name)
-    return sorted(found)
+        keys = table(name) if path.startswith("frameworks/") and name != taken else None
+        if keys is not None and _has(keys, key):
+            names.append(name)
+    return sorted(names)
 
 
-def _has(known: Table, key: list[str]) -> bool:
+def _has(schema: Table, key: list[str]) -> bool:
     node = 0
     for part in key:
-        keys = known.nodes[node][3] if node >= 0 else None
+        keys = schema.nodes[node][3] if node >= 0 else None
         if keys is None or part not in keys:
             return False
         node = keys[part]
@@ -218,7 +218,7 @@ def _has(known: Table, key: list[str]) -> bool:
 # ── who nearly claims it ───────────────────────────────────────────────────────────────────────────────────
 def _nearest(run: Run, document: Document) -> Iterator[Near]:
     """Yield what a document that nobody claims lacks the least of."""
-    found: list[tuple[int, int, str, Near]] = []
+    candidates: list[tuple[int, int, str, Near]] = []
     for name, framework in run.pack.frameworks.items():
         if framework["sections"] or (document.format == "yaml" and framework["dialect"] == "toml"):
             continue
@@ -228,14 +228,14 @@ def _nearest(run: Run, document: Document) -> Iterator[Near]:
             lacks, against = asked.lacking(condition)
             if any(key.startswith("launch.") for group in lacks for key in group):
                 continue  # another program: no key makes it one
-            has = asked.keys(p for p in asked.told(condition, partly=True) if p[0] != "launch")
+            has = asked.keys(p for p in asked.telling(condition, partly=True) if p[0] != "launch")
             if has and 0 < len(lacks) + len(against) <= _FAR:
                 near = Near(name, has, tuple(lacks), asked.keys(against))
-                found.append((len(lacks) + len(against), -len(has), name, near))
-    told: set[str] = set()
-    for *_, name, near in sorted(found, key=lambda row: row[:3]):
-        if name not in told and len(told) < _NEAREST:
-            told.add(name)
+                candidates.append((len(lacks) + len(against), -len(has), name, near))
+    names: set[str] = set()
+    for *_, name, near in sorted(candidates, key=lambda row: row[:3]):
+        if name not in names and len(names) < _NEAREST:
+            names.add(name)
             yield near
 
 
@@ -252,23 +252,23 @@ class _Asked:
 
     def paths_of(self, node: t.Expr, depth: int = 0) -> list[Steps]:
         """Return the keys that an expression reads, through lets."""
-        found = [n.steps for n in t.walk(node) if isinstance(n, t.Path)]
+        paths = [n.steps for n in t.walk(node) if isinstance(n, t.Path)]
         names = [n.name for n in t.walk(node) if isinstance(n, t.Name) and n.name in self.lets]
         for name in names if depth < _DEEP else ():
-            found += self.paths_of(self.lets[name].body, depth + 1)
-        return found
+            paths += self.paths_of(self.lets[name].body, depth + 1)
+        return paths
 
-    def told(self, node: t.Expr, depth: int = 0, *, partly: bool = False) -> list[Steps]:
+    def telling(self, node: t.Expr, depth: int = 0, *, partly: bool = False) -> list[Steps]:
         """Return the keys that a condition is true by; ``partly``, those of its parts that are true."""
         if isinstance(node, t.Not) or not (partly or self.holds(node)):
             return []
         match node:
             case t.Junction(_, operands):
-                return [path for part in operands for path in self.told(part, depth, partly=partly)]
+                return [path for part in operands for path in self.telling(part, depth, partly=partly)]
             case t.Name(name) if name in self.lets and depth < _DEEP:
-                return self.told(self.lets[name].body, depth + 1, partly=partly)
-            case t.If(condition, then, other):
-                return self.told(then if self.holds(condition) else other, depth, partly=partly)
+                return self.telling(self.lets[name].body, depth + 1, partly=partly)
+            case t.If(condition, then, otherwise):
+                return self.telling(then if self.holds(condition) else otherwise, depth, partly=partly)
         return [path for path in self.paths_of(node) if self.values.has(path)] if self.holds(node) else []
 
     def lacking(self, node: t.Expr, depth: int = 0) -> Lack:
@@ -280,7 +280,7 @@ class _Asked:
                 parts = [self.lacking(part, depth) for part in operands]
                 return _all_of(parts) if kind == "and" else _least_of(parts)
             case t.Not(operand):
-                return [], self.told(operand) or list(self.paths_of(operand))[:1]
+                return [], self.telling(operand) or list(self.paths_of(operand))[:1]
             case t.Name(name) if name in self.lets and depth < _DEEP:
                 return self.lacking(self.lets[name].body, depth + 1)
             case t.Has(t.Path(steps)):
@@ -292,8 +292,8 @@ class _Asked:
 
     def keys(self, paths: Iterable[Steps]) -> tuple[Key, ...]:
         """Return keys with their lines, each once, in the file's order."""
-        found = {dotted(path): Key(dotted(path), self._line(path)) for path in paths}
-        return tuple(sorted(found.values(), key=lambda key: (key.line or 0, key.key)))
+        keys = {dotted(path): Key(dotted(path), self._line(path)) for path in paths}
+        return tuple(sorted(keys.values(), key=lambda key: (key.line or 0, key.key)))
 
     def _line(self, path: Steps) -> int | None:
         view = self.values.view

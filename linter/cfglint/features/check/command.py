@@ -37,8 +37,8 @@ def main(arguments: list[str]) -> int:
 def judge(run: Run, args: CheckOptions) -> bool:
     """Judge all files; returns whether something could not be read or is for no framework, which was said."""
     wrong: list[str] = []
-    found = list(inputs.find(args.paths, wrong.append))
-    wrong += [outcome.error for outcome in outcomes(run, args, found, _check) if outcome.error is not None]
+    paths = list(inputs.find(args.paths, wrong.append))
+    wrong += [outcome.error for outcome in outcomes(run, args, paths, _check) if outcome.error is not None]
     output.complain(wrong)
     return bool(wrong)
 

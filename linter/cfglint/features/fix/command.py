@@ -45,9 +45,9 @@ def main(arguments: list[str]) -> int:
     run = setup.run(args)
     output.announce(run.report.notices, args)
     wrong: list[str] = []
-    found = list(inputs.find(args.paths, wrong.append))
+    paths = list(inputs.find(args.paths, wrong.append))
     diffs: list[str] = []
-    for outcome in outcomes(run, args, found, _fix):
+    for outcome in outcomes(run, args, paths, _fix):
         diffs.append(outcome.diff)
         error = outcome.error or _written(outcome, args)
         if error is not None:
@@ -57,11 +57,10 @@ def main(arguments: list[str]) -> int:
         _show("".join(diffs), args)
         return 2 if wrong else int(any(diffs))
     status = 2 if wrong else output.failed(run.report, args)
-    if "-" in args.paths and args.output is None and args.output_file is None:
-        sys.stdout.flush()  # it has the fixed text, so the report goes where notices go
-        output.emit_report(run.report, args, bad=bool(wrong), to=sys.stderr)
-    else:
-        output.emit_report(run.report, args, bad=bool(wrong))
+    # Where stdout has the fixed text, the report goes where notices go.
+    stream = sys.stderr if "-" in args.paths and args.output is None else sys.stdout
+    sys.stdout.flush()
+    output.emit_report(run.report, args, bad=bool(wrong), to=stream)
     return status
 
 

@@ -87,15 +87,15 @@ def main(arguments: list[str]) -> int:
 def _configs() -> list[str]:
     """Return the paths below this folder that a framework recognises."""
     run = Run(load(), library=Library(inputs.second))
-    found = []
+    configs = []
     for path, _ in inputs.find(["."], lambda _: None):
         try:
             loaded = inputs.load(path, named=False)
         except UsageError:
             continue
         if loaded is not None and check_file(run, loaded[0], explicit=False):
-            found.append(path)
-    return found
+            configs.append(path)
+    return configs
 
 
 def _folders(configs: list[str]) -> str:
@@ -114,17 +114,17 @@ def _write_settings(args: InitOptions) -> None:
     if present is not None:
         print(f"{os.path.relpath(present[0])}: has settings already, left as it is")
         return
-    found, notices = setup.targets(args)
-    names = ", ".join(f'"{target.name}"' for target in found)
+    targets, notices = setup.targets(args)
+    names = ", ".join(f'"{target.name}"' for target in targets)
     _write(
         "cfglint.toml",
-        _SETTINGS.format(gpu=_GPU.format(names=names) if found else _NO_GPU),
+        _SETTINGS.format(gpu=_GPU.format(names=names) if targets else _NO_GPU),
         "",
         "left as it is",
     )
     for notice in notices:
         print(f"  {notice}")
-    if not found:
+    if not targets:
         print("  no GPU is named in it yet: rules that need one stay undecided")
 
 
