@@ -353,10 +353,10 @@ class Document(Record):
     listed: bool = False
     over: tuple[Scalar, ...] = ()
     job: Job | None = None
-    file: File = field(init=False)
+    file: File = field(init=False, compare=False)
     index: int = 0
     key: Scalar | None = None
-    whole: Document = field(init=False)
+    whole: Document = field(init=False, compare=False)
     lent: tuple[tuple[int, int], ...] = ()
     _loader: str = field(default="", init=False)
 
