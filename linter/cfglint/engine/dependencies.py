@@ -76,14 +76,14 @@ class WatchedValues(Values):
         for reader, read in self.reads.items():
             for name in read:
                 readers.setdefault(name, []).append(reader)
-        found = set(names)
-        waiting = list(found)
+        resting = set(names)
+        waiting = list(resting)
         while waiting:
             for reader in readers.get(waiting.pop(), ()):
-                if reader not in found:
-                    found.add(reader)
+                if reader not in resting:
+                    resting.add(reader)
                     waiting.append(reader)
-        return found
+        return resting
 
     def without(self, moved: set[str]) -> dict[str, object]:
         """Return the facts that do not rest on what moved, to be taken over as they are."""

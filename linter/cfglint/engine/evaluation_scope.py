@@ -199,9 +199,17 @@ class Bound(Record):
 
         def change(part: t.Expr) -> t.Expr | None:
             if isinstance(part, t.If):
-                return self._taken(part, go, chosen, conditions)
+                truth = self.truth(part.condition)
+                conditions.append(part.condition)
+                chosen.append(self.outcome(part.condition, truth))
+                if isinstance(truth, bool):
+                    return go(part.then if truth else part.other)
+                return t.If(part.condition, go(part.then), go(part.other))
             if isinstance(part, t.Choice):
-                return self._arm(part, go, chosen, conditions)
+                word = self.text(part.subject)
+                conditions.append(part.subject)
+                chosen.append(f"{show(part.subject)} is {'open' if word == 'unknown' else word}")
+                return self._arms(part, go)
             return part if is_put_in(part) else None
 
         def go(part: t.Expr) -> t.Expr:
@@ -210,42 +218,16 @@ class Bound(Record):
 
         return Reduced(go(node), tuple(dict.fromkeys(chosen)), tuple(dict.fromkeys(conditions)))
 
-    def _taken(
-        self,
-        node: t.If,
-        go: Callable[[t.Expr], t.Expr],
-        chosen: list[str],
-        conditions: list[t.Expr],
-    ) -> t.Expr:
-        truth = self.truth(node.condition)
-        conditions.append(node.condition)
-        chosen.append(self.outcome(node.condition, truth))
-        if truth is True:
-            return go(node.then)
-        if truth is False:
-            return go(node.other)
-        return t.If(node.condition, go(node.then), go(node.other))
-
-    def _arm(
-        self,
-        node: t.Choice,
-        go: Callable[[t.Expr], t.Expr],
-        chosen: list[str],
-        conditions: list[t.Expr],
-    ) -> t.Expr:
-        conditions.append(node.subject)
-        word = self.text(node.subject)
-        chosen.append(f"{show(node.subject)} is {'open' if word == 'unknown' else word}")
+    def _arms(self, node: t.Choice, go: Callable[[t.Expr], t.Expr]) -> t.Expr:
+        """Return a choice without the arms that are not meant, or the one arm that is."""
         left = [i for i in range(len(node.arms) + 1) if self._meant(node, i)]
         if len(left) == 1:
             arm = node.arms[left[0]][1] if left[0] < len(node.arms) else node.other
             if arm is not None:
                 return go(arm)
         arms = tuple((patterns, go(arm)) for i, (patterns, arm) in enumerate(node.arms) if i in left)
-        other = go(node.other) if node.other is not None and len(node.arms) in left else None
-        if not arms:
-            return node
-        return t.Choice(node.subject, arms, other)
+        otherwise = go(node.other) if node.other is not None and len(node.arms) in left else None
+        return t.Choice(node.subject, arms, otherwise) if arms else node
 
     def _meant(self, node: t.Choice, place: int) -> bool:
         """Whether the arm at ``place`` (the last: ``else``) may be the one that is meant."""
@@ -275,22 +257,22 @@ def formula_text(value: object, kind: Type) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def extremes(found: list[object], *, largest: bool) -> list[bool | None]:
+def extremes(values: list[object], *, largest: bool) -> list[bool | None]:
     """Say of each number whether it is the largest (smallest): True, False, or None where it may be."""
     spans = [
         (v.lo, v.hi) if isinstance(v, Interval) else (v, v)
-        for v in found
+        for v in values
         if isinstance(v, (int, float, Interval))
     ]
-    if len(spans) < len(found) or not spans:
-        return [None] * len(found)
+    if len(spans) < len(values) or not spans:
+        return [None] * len(values)
     if not largest:
         spans = [(-hi, -lo) for lo, hi in spans]
     best = max(lo for lo, _ in spans)
     able: list[bool | None] = [hi >= best for _, hi in spans]
     if sum(map(bool, able)) == 1 or all(lo == hi for lo, hi in spans):
         return able
-    return [None if one else False for one in able]
+    return [None if may else False for may in able]
 
 
 # ── what gives a name its value ────────────────────────────────────────────────────────────────────────────

@@ -49,22 +49,22 @@ class Finder:
         self.symbols = pack.symbols()
         self.evaluator = Evaluator(self.symbols)
 
-    def origins(self, one: Judged) -> Origins:
+    def origins(self, judged: Judged) -> Origins:
         """Return the origins of a judged subject's facts, found out once."""
-        if one.origins is None:
-            one.origins = Origins(self.symbols, one.values, one.sources, one.subject.framework)
-        return one.origins
+        if judged.origins is None:
+            judged.origins = Origins(self.symbols, judged.values, judged.sources, judged.subject.framework)
+        return judged.origins
 
-    def findings(self, verdict: Verdict, one: Judged, target: str | None) -> Iterator[Finding]:
+    def findings(self, verdict: Verdict, judged: Judged, target: str | None) -> Iterator[Finding]:
         """Yield what a verdict comes to: one finding, or one for each item of the list it is about."""
         rule = self.symbols.rules[verdict.rule.code]
-        for spot in self._spots(rule, one):
-            yield self._finding(rule, one, spot, possible=verdict.truth is not False, target=target)
+        for spot in self._spots(rule, judged):
+            yield self._finding(rule, judged, spot, possible=verdict.truth is not False, target=target)
 
-    def _spots(self, rule: t.Rule, one: Judged) -> Iterator[_Spot]:
-        origins, needed = self.origins(one), rule.requirement
+    def _spots(self, rule: t.Rule, judged: Judged) -> Iterator[_Spot]:
+        origins, needed = self.origins(judged), rule.requirement
         if isinstance(needed, t.Quantifier) and needed.kind == "all":
-            items, _ = self.evaluator(needed.source, one.values)
+            items, _ = self.evaluator(needed.source, judged.values)
             if isinstance(items, list):
                 yield from self._items(needed, items, origins)
                 return
@@ -83,9 +83,9 @@ class Finder:
             yield _item_spot(item, needed.source, origins, variables)
 
     def _finding(
-        self, rule: t.Rule, one: Judged, spot: _Spot, *, possible: bool, target: str | None
+        self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
     ) -> Finding:
-        origins, path = self.origins(one), one.subject.document.file.path
+        origins, path = self.origins(judged), judged.subject.document.file.path
         sums: list[str] = []
         if spot.variables is None:
             sums = arithmetic(
@@ -144,42 +144,43 @@ class Finder:
         by place and target, never by code. A rule's own words are the better ones, unless the schema knows
         which key was meant: its rename can be done.
         """
-        mistakes = [self._mistake(*one) for one in found]
+        mistakes = [self._mistake(*each) for each in found]
         dropped: set[int] = set()
         for i, mistake in enumerate(mistakes):
             if mistake is None or mistake.problem is None:
                 continue
-            one, _, finding = found[i]
-            trace = Trace(one.subject.view, mistake.problem.path)  # a finding stands at the key or its value
+            judged, _, finding = found[i]
+            trace = Trace(judged.subject.view, mistake.problem.path)
+            # A finding about the same key stands at the key, or at its value.
             own = {trace.span, trace.key_span} if trace.present and trace.source is None else set()
             spans = {(mistake.start, mistake.end), *own}
-            others = [
+            rivals = [
                 k
-                for k, (judged, verdict, other) in enumerate(found)
+                for k, (where, verdict, rival) in enumerate(found)
                 if mistakes[k] is None
-                and (other.place.start, other.place.end) in spans
-                and not other.possible
-                and LEVELS.index(other.level) >= LEVELS.index(finding.level)
-                and spans.issuperset(self._rests_on(judged, verdict))
+                and (rival.place.start, rival.place.end) in spans
+                and not rival.possible
+                and LEVELS.index(rival.level) >= LEVELS.index(finding.level)
+                and spans.issuperset(self._rests_on(where, verdict))
             ]
-            covered = {found[k][2].target for k in others}
-            if others and (None in covered or len(covered) == targets):
-                renamed = mistake.problem.what == "key" and meant(mistake.problem, one.subject.view)
-                dropped.update(others if renamed else [i])
-        return [one for i, one in enumerate(found) if i not in dropped]
+            covered = {found[k][2].target for k in rivals}
+            if rivals and (None in covered or len(covered) == targets):
+                renamed = mistake.problem.what == "key" and meant(mistake.problem, judged.subject.view)
+                dropped.update(rivals if renamed else [i])
+        return [each for i, each in enumerate(found) if i not in dropped]
 
-    def _mistake(self, one: Judged, verdict: Verdict, finding: Finding) -> Mistake | None:
+    def _mistake(self, judged: Judged, verdict: Verdict, finding: Finding) -> Mistake | None:
         """Return what the schema found, where a finding tells that."""
         needed = self.symbols.rules[verdict.rule.code].requirement
         if not (isinstance(needed, t.Quantifier) and isinstance(needed.source, t.Name)):
             return None
-        mistakes = (one.subject.checked or {}).get(_LISTS.get(needed.source.name, ""), ())
+        mistakes = (judged.subject.checked or {}).get(_LISTS.get(needed.source.name, ""), ())
         place = (finding.place.start, finding.place.end)
         return next((m for m in mistakes if (m.start, m.end) == place and m.problem is not None), None)
 
-    def _rests_on(self, one: Judged, verdict: Verdict) -> Iterator[Span]:
+    def _rests_on(self, judged: Judged, verdict: Verdict) -> Iterator[Span]:
         """Yield where the keys stand that a rule speaks of; a place in another file is none of this one's."""
-        origins, needed = self.origins(one), self.symbols.rules[verdict.rule.code].requirement
+        origins, needed = self.origins(judged), self.symbols.rules[verdict.rule.code].requirement
         named = dict.fromkeys(origins.with_leaves(origins.names_in(needed)))
         paths = [path for name in named if origins.of(name).kind == "file" for path in origins.of(name).paths]
         for path in (*paths, *paths_in(needed)):

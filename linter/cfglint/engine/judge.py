@@ -126,9 +126,9 @@ def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
     if subject.checked is None:
         schema = None if subject.framework is None else table(subject.framework)
         subject.checked = {}
-        found = _problems(schema, subject) if schema is not None else ()
-        if schema is not None and found:
-            subject.checked = _noted(found, schema, subject)
+        wrong = _problems(schema, subject) if schema is not None else ()
+        if schema is not None and wrong:
+            subject.checked = _noted(wrong, schema, subject)
     return subject.checked.get(kind, [])
 
 
@@ -138,8 +138,8 @@ def _problems(schema: Table, subject: Subject) -> list[Problem]:
         return schema_judge.problems(schema, subject.view)
     if not _starts_own_program(schema, subject):
         return []
-    found = schema_judge.problems(schema, subject.view, skip=("launch",))
-    return [problem for problem in found if problem.what != "key" or not _begins_another(problem)]
+    wrong = schema_judge.problems(schema, subject.view, skip=("launch",))
+    return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
 
 
 def _starts_own_program(schema: Table, subject: Subject) -> bool:
@@ -159,10 +159,10 @@ def _begins_another(problem: Problem) -> bool:
     return any(key.startswith(name) for key in problem.node[3] or ())
 
 
-def _noted(found: Sequence[Problem], schema: Table, subject: Subject) -> dict[str, list[Mistake]]:
+def _noted(wrong: Sequence[Problem], schema: Table, subject: Subject) -> dict[str, list[Mistake]]:
     """Return what is wrong with a document's keys and values, each kind in the file's order."""
     view = subject.view
-    meant = {id(problem): schema_judge.meant(problem, view) for problem in found if problem.what == "key"}
+    meant = {id(problem): schema_judge.meant(problem, view) for problem in wrong if problem.what == "key"}
 
     def counts(problem: Problem) -> bool:
         """Whether a problem is told: what is probably the job's own is left out."""
@@ -172,11 +172,11 @@ def _noted(found: Sequence[Problem], schema: Table, subject: Subject) -> dict[st
         slip = mark not in _MAYBE or meant[id(problem)] is not None
         return slip and (mark != "ignored" or view.get(problem.path) is not None)
 
-    told = [problem for problem in found if counts(problem)]
-    if any(problem.what == "key" for problem in told) and _extended(schema, subject):
-        told = [problem for problem in told if problem.what != "key"]
+    counted = [problem for problem in wrong if counts(problem)]
+    if any(problem.what == "key" for problem in counted) and _extended(schema, subject):
+        counted = [problem for problem in counted if problem.what != "key"]
     by_kind: dict[str, list[Mistake]] = {}
-    for problem, span in schema_judge.unique(told, view):
+    for problem, span in schema_judge.unique(counted, view):
         key = dotted(problem.path)
         mark = problem.node[6]
         if problem.what == "key":

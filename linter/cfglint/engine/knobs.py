@@ -296,12 +296,12 @@ def _quantities(requirement: t.Expr, scope: Bound) -> Sequence[t.Expr]:
         for part in walk(quantifier)
         if part is not quantifier
     }
-    found: dict[t.Expr, None] = {}
+    quantities: dict[t.Expr, None] = {}
     for node in walk(requirement):
         if not isinstance(node, (t.Compare, t.Member)) or id(node) in inside:
             continue
         for side in node.operands if isinstance(node, t.Compare) else (node.item,):
             named = any(isinstance(part, (t.Name, t.Path)) for part in walk(side))
             if named and not scope.is_word(side) and _is_quantity(scope.value(side)[0]):
-                found[side] = None
-    return list(found)[:_MOST_RESULTS]
+                quantities[side] = None
+    return list(quantities)[:_MOST_RESULTS]

@@ -150,17 +150,17 @@ def fit_rows(run: Run, subject: Subject, varied: tuple[tuple[str, str], ...] = (
     first = watched(subject, given[0])
     yield row_of(first, run.targets[0], varied)
     alike = first.without(first.resting_on(_differing(given)))
-    told = settled(subject, first)
+    versioned = settled(subject, first)
     for target, facts in zip(run.targets[1:], given[1:], strict=True):
-        values = values_for(told, facts)
+        values = values_for(versioned, facts)
         values.update(alike)
         yield row_of(values, target, varied)
 
 
 def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield the names that are not worth the same in all of ``given``."""
-    for name in {name for one in given for name in one}:
-        if any(name not in one or not _same(one[name], given[0].get(name)) for one in given):
+    for name in {name for facts in given for name in facts}:
+        if any(name not in facts or not _same(facts[name], given[0].get(name)) for facts in given):
             yield name
 
 

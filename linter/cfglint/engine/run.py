@@ -131,8 +131,8 @@ class Run(Reading):
     def judged(self, subject: Subject) -> list[Judged]:
         """Judge a subject on every target; without targets, once."""
         judgements = [self.on(target, subject) for target in self.targets_of(subject.document) or (None,)]
-        for one in judgements:
-            one.verdicts = judge(self.rules(subject, one.values), one.values)
+        for judged in judgements:
+            judged.verdicts = judge(self.rules(subject, judged.values), judged.values)
         return judgements
 
     def on(self, target: Target | None, subject: Subject) -> Judged:
@@ -166,11 +166,11 @@ class Run(Reading):
             ]
         return self._aside[key]
 
-    def without_target(self, rule: CompiledRule, one: Judged) -> bool:
+    def without_target(self, rule: CompiledRule, judged: Judged) -> bool:
         """Whether a rule's verdict rests on nothing that the target gave."""
-        alone = values_for(one.subject, one.values.given)
+        alone = values_for(judged.subject, judged.values.given)
         rule.test(alone)
-        return not any(name in alone for name in one.values.given if name not in self.given)
+        return not any(name in alone for name in judged.values.given if name not in self.given)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
     def findings(self, judgements: Sequence[Judged]) -> list[Found]:
@@ -183,16 +183,16 @@ class Run(Reading):
     def _findings(self, judgements: Sequence[Judged]) -> Iterator[Found]:
         """Yield what the rules find; what no target plays a part in comes once."""
         everywhere: set[str] = set()
-        for one in judgements:
-            for verdict in one.verdicts:
+        for judged in judgements:
+            for verdict in judged.verdicts:
                 code = verdict.rule.code
                 if (verdict.truth is not False and verdict.needs) or code in everywhere:
                     continue
-                alone = one.target is None or self.without_target(verdict.rule, one)
+                alone = judged.target is None or self.without_target(verdict.rule, judged)
                 if alone:
                     everywhere.add(code)
-                for finding in self.finder.findings(verdict, one, None if alone else one.name):
-                    yield one, verdict, finding
+                for finding in self.finder.findings(verdict, judged, None if alone else judged.name):
+                    yield judged, verdict, finding
 
     @property
     def finder(self) -> Finder:
@@ -222,7 +222,7 @@ class Run(Reading):
             found = self.findings(judgements)
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for *_, f in found]
-                found = [one for one, key in zip(found, keys, strict=True) if key not in reported]
+                found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
             if found:
                 if mend is not None:
@@ -232,14 +232,14 @@ class Run(Reading):
                     self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}
         return True
 
-    def _unknown_programs(self, file: File, known: Sequence[Subject]) -> list[Subject]:
+    def _unknown_programs(self, file: File, recognised: Sequence[Subject]) -> list[Subject]:
         """Return the commands of no framework that contradict what their job asks for."""
         subjects = []
         for document in file.documents:
-            if document.job is None or any(subject.document.whole is document for subject in known):
+            if document.job is None or any(subject.document.whole is document for subject in recognised):
                 continue
             subject = self.subject(document, None)
-            if any(v.truth is False for one in self.judged(subject) for v in one.verdicts):
+            if any(v.truth is False for judged in self.judged(subject) for v in judged.verdicts):
                 subjects.append(subject)
         return subjects
 
@@ -251,13 +251,13 @@ class Run(Reading):
         sections = bool(judgements) and judgements[0].subject.document.key is not None
         before = {(u.target, u.code, u.needs) for u in self.report.undecided[first:]} if sections else ()
         each = [
-            {v.rule.code: tuple(sorted(v.needs)) for v in one.verdicts if v.truth is not False and v.needs}
-            for one in judgements
+            {v.rule.code: tuple(sorted(v.needs)) for v in judged.verdicts if v.truth is not False and v.needs}
+            for judged in judgements
         ]
-        for i, (one, open_rules) in enumerate(zip(judgements, each, strict=True)):
+        for i, (judged, open_rules) in enumerate(zip(judgements, each, strict=True)):
             for code, needs in open_rules.items():
                 common = all(rules.get(code) == needs for rules in each)
-                target = None if common else one.name
+                target = None if common else judged.name
                 if not (common and i) and (target, code, needs) not in before:
                     self.report.undecided.append(Undecided(path, target, code, needs))
 

@@ -90,7 +90,7 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
     from cfglint.features.explain.compute import derivations
     from cfglint.features.explain.page import as_json, as_text
 
-    judgements = [one for subject in subjects for one in run.judged(subject)]
+    judgements = [judged for subject in subjects for judged in run.judged(subject)]
     derived, depth = derivations(run, judgements, code.upper()), args.depth or _DEPTH
     if args.format == "json":
         sys.stdout.write(as_json(derived, depth))

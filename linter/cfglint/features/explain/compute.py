@@ -120,11 +120,11 @@ def _unique(children: Iterable[Child]) -> tuple[Child, ...]:
 def derivations(run: Run, judgements: Iterable[Judged], code: str) -> list[Derivation]:
     """Return one derivation of a rule, which must exist, for each verdict on each subject."""
     different: dict[tuple[int, str], Derivation] = {}
-    for one in judgements:
-        deriver = Deriver(run, one, code)
-        key = id(one.subject), deriver.verdict
+    for judged in judgements:
+        deriver = Deriver(run, judged, code)
+        key = id(judged.subject), deriver.verdict
         if key in different:
-            different[key].alike += (one.name or "",)
+            different[key].alike += (judged.name or "",)
         else:
             different[key] = deriver.derivation()
     return list(different.values())
@@ -133,16 +133,16 @@ def derivations(run: Run, judgements: Iterable[Judged], code: str) -> list[Deriv
 class Deriver:
     """Builds the graph for one rule on one document and target."""
 
-    def __init__(self, run: Run, one: Judged, code: str) -> None:
+    def __init__(self, run: Run, judged: Judged, code: str) -> None:
         self.run = run
-        self.one = one
+        self.judged = judged
         self.symbols = run.finder.symbols
         self.rule = self.symbols.rules[code]
         self.compiled = next(rule for rule in run.pack.rules if rule.code == code)
-        self.values = one.values.again()
-        self.origins = Origins(self.symbols, self.values, one.sources, one.subject.framework)
+        self.values = judged.values.again()
+        self.origins = Origins(self.symbols, self.values, judged.sources, judged.subject.framework)
         self.top = Bound(Evaluator(self.symbols, self.origins.own_lets), self.values)
-        self.provenance = Provenance(self.origins, self.top, one.target is not None)
+        self.provenance = Provenance(self.origins, self.top, judged.target is not None)
         self.meter = Meter(self.rule, self.compiled, self.top)
         self.outside = self._outside()
         self.verdict = "does not apply" if self.outside else self.meter.verdict
@@ -151,10 +151,10 @@ class Deriver:
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def derivation(self) -> Derivation:
         """Return the rule's verdict with all that it rests on."""
-        subject, rule = self.one.subject, self.rule
+        subject, rule = self.judged.subject, self.rule
         key = subject.document.key
         result = Derivation(
-            rule, subject.document.file.path, self.one.name, subject.framework,
+            rule, subject.document.file.path, self.judged.name, subject.framework,
             None if key is None else key.text, self.verdict, self.outside, "", None,
             Node(show(rule.requirement), None, BOOL, ""),
         )  # fmt: skip
@@ -175,7 +175,7 @@ class Deriver:
 
     def _outside(self) -> str:
         """Return why the rule does not speak of this file at all, or nothing."""
-        subject, version = self.one.subject, self.values.version
+        subject, version = self.judged.subject, self.values.version
         if subject.document.error is not None and self.rule.code != "CFG001":
             return "the file does not parse: cfglint check says where"
         if self.compiled.covers(subject.framework, version):
@@ -393,7 +393,7 @@ class Deriver:
         start = getattr(item, "start", None)
         if not isinstance(start, int):
             return f"item {number + 1}"
-        return f"line {self.one.subject.document.file.lines.position(start)[0]}"
+        return f"line {self.judged.subject.document.file.lines.position(start)[0]}"
 
     def _item(self, name: str, scope: Bound) -> Node:
         value, kind = scope.value(t.Name(name))
@@ -420,7 +420,7 @@ class Deriver:
         return result
 
     def _with_key(self, steps: Steps, value: object) -> Values:
-        subject = self.one.subject
+        subject = self.judged.subject
         override = f"{dotted(steps)}={str(value).lower() if isinstance(value, bool) else value}"
         moved = self.run.subject_of(subject.document, subject.framework, subject.version, [override])
         return values_for(moved, self.values.given)
@@ -464,7 +464,7 @@ class Deriver:
         number = type(value) in (int, float) and origin.kind == "file" and not origin.uses
         if not (number or (knob is not None and (origin.binding is not None or fixed))):
             return ()
-        subject, given = self.one.subject, self.values.given
+        subject, given = self.judged.subject, self.values.given
         return self.meter.moves(name, value, kind, knob, lambda v: values_for(subject, {**given, name: v}))
 
 

@@ -107,29 +107,29 @@ class _Page:
             lead = first if i == 0 else rest
             self.add((lead, guide), (line[len(lead) :], style))
 
-    # ── one derivation ─────────────────────────────────────────────────────────────────────────────────
-    def derivation(self, found: Derivation, depth: int) -> None:
-        rule = found.rule
-        on = f" on {shown(found.target)}" if found.target else ""
+    # ── a derivation ───────────────────────────────────────────────────────────────────────────────────
+    def derivation(self, derivation: Derivation, depth: int) -> None:
+        rule = derivation.rule
+        on = f" on {shown(derivation.target)}" if derivation.target else ""
         self.add(
             (f"{rule.code} {shown(rule.name)}", "bold"), (f" ({rule.level}): ", ""),
-            (f"{found.verdict}{on}", _STYLES[found.verdict]),
+            (f"{derivation.verdict}{on}", _STYLES[derivation.verdict]),
         )  # fmt: skip
-        same = f"; the same on {', '.join(map(shown, found.alike))}" if found.alike else ""
-        kind = f", {found.framework}" if found.framework else ""
-        section = f", {shown(found.section)}" if found.section else ""
-        self.add((f"{shown(found.path)}{kind}{section}{same}", _GREY))
-        if found.because:
-            label = {"undecided": "it would take "}.get(found.verdict, "")
-            self.tell(label + found.because, "  ", "  ")
-        if found.message:
-            self.tell(found.message, "  ", "  ")
-        if not found.requirement.text:
+        same = f"; the same on {', '.join(map(shown, derivation.alike))}" if derivation.alike else ""
+        kind = f", {derivation.framework}" if derivation.framework else ""
+        section = f", {shown(derivation.section)}" if derivation.section else ""
+        self.add((f"{shown(derivation.path)}{kind}{section}{same}", _GREY))
+        if derivation.because:
+            label = {"undecided": "it would take "}.get(derivation.verdict, "")
+            self.tell(label + derivation.because, "  ", "  ")
+        if derivation.message:
+            self.tell(derivation.message, "  ", "  ")
+        if not derivation.requirement.text:
             return
-        labels = ("where", "requires")[-len(found.roots) :]
-        for label, tree in zip(labels, fold(found.roots, depth), strict=True):
+        labels = ("where", "requires")[-len(derivation.roots) :]
+        for label, tree in zip(labels, fold(derivation.roots, depth), strict=True):
             self.root(label, tree)
-        self.moves(found)
+        self.moves(derivation)
 
     def root(self, label: str, tree: Shown) -> None:
         """Add the condition or the requirement and what it rests on."""
@@ -205,16 +205,16 @@ class _Page:
         if node.chosen:
             self.tell(f"since {' and '.join(node.chosen)}", indent, indent + "  ", _GREY)
 
-    def moves(self, found: Derivation) -> None:
+    def moves(self, derivation: Derivation) -> None:
         """Add what moves the result, one knob or value of the file a line."""
-        if not found.leaves:
+        if not derivation.leaves:
             return
         self.add()
-        results = f" {', '.join(found.results)}" if found.results else " it"
+        results = f" {', '.join(derivation.results)}" if derivation.results else " it"
         self.tell(f"What moves{results}:", "", "  ", "bold")
-        names = max(cell_len(node.name) for node in found.leaves)
-        values = max(cell_len(node.text) for node in found.leaves)
-        for node in found.leaves:
+        names = max(cell_len(node.name) for node in derivation.leaves)
+        values = max(cell_len(node.text) for node in derivation.leaves)
+        for node in derivation.leaves:
             lead = f"  {node.name.ljust(names)}  {node.text.ljust(values)}  "
             for i, move in enumerate(node.moves):
                 first = lead if i == 0 else " " * cell_len(lead)
@@ -241,34 +241,36 @@ def as_json(derivations: Sequence[Derivation], depth: int) -> str:
     return encode.as_json({"version": VERSION, **first, "others": others})
 
 
-def _derivation(found: Derivation, depth: int) -> dict[str, Any]:
-    name = " -> ".join(node.name for node in found.roots)
+def _derivation(derivation: Derivation, depth: int) -> dict[str, Any]:
+    name = " -> ".join(node.name for node in derivation.roots)
     return {
-        "code": found.rule.code,
-        "name": found.rule.name,
-        "level": found.rule.level,
-        "path": found.path,
-        "framework": found.framework,
-        **({"section": found.section} if found.section else {}),
-        "target": found.target,
-        "same_on": found.alike,
-        "verdict": found.verdict,
-        "because": found.because,
-        "message": found.message,
+        "code": derivation.rule.code,
+        "name": derivation.rule.name,
+        "level": derivation.rule.level,
+        "path": derivation.path,
+        "framework": derivation.framework,
+        **({"section": derivation.section} if derivation.section else {}),
+        "target": derivation.target,
+        "same_on": derivation.alike,
+        "verdict": derivation.verdict,
+        "because": derivation.because,
+        "message": derivation.message,
         "tree": {
             "name": name,
-            "value": {"holds": True, "breaks": False}.get(found.verdict),
-            "text": found.verdict,
+            "value": {"holds": True, "breaks": False}.get(derivation.verdict),
+            "text": derivation.verdict,
             "unit": None,
             "formula": name,
-            "numbers": " -> ".join(node.numbers for node in found.roots),
+            "numbers": " -> ".join(node.numbers for node in derivation.roots),
             "origin": encode.encode(HERE),
             "chosen": [],
             "state": "full",
-            "children": [_node(tree) for tree in fold(found.roots, depth) if found.requirement.text],
+            "children": [
+                _node(tree) for tree in fold(derivation.roots, depth) if derivation.requirement.text
+            ],
             "moves": [
                 {"name": node.name, "from": node.text, **_move(move)}
-                for node in found.leaves
+                for node in derivation.leaves
                 for move in node.moves
             ],
         },
