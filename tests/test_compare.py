@@ -8,8 +8,8 @@ from cfglint.document.reading import read
 from cfglint.document.scalars import OMEGACONF, PYYAML
 from cfglint.document.view import View
 from cfglint.engine.knobs import alters_results, effects
-from cfglint.features.compare.compute import alike, sections
-from cfglint.features.compare.raw_keys import covered, keys, leaves
+from cfglint.features.compare.compute import sections
+from cfglint.features.compare.reading import alike, covered, keys, leaves
 from cfglint.lang import tree as t
 from cfglint.lang.pack import load, shipped_rules
 from cfglint.lang.types import Type

@@ -7,30 +7,26 @@ knobs say, what the rules compute, and ratios of what both configs state.
 
 from __future__ import annotations
 
-from cfglint.document.tree import dotted
-from cfglint.engine.describe import Evaluator, Origins, show_value
+from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.knobs import alters_results, effects
 from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import unsuppressed
-from cfglint.features.compare.raw_keys import covered, keys, leaves, read_by, reference
+from cfglint.features.compare.reading import alike, covered, is_unknown, keys, leaves, read_by, reading
 from cfglint.lang.pack import shipped_rules
 from cfglint.lang.units import DURATION, MEMORY
-from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
-from cfglint.record import Record, Value, replace
+from cfglint.record import Value, replace
+from cfglint.report.order import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cfglint.engine.describe import Origin
     from cfglint.engine.knobs import Effect
     from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
-    from cfglint.facts import Steps, Values
-    from cfglint.features.compare.raw_keys import Key
-    from cfglint.hardware.target import Target
-    from cfglint.lang import tree as t
+    from cfglint.facts import Values
+    from cfglint.features.compare.reading import FactSide, Key, Reading
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.types import Type
 
@@ -40,20 +36,6 @@ _TOPOLOGY = "topology"  # how many GPUs there are is worth saying twice
 _FURTHER = "further names"
 _SETTING = ("file", "default", "target")
 _LEVELS = ("error", "warning", "info")
-
-
-class FactSide(Value):
-    """A fact in one of the configs: ``value`` as reports print it, None where the config does not give it.
-
-    ``kind`` is file, default, fixed (by the framework), derived, target, registry or missing; ``key`` and
-    ``line`` say where in the file, ``source`` says it in words.
-    """
-
-    value: str | None
-    kind: str
-    source: str
-    key: str | None = None
-    line: int | None = None
 
 
 class Difference(Value):
@@ -83,6 +65,27 @@ class Difference(Value):
     def by_default(self) -> bool:
         """Whether only one side knows the fact, and its file does not say it."""
         return not self.both_known and "file" not in (self.a.kind, self.b.kind)
+
+    @property
+    def where(self) -> str:
+        """Which keys of the files give the fact."""
+        a, b = self.a, self.b
+        if a.key and a.key == b.key:
+            return f"{shown(a.key)}: A {a.at}, B {b.at}"
+        if a.kind == b.kind != "file" and a.source == b.source and a.key == b.key:
+            return shown(a.source)
+        return f"A {a.place}; B {b.place}"
+
+    @property
+    def way(self) -> str:
+        """The way whose effects are told: to B, else back to A, since then B is without them."""
+        ways = {effect.to for effect in self.effects}
+        return next((to for to in ("b", "a") if to in ways), "")
+
+    @property
+    def told_effects(self) -> list[Effect]:
+        """The effects of that way."""
+        return [effect for effect in self.effects if effect.to == self.way]
 
 
 class Ratio(Value):
@@ -177,9 +180,9 @@ def compared(run_a: Run, run_b: Run, a: Subject, b: Subject, *, every: bool = Fa
     """
     evaluator = Evaluator(run_a.pack.symbols())
     target = run_a.targets[0] if run_a.targets and not every else None
-    left, right = _reading(run_a, a, target, evaluator), _reading(run_b, b, target, evaluator)
+    left, right = reading(run_a, a, target, evaluator), reading(run_b, b, target, evaluator)
     settings, derived = _differences(left, right, evaluator)
-    covering = {path for d in settings for reading in (left, right) for path in reading.read(d.name)}
+    covering = {path for d in settings for side in (left, right) for path in side.read(d.name)}
     differing = keys(a.view, b.view, covering) if a.framework == b.framework else []
     return Comparison(
         _side(run_a, left, every=every),
@@ -192,12 +195,12 @@ def compared(run_a: Run, run_b: Run, a: Subject, b: Subject, *, every: bool = Fa
     )
 
 
-def _side(run: Run, reading: _Reading, *, every: bool) -> CompareSide:
-    subject = reading.subject
-    model = reading.values["model_path"]
+def _side(run: Run, of: Reading, *, every: bool) -> CompareSide:
+    subject = of.subject
+    model = of.values["model_path"]
     paths = list(leaves(subject.view))
-    read = read_by(reading.symbols, subject.framework)
-    named = reading.values.key_of
+    read = read_by(of.symbols, subject.framework)
+    named = of.values.key_of
     unread = [p for p in paths if not covered(p, read) and named(".".join(map(str, p))) is None]
     return CompareSide(
         subject.document.file.path,
@@ -222,83 +225,8 @@ def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[FoundRule, ..
     return tuple(sorted(worst.values(), key=lambda f: (_LEVELS.index(f.level), f.code)))
 
 
-# ── one config ──────────────────────────────────────────────────────────────────────────────────────────
-class _Reading(Record):
-    """One config's facts with their origins."""
-
-    subject: Subject
-    symbols: Symbols
-    values: Values
-    origins: Origins
-
-    def fact(self, name: str, kind: Type) -> FactSide:
-        """Return a fact as this config gives it."""
-        if _unknown(self.values[name]):
-            return FactSide(None, "missing", "not known")
-        origin, view = self.origins.of(name), self.subject.view
-        text, binding = show_value(self.values[name], kind), origin.binding
-        written = [path for path in origin.paths if "*" not in path and view.has(path)]
-        if origin.kind == "file":
-            return self._from_file(text, origin, written[0] if written else None)
-        if origin.kind == "default" and binding is not None:
-            key = dotted(origin.paths[0]) if origin.paths else None
-            return FactSide(text, self._default_kind(binding.default), origin.source, key)
-        if origin.kind == "derived" and not origin.uses and not written:
-            return FactSide(text, "fixed", f"set by {self.subject.framework or 'the rules'}")
-        return FactSide(text, origin.kind, origin.source)
-
-    def _from_file(self, text: str, origin: Origin, path: Steps | None) -> FactSide:
-        if path is None:
-            return FactSide(text, "file", origin.source)
-        kind, source = "file", origin.source
-        null = origin.binding.null if origin.binding is not None else None
-        if null is not None and self.subject.view.get(path) is None:
-            kind = self._default_kind(null)
-            source = f"null, {source}" if kind == "default" else source
-        return FactSide(text, kind, source, dotted(path) or None, self._line(path))
-
-    def _default_kind(self, expression: t.Expr | None) -> str:
-        """Return whether a default, or what null stands for, is what other facts come to."""
-        return "derived" if self.origins.names_in(expression) else "default"
-
-    def _line(self, path: Steps) -> int | None:
-        trace = self.origins.trace(path)
-        if trace is None or not trace.present or any(step.kind == "override" for step in trace.steps):
-            return None
-        return self.subject.document.file.lines.position(trace.own_span[0])[0]
-
-    def reference(self, name: str) -> str:
-        """Return the text of the reference (``${…}``) that a fact's key is, nothing where it is none."""
-        path = next(iter(self.read(name)), None)
-        return reference(self.subject.view, path) if path is not None else ""
-
-    def read(self, name: str) -> tuple[Steps, ...]:
-        """Return the keys that a fact's value is read from."""
-        return self.origins.of(name).paths
-
-
-def _reading(run: Run, subject: Subject, target: Target | None, evaluator: Evaluator) -> _Reading:
-    judged = run.on(target, subject)
-    origins = Origins(evaluator.symbols, judged.values, judged.sources, subject.framework)
-    return _Reading(subject, evaluator.symbols, judged.values, origins)
-
-
-def _unknown(value: object) -> bool:
-    return isinstance(value, (Interval, Open, Unknown)) and bool(needs_of(value))
-
-
-def alike(a: object, b: object) -> bool:
-    """Whether two values are worth the same; what is not known differs from nothing that is not known."""
-    if _unknown(a) or _unknown(b):
-        return _unknown(a) and _unknown(b)
-    if isinstance(a, Interval) or isinstance(b, Interval):
-        numbers = isinstance(a, (int, float, Interval)) and isinstance(b, (int, float, Interval))
-        return numbers and parts(a)[:2] == parts(b)[:2]  # type: ignore[arg-type]
-    return a == b
-
-
 # ── differences ─────────────────────────────────────────────────────────────────────────────────────────
-def _differences(a: _Reading, b: _Reading, evaluator: Evaluator) -> tuple[list[Difference], list[Difference]]:
+def _differences(a: Reading, b: Reading, evaluator: Evaluator) -> tuple[list[Difference], list[Difference]]:
     """Return the settings that differ, and what follows from settings and differs too."""
     groups = sections(a.symbols, shipped_rules())
     differing = [
@@ -320,7 +248,7 @@ def _differences(a: _Reading, b: _Reading, evaluator: Evaluator) -> tuple[list[D
     return settings, list(_worth_telling(derived, settings, evaluator))
 
 
-def _names(a: _Reading, b: _Reading) -> Iterator[str]:
+def _names(a: Reading, b: Reading) -> Iterator[str]:
     """Yield the names that both configs can speak of."""
     symbols = a.symbols
     frameworks = {a.subject.framework, b.subject.framework}
@@ -335,7 +263,7 @@ def _names(a: _Reading, b: _Reading) -> Iterator[str]:
         yield name
 
 
-def _difference(a: _Reading, b: _Reading, name: str, evaluator: Evaluator, group: str | None) -> Difference:
+def _difference(a: Reading, b: Reading, name: str, evaluator: Evaluator, group: str | None) -> Difference:
     values = a.values[name], b.values[name]
     symbols = a.symbols
     kind = _one_unit(values, evaluator.type_of(name))
@@ -369,7 +297,7 @@ def _one_unit(values: tuple[object, object], kind: Type) -> Type:
     """Return a duration's type with minutes as its unit, where one side would be in seconds, one in hours."""
     if kind.dimension != DURATION or kind.unit not in (None, "s"):
         return kind
-    units = {show_value(value, kind).rpartition(" ")[2] for value in values if not _unknown(value)}
+    units = {show_value(value, kind).rpartition(" ")[2] for value in values if not is_unknown(value)}
     return replace(kind, unit="min") if units == {"s", "h"} else kind
 
 
@@ -381,7 +309,7 @@ def _ratio(a: object, b: object) -> float | None:
     return b / a
 
 
-def _once(a: _Reading, b: _Reading, settings: Sequence[Difference]) -> Iterator[Difference]:
+def _once(a: Reading, b: Reading, settings: Sequence[Difference]) -> Iterator[Difference]:
     """Leave out a framework's own name for a key that a name of the vocabulary is read from as well."""
     shared = {(a.read(d.name), b.read(d.name)) for d in settings if not d.own}
     for setting in settings:
@@ -430,7 +358,7 @@ def ratios(a: Values, b: Values) -> Iterator[Ratio]:
 def _limited(values: Values) -> bool:
     """Whether something else than the epochs may end the run."""
     most = values["max_steps"]
-    return not _unknown(most) and not (isinstance(most, (int, float)) and most <= 0)
+    return not is_unknown(most) and not (isinstance(most, (int, float)) and most <= 0)
 
 
 def sections(symbols: Symbols, texts: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cfglint.features.compare.raw_keys import NOT_SET, listed
+from itertools import groupby
+
+from cfglint.features.compare.reading import listed
 from cfglint.record import Record
 from cfglint.report import written
 from cfglint.report.blocks import (
@@ -38,15 +40,14 @@ if TYPE_CHECKING:
         CompareSide,
         Comparison,
         Difference,
-        FactSide,
-        FoundRule,
         Ratio,
     )
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
+    Rows = Sequence[tuple[str, str, str]]  # names with the values of A and B
+
 FORMATS = ("text", "json", "markdown")
-_VERSION = 1
 _GAP, _INDENT = "  ", "    "
 _LONGEST = 30  # cells of a value that stands in a column
 _WIDEST = 28  # cells of the names' column
@@ -56,7 +57,7 @@ _FEW = 6  # names told one by one in a sentence
 _FEW_KEYS = 12
 _FEW_COSTS = 4
 _COLORS = {"A": "cyan", "B": "magenta"}
-_WAYS = (("b", "A to B"), ("a", "B to A"))
+_WAYS = {"b": "A to B", "a": "B to A"}
 
 
 def render_comparison(comparison: Comparison, form: str, style: Style, *, verbose: bool = False) -> str:
@@ -84,7 +85,7 @@ def page(comparison: Comparison, style: Style, *, verbose: bool) -> Iterator[Blo
     else:
         if not comparison.same:
             yield from _settings(comparison, style, verbose=verbose)
-            yield from _derived(comparison, derived, style)
+            yield from _derived(comparison, derived, style) if derived else ()
             yield from _keys(comparison, keys[: len(keys) - left], left, style)
         yield from _memory(comparison, verbose=verbose)
     lines = _findings(comparison)
@@ -97,16 +98,16 @@ def page(comparison: Comparison, style: Style, *, verbose: bool) -> Iterator[Blo
 def _markdown(comparison: Comparison, derived: Sequence[Difference]) -> Iterator[Block]:
     settings = comparison.stated
     if settings:
-        names = [Markup(f"{_code(d.name)}<br>{escaped(shown(d.about))}") for d in settings]
+        names = [Markup(f"`{shown(d.name)}`<br>{escaped(shown(d.about))}") for d in settings]
         yield Table([
             Column("setting", names, left=True),
             *_values(settings),
-            Column("where", [_where(d) for d in settings], left=True),
+            Column("where", [d.where for d in settings], left=True),
             Column("what the change does", [_linked(d) for d in settings], left=True),
         ])  # fmt: skip
     if derived:
         yield Table([
-            Column("what follows", [_code(d.name) for d in derived], left=True),
+            Column("what follows", [Markup(f"`{shown(d.name)}`") for d in derived], left=True),
             *_values(derived),
             Column("B / A", [_factor(d.b_by_a) for d in derived]),
             Column("", [shown(d.about) for d in derived], left=True),
@@ -115,9 +116,7 @@ def _markdown(comparison: Comparison, derived: Sequence[Difference]) -> Iterator
     yield Details("Memory by part, GiB on the fullest GPU", tables)
 
 
-def _markdown_keys(
-    comparison: Comparison, lines: Sequence[tuple[str, str, str]], left: int
-) -> Iterator[Block]:
+def _markdown_keys(comparison: Comparison, lines: Rows, left: int) -> Iterator[Block]:
     if not comparison.alike:
         yield from (item(line) for line in _unread(comparison))
     elif lines:
@@ -128,17 +127,13 @@ def _markdown_keys(
 
 
 def _values(differences: Sequence[Difference]) -> tuple[Column, Column]:
-    return Column("A", [_value(d.a) for d in differences]), Column("B", [_value(d.b) for d in differences])
-
-
-def _code(name: str) -> Markup:
-    return Markup(f"`{shown(name)}`")
+    return Column("A", [d.a.shown for d in differences]), Column("B", [d.b.shown for d in differences])
 
 
 def _linked(difference: Difference) -> Markup:
     """Return what a change does, with links to where that comes from."""
     links = "".join(f" [source]({s})" for s in _sources(difference) if s.startswith("https://"))
-    return Markup(escaped("; ".join(_effects(difference))) + links)
+    return Markup(escaped(_effects(difference)) + links)
 
 
 # ── two columns of values ───────────────────────────────────────────────────────────────────────────────
@@ -166,18 +161,17 @@ class _Widths(Record):
 
         below = [Line([(_GAP + name, "")])]
         for side, text in (("A", a), ("B", b)):
-            lead = f"{_INDENT}{side} "
-            below += map(Line, paragraph(_indented(text, _COLORS[side], lead=lead), style))
+            value = _indented(text, _COLORS[side], lead=f"{_INDENT}{side} ")
+            below += map(Line, paragraph(value, style))
         return below
 
 
 def _widths(differences: Sequence[Difference], style: Style) -> _Widths:
     """Return the widths; long values stand below."""
     name = min(max(len(shown(d.name)) for d in differences), _WIDEST)
-    most = _LONGEST
-    if style.width:
-        most = max(min(_LONGEST, (style.width - name - 3 * len(_GAP)) // 2), 8)
-    a, b = ([_value(d.a) for d in differences], [_value(d.b) for d in differences])
+    room = (style.width - name - 3 * len(_GAP)) // 2 if style.width else _LONGEST
+    most = max(min(_LONGEST, room), 8)
+    a, b = ([d.a.shown for d in differences], [d.b.shown for d in differences])
     return _Widths(name, _widest(a, most), _widest(b, most))
 
 
@@ -190,16 +184,14 @@ def _settings(comparison: Comparison, style: Style, *, verbose: bool) -> Iterato
     if settings:
         widths = _widths(settings, style)
         yield from widths.header("what differs")
-        group = ""
-        for d in settings:
-            if d.group != group:
-                group = d.group
-                yield Line([(group, "bold")])
-            yield from widths.lines(shown(d.name), _value(d.a), _value(d.b), style)
-            yield from _setting(d, verbose=verbose)
+        for group, members in groupby(settings, key=lambda d: d.group):
+            yield Line([(group, "bold")])
+            for d in members:
+                yield from widths.lines(shown(d.name), d.a.shown, d.b.shown, style)
+                yield from _setting(d, verbose=verbose)
     silent = [d for d in comparison.settings if d.by_default]
     for name, facts in (("A", [(d, d.a) for d in silent]), ("B", [(d, d.b) for d in silent])):
-        own = [f"{d.name} {_value(side)}" for d, side in facts if side.value is not None]
+        own = [f"{d.name} {side.shown}" for d, side in facts if side.value is not None]
         if own:
             yield Blank()
             yield note(f"by default, in {name} alone: {_few(own, len(own) if verbose else _FEW)}")
@@ -209,9 +201,10 @@ def _setting(difference: Difference, *, verbose: bool) -> Iterator[Block]:
     """Yield what stands below the values of a setting."""
     if difference.about:
         yield _indented(shown(difference.about), "dim", rest=_INDENT)
-    yield _indented(_where(difference), "dim")
-    for line in _effects(difference):
-        yield _indented(line, "yellow" if difference.alters_results else "green")
+    yield _indented(difference.where, "dim")
+    effects = _effects(difference)
+    if effects:
+        yield _indented(effects, "yellow" if difference.alters_results else "green")
     for source in _sources(difference) if verbose else ():
         yield _indented(shown(source), "dim", lead=f"{_INDENT}source: ")
 
@@ -221,8 +214,6 @@ def _indented(text: str, color: str, *, lead: str = _INDENT, rest: str = "      
 
 
 def _derived(comparison: Comparison, derived: Sequence[Difference], style: Style) -> Iterator[Block]:
-    if not derived:
-        return
     widths = _widths(derived, style)
     ratios = [_factor(d.b_by_a) for d in derived]
     room = max(*map(len, ratios), len("B / A"))
@@ -230,7 +221,7 @@ def _derived(comparison: Comparison, derived: Sequence[Difference], style: Style
     target = f" [{shown(comparison.a.rows[0].target)}]" if several else ""
     yield from widths.header(f"what follows{target}", "B / A")
     for d, ratio in zip(derived, ratios, strict=True):
-        *above, line = widths.lines(shown(d.name), _value(d.a), _value(d.b), style)
+        *above, line = widths.lines(shown(d.name), d.a.shown, d.b.shown, style)
         reason = shown(d.about)
         taken = sum(len(text) for text, _ in line.pieces) + len(_GAP) * 2 + room + len(reason)
         beside = not style.width or taken <= style.width
@@ -241,9 +232,7 @@ def _derived(comparison: Comparison, derived: Sequence[Difference], style: Style
             yield _indented(reason, "dim", rest=_INDENT)
 
 
-def _keys(
-    comparison: Comparison, lines: Sequence[tuple[str, str, str]], left: int, style: Style
-) -> Iterator[Block]:
+def _keys(comparison: Comparison, lines: Rows, left: int, style: Style) -> Iterator[Block]:
     """Yield the keys that no setting stands for."""
     if not comparison.alike:
         yield Blank()
@@ -373,12 +362,12 @@ def _only(pairs: Sequence[tuple[FitRow, FitRow]]) -> Iterator[str]:
 
 def _costs(comparison: Comparison) -> Iterator[str]:
     """Say what the change costs in speed, with the settings that cost it."""
-    for to, way in _WAYS:
+    for to, way in _WAYS.items():
         costs = [
             f"{_effect(effect)} ({shown(d.name)})"
             for d in comparison.settings
-            for effect in d.effects
-            if not d.by_default and effect.notable and effect.to == to == _way(d)
+            for effect in d.told_effects
+            if not d.by_default and effect.notable and effect.to == to
         ]
         more = f"; and {len(costs) - _FEW_COSTS} more" if len(costs) > _FEW_COSTS else ""
         if costs:
@@ -405,44 +394,13 @@ def _factor(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.4g}"
 
 
-def _value(side: FactSide) -> str:
-    """Return a side's value, a dash where the config does not give the fact."""
-    return NOT_SET if side.value is None else shown(side.value)
-
-
-def _where(difference: Difference) -> str:
-    """Say which keys of the files give a fact."""
-    a, b = difference.a, difference.b
-    if a.key and a.key == b.key:
-        return f"{shown(a.key)}: A {_at(a)}, B {_at(b)}"
-    if a.kind == b.kind != "file" and a.source == b.source and a.key == b.key:
-        return shown(a.source)
-    return f"A {_place(a)}; B {_place(b)}"
-
-
-def _place(side: FactSide) -> str:
-    if side.kind == "missing":
-        return "not set"
-    return f"{shown(side.key)} {_at(side)}" if side.key and side.kind == "file" else shown(side.source)
-
-
-def _at(side: FactSide) -> str:
-    return shown(side.source) or ("this file" if side.kind == "file" else "")
-
-
-def _way(difference: Difference) -> str:
-    """Return the way whose effects are told: from A to B, else back, since then B is without them."""
-    ways = {effect.to for effect in difference.effects}
-    return next((to for to, _ in _WAYS if to in ways), "")
-
-
-def _effects(difference: Difference) -> list[str]:
-    """Say what the change does, in one line."""
-    texts = [_effect(effect) for effect in difference.effects if effect.to == _way(difference)]
-    line = f"{dict(_WAYS)[_way(difference)]}: {'; '.join(texts)}" if texts else ""
+def _effects(difference: Difference) -> str:
+    """Say what the change does."""
+    texts = "; ".join(map(_effect, difference.told_effects))
+    line = f"{_WAYS[difference.way]}: {texts}" if difference.way else ""
     if difference.alters_results and "results change" not in line:
-        line = f"{line}; results change" if line else "results change"
-    return [line] if line else []
+        return f"{line}; results change" if line else "results change"
+    return line
 
 
 def _effect(effect: Effect) -> str:
@@ -457,8 +415,7 @@ def _effect(effect: Effect) -> str:
 
 def _sources(difference: Difference) -> list[str]:
     """Return where what is said of the effects comes from."""
-    told = [effect.see for effect in difference.effects if effect.see and effect.to == _way(difference)]
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(effect.see for effect in difference.told_effects if effect.see))
 
 
 # ── the last sentences ──────────────────────────────────────────────────────────────────────────────────
@@ -489,22 +446,21 @@ def _findings(comparison: Comparison) -> list[str]:
     for name, side, beside in (("A", a, b), ("B", b, a)):
         alone = [rule for rule in side.findings if rule not in beside.findings]
         if alone:
-            lines.append(f"only {name}: {', '.join(map(_finding, alone))}")
+            rules = (f"{shown(rule.code)} {shown(rule.name)} ({rule.level})" for rule in alone)
+            lines.append(f"only {name}: {', '.join(rules)}")
     return lines
-
-
-def _finding(rule: FoundRule) -> str:
-    return f"{shown(rule.code)} {shown(rule.name)} ({rule.level})"
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as ``schemas/compare.schema.json`` describes it."""
-    every = comparison.every
+    sides: dict[str, Any] = {}
+    for name, side in (("a", comparison.a), ("b", comparison.b)):
+        smallest = {"smallest": side.smallest and side.smallest.target} if comparison.every else {}
+        sides[name] = {**encode(side, omit=("rows",)), **smallest}
     return {
-        "version": _VERSION,
-        "a": _side_data(comparison.a, every=every),
-        "b": _side_data(comparison.b, every=every),
+        "version": 1,
+        **sides,
         "same": comparison.same,
         "settings": [_difference_data(d) for d in comparison.settings],
         "derived": [_difference_data(d) for d in comparison.derived],
@@ -524,11 +480,6 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
 
 def _rounded(ratio: float | None) -> float | None:
     return None if ratio is None else float(f"{ratio:.6g}")
-
-
-def _side_data(side: CompareSide, *, every: bool) -> dict[str, Any]:
-    smallest = {"smallest": side.smallest and side.smallest.target} if every else {}
-    return {**encode(side, omit=("rows",)), **smallest}
 
 
 def _difference_data(difference: Difference) -> dict[str, Any]:

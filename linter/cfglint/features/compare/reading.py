@@ -1,4 +1,4 @@
-"""The keys of two files of one framework that differ, as they are written: what no fact stands for."""
+"""One config as it is compared: its facts with where they come from, and its keys as they are written."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from cfglint.document.tree import ABSENT, Missing, Scalar, dotted
 from cfglint.document.tree import Mapping as MappingNode
 from cfglint.document.tree import Sequence as SequenceNode
 from cfglint.document.view import BudgetError, MappingView
-from cfglint.engine.describe import show_value
+from cfglint.engine.describe import Origins, show_value
 from cfglint.lang import tree as t
 from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
-from cfglint.record import Value
+from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
+from cfglint.record import Record, Value
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
@@ -20,8 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from cfglint.document.view import View
-    from cfglint.facts import Steps
+    from cfglint.engine.describe import Evaluator, Origin
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Steps, Values
+    from cfglint.hardware.target import Target
     from cfglint.lang.symbols import Symbols
+    from cfglint.lang.types import Type
 
 _MOST = 20_000  # keys of a file that are looked at; real configs have some hundreds
 _DEEPEST = 60
@@ -33,6 +39,113 @@ _TOGETHER = 3  # keys of a section that only one file has, from which on the sec
 NOT_SET = "-"
 
 
+# ── facts ───────────────────────────────────────────────────────────────────────────────────────────────
+class FactSide(Value):
+    """A fact in one of the configs: ``value`` as reports print it, None where the config does not give it.
+
+    ``kind`` is file, default, fixed (by the framework), derived, target, registry or missing; ``key`` and
+    ``line`` say where in the file, ``source`` says it in words.
+    """
+
+    value: str | None
+    kind: str
+    source: str
+    key: str | None = None
+    line: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """The value, a dash where the config does not give the fact."""
+        return NOT_SET if self.value is None else shown(self.value)
+
+    @property
+    def place(self) -> str:
+        """Where the value comes from, with its key."""
+        if self.kind == "missing":
+            return "not set"
+        return f"{shown(self.key)} {self.at}" if self.key and self.kind == "file" else shown(self.source)
+
+    @property
+    def at(self) -> str:
+        """Where the value comes from, where its key is told."""
+        return shown(self.source) or ("this file" if self.kind == "file" else "")
+
+
+class Reading(Record):
+    """One config's facts with their origins."""
+
+    subject: Subject
+    symbols: Symbols
+    values: Values
+    origins: Origins
+
+    def fact(self, name: str, kind: Type) -> FactSide:
+        """Return a fact as this config gives it."""
+        if is_unknown(self.values[name]):
+            return FactSide(None, "missing", "not known")
+        origin, view = self.origins.of(name), self.subject.view
+        text, binding = show_value(self.values[name], kind), origin.binding
+        written = [path for path in origin.paths if "*" not in path and view.has(path)]
+        if origin.kind == "file":
+            return self._from_file(text, origin, written[0] if written else None)
+        if origin.kind == "default" and binding is not None:
+            key = dotted(origin.paths[0]) if origin.paths else None
+            return FactSide(text, self._default_kind(binding.default), origin.source, key)
+        if origin.kind == "derived" and not origin.uses and not written:
+            return FactSide(text, "fixed", f"set by {self.subject.framework or 'the rules'}")
+        return FactSide(text, origin.kind, origin.source)
+
+    def _from_file(self, text: str, origin: Origin, path: Steps | None) -> FactSide:
+        if path is None:
+            return FactSide(text, "file", origin.source)
+        kind, source = "file", origin.source
+        null = origin.binding.null if origin.binding is not None else None
+        if null is not None and self.subject.view.get(path) is None:
+            kind = self._default_kind(null)
+            source = f"null, {source}" if kind == "default" else source
+        return FactSide(text, kind, source, dotted(path) or None, self._line(path))
+
+    def _default_kind(self, expression: t.Expr | None) -> str:
+        """Return whether a default, or what null stands for, is what other facts come to."""
+        return "derived" if self.origins.names_in(expression) else "default"
+
+    def _line(self, path: Steps) -> int | None:
+        trace = self.origins.trace(path)
+        if trace is None or not trace.present or any(step.kind == "override" for step in trace.steps):
+            return None
+        return self.subject.document.file.lines.position(trace.own_span[0])[0]
+
+    def reference(self, name: str) -> str:
+        """Return the text of the reference (``${…}``) that a fact's key is, nothing where it is none."""
+        path = next(iter(self.read(name)), None)
+        return reference(self.subject.view, path) if path is not None else ""
+
+    def read(self, name: str) -> tuple[Steps, ...]:
+        """Return the keys that a fact's value is read from."""
+        return self.origins.of(name).paths
+
+
+def reading(run: Run, subject: Subject, target: Target | None, evaluator: Evaluator) -> Reading:
+    judged = run.on(target, subject)
+    origins = Origins(evaluator.symbols, judged.values, judged.sources, subject.framework)
+    return Reading(subject, evaluator.symbols, judged.values, origins)
+
+
+def is_unknown(value: object) -> bool:
+    return isinstance(value, (Interval, Open, Unknown)) and bool(needs_of(value))
+
+
+def alike(a: object, b: object) -> bool:
+    """Whether two values are worth the same; what is not known differs from nothing that is not known."""
+    if is_unknown(a) or is_unknown(b):
+        return is_unknown(a) and is_unknown(b)
+    if isinstance(a, Interval) or isinstance(b, Interval):
+        numbers = isinstance(a, (int, float, Interval)) and isinstance(b, (int, float, Interval))
+        return numbers and parts(a)[:2] == parts(b)[:2]  # type: ignore[arg-type]
+    return a == b
+
+
+# ── keys ────────────────────────────────────────────────────────────────────────────────────────────────
 class Key(Value):
     """A key with the values of both files as reports print them, None where a file does not have it.
 
