@@ -9,10 +9,10 @@ from rich.cells import cell_len
 from cfglint.engine.memory import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
 from cfglint.features.fit.command import render_fit
 from cfglint.features.fit.page import bar, headroom, shares
-from cfglint.features.fit.words import aligned, spread
 from cfglint.findings import Fix
 from cfglint.record import replace
 from cfglint.report import Style
+from cfglint.report.blocks import aligned, range_of, spread
 from cfglint.report.markdown import escaped
 from cfglint.text import Edit
 
@@ -138,8 +138,9 @@ def test_spread(low, high, said):
 
 
 def test_columns_are_flush():
-    cells = aligned([Span(1, 2), Span(9, 140.5), Span(7, 7), None, Span(0, math.inf)], dash="-")
-    assert cells == ["1.00 -   2.00", "9.00 - 140.50", "  7.00", "?", "     ?"]
+    spans = [Span(1, 2), Span(9, 140.5), Span(7, 7), None, Span(0, math.inf)]
+    cells = aligned(["?" if span is None else range_of(span) for span in spans])
+    assert cells == ["1.00 –   2.00", "9.00 – 140.50", "  7.00", "?", "     ?"]  # noqa: RUF001
 
 
 def test_headroom():

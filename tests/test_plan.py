@@ -201,7 +201,7 @@ def test_the_best_row_fits_and_none_costs_less(pack):
     assert best.verdict == "fits"
     fitting = [row for row in batch.rows if row.verdict == "fits"]
     assert min(row.work.high for row in fitting) >= best.work.high * 0.99
-    assert advice.fewest == min(row.choice.gpus for row in fitting)
+    assert advice.fewest_gpus == min(row.choice.gpus for row in fitting)
 
 
 def test_no_recomputation_where_it_fits_without(pack):
@@ -237,7 +237,7 @@ def test_what_would_be_needed(pack):
     _, batch, advice, _ = advised(pack, Ask((64,), (2,)), text=text)
     assert advice.best is None
     assert advice.closest.need_gib.high == min(row.need_gib.high for row in batch.rows)
-    name, size = advice.smallest.gpu, advice.smallest.capacity_gib
+    name, size = advice.smallest_gpu.gpu, advice.smallest_gpu.capacity_gib
     fits = planner(pack, text, name).row(advice.closest.choice)
     assert fits.verdict == "fits"
     assert size == pytest.approx(parse_target(name).vram_gib)

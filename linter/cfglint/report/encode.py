@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from cfglint.engine.memory import Span
 from cfglint.record import Record, fields
 from cfglint.report.order import Lines, ordered
@@ -24,6 +22,8 @@ PLACES = 4  # of a GiB: a tenth of a MiB
 
 def as_json(data: object) -> str:
     """Return the text of a JSON document; ASCII only, so that no locale and no terminal can spoil it."""
+    import json  # a clean run that prints text must not pay for it
+
     return json.dumps(data, indent=2) + "\n"
 
 
@@ -33,18 +33,15 @@ def encode(value: object, *, omit: Collection[str] = (), places: int | None = PL
     Numbers are rounded to ``places``, if any; what nothing bounds is null, a span the list of its bounds.
     """
     if isinstance(value, float):
-        if abs(value) == INF:
-            return None
-        return value if places is None else round(value, places)
+        return (value if places is None else round(value, places)) if abs(value) < INF else None
     if isinstance(value, Span):
-        return [encode(bound, places=places) for bound in (value.low, value.high)]
+        value = value.low, value.high
+    elif isinstance(value, Record):
+        value = {name: getattr(value, name) for name in fields(value) if name not in omit}
     if isinstance(value, dict):
         return {key: encode(each, omit=omit, places=places) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(each, omit=omit, places=places) for each in value]
-    if isinstance(value, Record):
-        names = (name for name in fields(value) if name not in omit)
-        return {name: encode(getattr(value, name), omit=omit, places=places) for name in names}
     return value
 
 

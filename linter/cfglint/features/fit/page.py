@@ -22,6 +22,7 @@ from cfglint.report.blocks import (
     spread,
     verdict,
 )
+from cfglint.report.encode import encode, of_fix
 from cfglint.report.markdown import escaped
 from cfglint.report.order import Lines, shown
 
@@ -387,8 +388,6 @@ def as_data(fit: Fit, text: str) -> dict[str, Any]:
 
 
 def _row_data(lines: Lines, path: str, row: FitRow, numbers: dict[object, int]) -> dict[str, Any]:
-    from cfglint.report.encode import encode, of_fix
-
     data: dict[str, Any] = encode(row, omit=("fix", "varied"))
     data["fix"] = None
     if row.fix is not None:

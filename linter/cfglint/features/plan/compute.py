@@ -125,10 +125,10 @@ class Unreached(Value):
 class Batch(Value):
     """All rows of one effective batch, and the numbers of GPUs ``without`` one."""
 
-    size: int
+    effective_batch: int
+    steps_per_epoch: int | None
     rows: tuple[PlanRow, ...]
-    without: tuple[Unreached, ...] = ()
-    steps: int | None = None
+    without: tuple[Unreached, ...]
 
 
 # ── what the config has ──────────────────────────────────────────────────────────────────────────────────
@@ -137,6 +137,16 @@ def whole(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         return None
     return int(value)
+
+
+def stated(values: Values, *names: str) -> bool:
+    """Whether the file itself says one of some facts, rather than a default."""
+    if any(values.key_of(name) is not None for name in names):
+        return True
+    view = values.view
+    return view is not None and any(
+        view.has(path) for name in names for *_, paths, _ in values.bindings.get(name, ()) for path in paths
+    )
 
 
 def shape_of(values: Values) -> Shape:
@@ -304,18 +314,9 @@ class Planner:
                 found["train_backend"] = "deepspeed"  # its optimizer stays what it is at stage 0
         if choice.checkpointing is not None:
             found["gradient_checkpointing"] = choice.checkpointing
-        if self.stated:
+        if stated(self.values, "effective_batch_size"):  # it goes with its factors
             found["effective_batch_size"] = choice.batch
         return found
-
-    @property
-    def stated(self) -> bool:
-        """Whether the file says the batch itself: then it goes with its factors."""
-        values = self.values
-        if values.key_of("effective_batch_size") is not None:
-            return True
-        paths = [path for *_, paths, _ in values.bindings.get("effective_batch_size", ()) for path in paths]
-        return values.view is not None and any(values.view.has(path) for path in paths)
 
     def hardware(self, gpus: int) -> dict[str, object]:
         """Return the machines that a number of GPUs stands in."""
@@ -415,7 +416,7 @@ class Planner:
                 without.append(Unreached(gpus, why))
             found += [row for row in rows if row is not None]
         rows_in_order = tuple(replace(row, number=i) for i, row in enumerate(found, 1))
-        return Batch(size, rows_in_order, tuple(without), self.steps(size))
+        return Batch(size, self.steps(size), rows_in_order, tuple(without))
 
 
 def _seconds(value: object) -> Span | None:

@@ -25,6 +25,7 @@ from cfglint.report.blocks import (
     spread,
     verdict,
 )
+from cfglint.report.encode import encode, picked
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
@@ -85,8 +86,8 @@ def _batch(planned: Planned, style: Style, *, every: bool) -> Iterator[Block]:
         yield _table(rows, planned, style)
     for text in _unreached(planned):
         yield item(text, lead="  ", rest="    ")
-    if planned.advice.fewest is not None:
-        text = f"fewest GPUs on which a row fits for sure: {planned.advice.fewest:,}"
+    if planned.advice.fewest_gpus is not None:
+        text = f"fewest GPUs on which a row fits for sure: {planned.advice.fewest_gpus:,}"
         yield item(text, lead="  ", rest="    ")
     color = "yellow" if planned.advice.best is None else "green"
     for i, text in enumerate(recommended(planned) if rows or style.markdown else ()):
@@ -217,14 +218,14 @@ def _checkpointing(kind: str | None) -> str:
 def _title(planned: Planned, plan: Plan) -> str:
     """Return the head of a batch: ``effective batch 64: 782 steps per epoch, the last one short``."""
     batch = planned.batch
-    text = f"effective batch {batch.size:,}"
-    if batch.steps is None or plan.samples is None:
+    text = f"effective batch {batch.effective_batch:,}"
+    if batch.steps_per_epoch is None or plan.samples is None:
         return text
-    left = plan.samples % batch.size
+    left = plan.samples % batch.effective_batch
     rest = ""
     if left:
         rest = f", {left:,} samples left out" if plan.drop_last else f", {left:,} in the last"
-    return f"{text}: {many(batch.steps, 'step')} per epoch of {plan.samples:,} samples{rest}"
+    return f"{text}: {many(batch.steps_per_epoch, 'step')} per epoch of {plan.samples:,} samples{rest}"
 
 
 def notes(plan: Plan) -> list[str]:
@@ -353,8 +354,8 @@ def _nothing(planned: Planned) -> list[str]:
     texts = [f"no row fits for sure; closest comes row {row.number}, {combination(row.choice)}: {takes(row)}"]
     if advice.enough is not None:
         texts.append(f"{combination(advice.enough.choice)}, would do: {takes(advice.enough)}")
-    if advice.smallest is not None:
-        gpu, size = shown(advice.smallest.gpu), gib(advice.smallest.capacity_gib)
+    if advice.smallest_gpu is not None:
+        gpu, size = shown(advice.smallest_gpu.gpu), gib(advice.smallest_gpu.capacity_gib)
         texts.append(f"the smallest GPU on which that row fits for sure is {gpu} ({size} GiB)")
     return texts
 
@@ -377,8 +378,6 @@ def what_was_taken(taken: Taken, row: PlanRow) -> list[str]:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────
 def as_data(plans: Sequence[Plan]) -> dict[str, Any]:
     """Return plans as ``schemas/plan.schema.json`` describes them."""
-    from cfglint.report.encode import picked
-
     return {
         "version": _VERSION,
         "path": plans[0].path,
@@ -394,26 +393,22 @@ def as_data(plans: Sequence[Plan]) -> dict[str, Any]:
 
 
 def _batch_data(planned: Planned) -> dict[str, Any]:
-    from cfglint.report.encode import encode
-
     advice, batch = planned.advice, planned.batch
     return {
-        "effective_batch": batch.size,
-        "steps_per_epoch": batch.steps,
+        "effective_batch": batch.effective_batch,
+        "steps_per_epoch": batch.steps_per_epoch,
         "rows": [_row(row) for row in batch.rows],
         "without": encode(batch.without),
-        "fewest_gpus": advice.fewest,
+        "fewest_gpus": advice.fewest_gpus,
         "recommended": None if advice.best is None else advice.best.number,
         "closest": None if advice.closest is None else advice.closest.number,
         "enough": None if advice.enough is None else _row(advice.enough),
-        "smallest_gpu": encode(advice.smallest),
+        "smallest_gpu": encode(advice.smallest_gpu),
         "reasons": [text.replace(DASH, "-") for text in recommended(planned)] if batch.rows else [],
     }
 
 
 def _row(row: PlanRow) -> dict[str, Any]:
-    from cfglint.report.encode import encode, picked
-
     return {
         "row": row.number or None,
         **encode(row.choice, omit=("batch",)),

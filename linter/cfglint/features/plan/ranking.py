@@ -23,6 +23,7 @@ from cfglint.features.plan.compute import (
     choices,
     gpu_counts,
     nearest,
+    stated,
     unreachable,
     whole,
 )
@@ -58,17 +59,16 @@ class Smallest(Value):
 class Advice(Value):
     """What to take of a batch's rows.
 
-    ``best`` is None where no row fits for sure; then ``closest`` comes nearest, and ``smallest`` the
-    smallest GPU on which it fits. ``fewest`` GPUs are the least on which a
-    row fits for sure.
+    ``best`` is None where no row fits for sure; then ``closest`` comes nearest, and ``smallest_gpu`` the
+    smallest GPU on which it fits. ``fewest_gpus`` are the least on which a row fits for sure.
     """
 
     best: PlanRow | None
-    fewest: int | None
+    fewest_gpus: int | None
     rivals: tuple[Rival, ...] = ()
     closest: PlanRow | None = None
     enough: PlanRow | None = None
-    smallest: Smallest | None = None
+    smallest_gpu: Smallest | None = None
 
 
 class Planned(Value):
@@ -239,7 +239,8 @@ def plan_of(planner: Planner, ask: Ask, path: str) -> Plan:
     """Return the batches that were asked for, with advice. Raises UsageError where they make no sense."""
     ask = _completed(planner, ask, path)
     shape, values, target = planner.shape, planner.values, planner.target
-    counts = gpu_counts(shape, ask, target, stated=_stated(values))
+    is_stated = stated(values, "num_gpus", "gpus_per_node", "train_gpus", "train_dp")
+    counts = gpu_counts(shape, ask, target, stated=is_stated)
     _reachable(planner, ask, counts)
     if not ask.gpus:
         counts = tuple(
@@ -308,17 +309,6 @@ def _now(shape: Shape) -> Choice | None:
         return None
     micro, accum = (None, None) if shape.tokens else (shape.micro, shape.accum)
     return Choice(shape.batch, shape.gpus, 0, micro, accum, shape.tokens)
-
-
-def _stated(values: Values) -> bool:
-    """Whether the file itself says how many GPUs there are, rather than a default."""
-    names = ("num_gpus", "gpus_per_node", "train_gpus", "train_dp")
-    if any(values.key_of(name) is not None for name in names):
-        return True
-    view = values.view
-    return view is not None and any(
-        view.has(path) for name in names for *_, paths, _ in values.bindings.get(name, ()) for path in paths
-    )
 
 
 def _reachable(planner: Planner, ask: Ask, counts: Sequence[int]) -> None:
