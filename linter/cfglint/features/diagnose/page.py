@@ -297,7 +297,7 @@ def _inside(failure: Failure) -> list[str]:
     incident = failure.first
     lines = []
     if incident.allocated is not None:
-        pools = f" ({sized(incident.pools)} of it in messages.CUDA graphs' pools)" if incident.pools else ""
+        pools = f" ({sized(incident.pools)} of it in CUDA graphs' pools)" if incident.pools else ""
         cached = f", and kept {sized(incident.cached)} that it could not use" if incident.cached else ""
         lines.append(f"PyTorch had handed out {sized(incident.allocated)}{pools}{cached}")
     roles = [holder for holder in failure.holders if holder.role in (ENGINE, TRAINER)]
