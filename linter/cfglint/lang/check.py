@@ -20,7 +20,7 @@ from cfglint.lang.symbols import MAX_CHAIN, Graph, signs
 from cfglint.lang.tree import paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.units import UNITS
-from cfglint.record import Record
+from cfglint.record import Record, field
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,26 +41,45 @@ class Tables(Record):
     blocks: dict[str, str]
 
 
-def _keys(nodes: Iterable[t.Framework]) -> tuple[tuple[str | int, ...], ...] | None:
-    """Return the keys that a framework reads beside the facts' names; None where those are no keys."""
-    if not any(isinstance(entry, t.NamesAreKeys) for node in nodes for entry in node.entries):
-        return None
-    return tuple(
-        dict.fromkeys(path.steps for node in nodes for path in walk(node) if isinstance(path, t.Path))
-    )
+class _Block(Record):
+    """What a framework's blocks, of every layer, come to; what stands first goes first."""
+
+    settings: dict[str, list[str]] = field(factory=dict)  # the words of each, in order
+    detect: list[str] = field(factory=list)
+    versions: list[str] = field(factory=list)
+    bindings: dict[str, list[str]] = field(factory=dict)
+    lets: dict[str, str] = field(factory=dict)
+    files: list[tuple[str | int, ...]] = field(factory=list)
+
+    def head(self, nodes: Sequence[t.Framework]) -> str:
+        """Return the source of what every run needs."""
+        entries = [entry for node in nodes for entry in node.entries]
+        keys = None  # those that a framework reads beside the facts' names
+        if any(isinstance(entry, t.NamesAreKeys) for entry in entries):
+            keys = tuple(dict.fromkeys(path.steps for path in walk(tuple(nodes)) if isinstance(path, t.Path)))
+        (dialect, *_), (composes, *_) = (
+            self.settings.get(key, [usual]) for key, usual in (("dialect", "pyyaml"), ("composes", ""))
+        )
+        return (
+            f"{{'dialect': {dialect!r}, 'detect': {_tuple(self.detect)}, "
+            f"'keys': {keys!r}, 'composes': {composes!r}, 'files': {tuple(self.files)!r}, "
+            f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
+            f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
+            f"'sections': {any(isinstance(entry, t.SectionsAreJobs) for entry in entries)}}}"
+        )
+
+    def rest(self) -> str:
+        """Return the source of what only a file of the framework needs."""
+        bound = _dict({name: _tuple(each) for name, each in self.bindings.items()})
+        return f"{{'versions': {_tuple(self.versions)}, 'bind': {bound}, 'lets': {_dict(self.lets)}}}"
 
 
-def _in_sections(nodes: Iterable[t.Framework]) -> bool:
-    return any(isinstance(entry, t.SectionsAreJobs) for node in nodes for entry in node.entries)
+def _tuple(sources: Iterable[str]) -> str:
+    return f"({''.join(source + ', ' for source in sources)})"
 
 
-def _signs(condition: t.Expr, nodes: Iterable[t.Framework], symbols: Symbols) -> str:
-    """Return the source of the keys that a file cannot be recognised without."""
-    own = {entry.name: entry for node in nodes for entry in node.entries if isinstance(entry, t.Let)}
-    bound = {entry.name for node in nodes for entry in node.entries if isinstance(entry, t.Binding)}
-    lets = {**symbols.lets, **own}
-    found = signs(condition, {name: let for name, let in lets.items() if name not in bound})
-    return repr(None if found is None else tuple(sorted(found)))
+def _dict(sources: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{key!r}: {source}' for key, source in sources.items())}}}"
 
 
 class Builder:
@@ -70,6 +89,8 @@ class Builder:
         self.symbols = symbols
         self.names = Names(symbols)
         self.functions: dict[str, str] = {}  # names by source; many are alike
+        self.lets: dict[str, str] = {}
+        self.rules: list[str] = []
         self.complaints: list[Complaint] = []
         self.doubtful: dict[str, Complaint] = {}  # functions that do not fit values of any type
         self.source: Source | None = None
@@ -90,6 +111,22 @@ class Builder:
         self.complain(span, f"nothing is named {name!r}{self._near(name, self.symbols.names())}{tail}")
         return False
 
+    def _is_in(self, known: Collection[str], name: str, span: t.Span, what: str = "no fact is") -> bool:
+        """Whether a name is one of those that are known; complains if not."""
+        if name in known:
+            return True
+        self.complain(span, f"{what} named {name!r}{self._near(name, known)}")
+        return False
+
+    def _fits(self, node: t.Expr, wanted: Type | None) -> bool:
+        """Whether an expression is right in itself, and of a type; complains if not."""
+        try:
+            Function(self.names).checked(node, wanted)
+        except CompileError as error:
+            self.complain(error.span, str(error))
+            return False
+        return True
+
     # ── functions ──────────────────────────────────────────────────────────────────────────────────────
     def function(self, node: t.Expr | None, wanted: Type | None = None, *, given: bool = False) -> str:
         """Compile an expression to a function of its own; returns its name, "None" where there is none.
@@ -100,7 +137,7 @@ class Builder:
             return "None"
         emitter = Function(self.names)
         try:
-            atom, kind = emitter.value(node) if wanted is None else emitter.typed(node, wanted)
+            atom, kind = emitter.checked(node, wanted)
         except CompileError as error:
             self.complain(error.span, str(error))
             return "None"
@@ -137,9 +174,7 @@ class Builder:
             self.complain(error.span, str(error))
         self._check_message(rule)
         for scope in rule.scope:
-            if scope.framework not in self.symbols.frameworks:
-                near = self._near(scope.framework, self.symbols.frameworks)
-                self.complain(scope.span, f"no framework is named {scope.framework!r}{near}")
+            self._is_in(self.symbols.frameworks, scope.framework, scope.span, "no framework is")
         if isinstance(rule.at, t.Name):
             self._is_named(rule.at.name, rule.at.span)
         for example in rule.examples:
@@ -176,18 +211,10 @@ class Builder:
             if key in seen:
                 self.complain(key.span, "this is given twice")
             seen.add(key)
-            wanted = None
-            if isinstance(key, t.Name):
-                if not self._is_named(key.name, key.span):
-                    continue
-                wanted = self.names.type_of(key.name)
-            try:
-                emitter = Function(self.names)
-                atom, kind = emitter.value(value, wanted)
-                if wanted is not None:
-                    emitter.fit(value, atom, kind, wanted)
-            except CompileError as error:
-                self.complain(error.span, str(error))
+            if isinstance(key, t.Path):
+                self._fits(value, None)
+            elif self._is_named(key.name, key.span):
+                self._fits(value, self.names.type_of(key.name))
 
     # ── frameworks ─────────────────────────────────────────────────────────────────────────────────────
     def binding(self, node: t.Binding) -> str:
@@ -208,79 +235,58 @@ class Builder:
         ]
         return f"({', '.join(parts)}, {paths_in(node.source)!r}, {raw})"
 
-    def one_of(self, span: t.Span, what: str, values: Iterable[str], known: Collection[str]) -> None:
-        """Complain about the values that are none of those that are known."""
-        for value in values:
-            if value not in known:
-                near = self._near(value, known) or f"; known are {', '.join(known)}"
-                self.complain(span, f"no {what} is named {value!r}{near}")
-
-    def framework(self, name: str) -> tuple[str, str]:
-        """Compile all blocks of a framework, of every layer: what stands first goes first.
-
-        Returns what every run needs, and what only a file of the framework does.
-        """
+    def framework(self, name: str) -> _Block:
+        """Compile all blocks of a framework."""
         nodes = self.symbols.frameworks[name]
-        detect, versions = [], []
-        bindings: dict[str, list[str]] = {}
-        lets: dict[str, str] = {}
-        dialect = composes = ""
-        resolvers: list[str] = []
-        knows: list[str] = []
-        files: list[tuple[str | int, ...]] = []
-        outer = self.names
-        self.names = Names(
-            self.symbols, {e.name: e for n in reversed(nodes) for e in n.entries if isinstance(e, t.Let)}
-        )
+        block = _Block()
+        own = {e.name: e for n in reversed(nodes) for e in n.entries if isinstance(e, t.Let)}
+        outer, self.names = self.names, Names(self.symbols, own)
         self.names.called = outer.called
+        bound = {e.name for node in nodes for e in node.entries if isinstance(e, t.Binding)}
+        lets = {name: let for name, let in {**self.symbols.lets, **own}.items() if name not in bound}
         for node in nodes:
             self.source = self.home.get(id(node), self.source)
             for entry in node.entries:
-                match entry:
-                    case t.Detect(condition):
-                        keys = _signs(condition, nodes, self.symbols)
-                        detect.append(f"({keys}, {self.function(condition, BOOL)})")
-                    case t.Tie(tied):
-                        if tied not in self.symbols.types:
-                            near = self._near(tied, self.symbols.types)
-                            self.complain(entry.span, f"no fact is named {tied!r}{near}")
-                    case t.Since(version, when):
-                        test = self.function(when, BOOL)
-                        versions.append(f"({version.numbers!r}, {test})")
-                    case t.Binding(bound):
-                        bindings.setdefault(bound, []).append(self.binding(entry))
-                    case t.Let(derived):
-                        if derived not in lets:
-                            lets[derived] = self.let(entry)
-                    case t.Setting("dialect", value):
-                        self.one_of(entry.span, "dialect", (value,), DIALECTS)
-                        dialect = dialect or value
-                    case t.Setting("composes", value):
-                        self.one_of(entry.span, "way to compose files", (value,), COMPOSES)
-                        composes = composes or value
-                    case t.Setting("resolvers", value):
-                        self.one_of(entry.span, "resolver", value.split(), RESOLVERS)
-                        resolvers += value.split()
-                    case t.Setting("extends", value):
-                        self.one_of(entry.span, "framework", (value,), self.symbols.frameworks)
-                    case t.Setting("knows", value):
-                        knows += value.split()
-                    case t.NamesFile(path):
-                        files.append(path.steps)
+                self._enter(entry, block, lets)
         self.names = outer
-        bound_text = ", ".join(f"{key!r}: ({', '.join(each)},)" for key, each in bindings.items())
-        lets_text = ", ".join(f"{key!r}: {value}" for key, value in lets.items())
-        head = (
-            f"{{'dialect': {dialect or 'pyyaml'!r}, 'detect': ({''.join(d + ', ' for d in detect)}), "
-            f"'keys': {_keys(nodes)!r}, 'composes': {composes!r}, 'files': {tuple(files)!r}, "
-            f"'knows': {tuple(knows)!r}, 'resolvers': {tuple(sorted(set(resolvers)))!r}, "
-            f"'sections': {_in_sections(nodes)}}}"
-        )
-        block = (
-            f"{{'versions': ({''.join(v + ', ' for v in versions)}), "
-            f"'bind': {{{bound_text}}}, 'lets': {{{lets_text}}}}}"
-        )
-        return head, block
+        return block
+
+    def _enter(self, entry: t.Entry, block: _Block, lets: Mapping[str, t.Let]) -> None:
+        """Compile one entry of a framework's block; ``lets`` are those that no binding goes before."""
+        match entry:
+            case t.Detect(condition):
+                keys = signs(condition, lets)
+                found = None if keys is None else tuple(sorted(keys))
+                block.detect.append(f"({found!r}, {self.function(condition, BOOL)})")
+            case t.Tie(tied):
+                self._is_in(self.symbols.types, tied, entry.span)
+            case t.Since(version, when):
+                block.versions.append(f"({version.numbers!r}, {self.function(when, BOOL)})")
+            case t.Binding(bound):
+                block.bindings.setdefault(bound, []).append(self.binding(entry))
+            case t.Let(derived):
+                if derived not in block.lets:
+                    block.lets[derived] = self.let(entry)
+            case t.Setting():
+                self._set(entry, block)
+            case t.NamesFile(path):
+                block.files.append(path.steps)
+
+    def _set(self, entry: t.Setting, block: _Block) -> None:
+        """Take in a setting of a framework; most know the words that they take."""
+        words = entry.value.split() if entry.key in ("resolvers", "knows") else [entry.value]
+        block.settings.setdefault(entry.key, []).extend(words)
+        checks: dict[str, tuple[str, Collection[str]]] = {
+            "dialect": ("dialect", DIALECTS),
+            "composes": ("way to compose files", COMPOSES),
+            "resolvers": ("resolver", RESOLVERS),
+            "extends": ("framework", self.symbols.frameworks),
+        }
+        what, known = checks.get(entry.key, ("", ()))
+        for word in words if what else ():
+            if word not in known:
+                near = self._near(word, known) or f"; known are {', '.join(known)}"
+                self.complain(entry.span, f"no {what} is named {word!r}{near}")
 
     def _extend(self, node: t.Framework) -> None:
         """Give a framework what the one that it extends says of other names; detection is its own."""
@@ -300,10 +306,38 @@ class Builder:
         Raises RulesError with every complaint.
         """
         before = dict(self.symbols.let_types)
+        self._define(sources)
+        touched: dict[str, Source] = {}
         for source in sources:
             self.source = source
             for node in source.statements:
-                self.home[id(node)] = source
+                if isinstance(node, t.Framework):
+                    touched[node.name] = source
+                else:
+                    self._state(node, before)
+        frameworks, blocks = {}, {}
+        for name, self.source in touched.items():
+            block = self.framework(name)
+            frameworks[name], blocks[name] = block.head(self.symbols.frameworks[name]), block.rest()
+        self.complaints += [c for name, c in self.doubtful.items() if name not in self.names.called]
+        if self.complaints:
+            raise RulesError(self.complaints)
+        types = self.symbols.types.items()
+        registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
+        functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
+        return "\n".join(functions) + "\n", Tables(
+            facts={n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None) for n, k in types},
+            measures={n: (k.dimension, k.whole) for n, k in types if k.kind == "number"},
+            source=f"LETS = {_dict(self.lets)}\nREGISTRIES = {registries!r}\n"
+            f"FRAMEWORKS = {_dict(frameworks)}\nRULES = {_tuple(self.rules)}\n",
+            blocks=blocks,
+        )
+
+    def _define(self, sources: Sequence[Source]) -> None:
+        """Take in all that the files define, and find out the types of the lets."""
+        for source in sources:
+            self.source = source
+            self.home |= {id(node): source for node in source.statements}
             self.complaints += self.symbols.add(source, FUNCTIONS)
         for node in [node for source in sources for node in source.statements]:
             if isinstance(node, t.Framework):
@@ -312,63 +346,32 @@ class Builder:
         self.names = Names(self.symbols)
         if circles:
             self.names.derivations.clear()  # nobody follows them
-        else:
-            for name in Graph(self.symbols).order():  # from the ground up, so that typing never goes deep
-                self.names.type_of(name)
-            self.symbols.let_types = {
-                n: k for n in self.symbols.lets if (k := self.names.type_of(n)) is not None
-            }
-        rules, lets, touched = [], [], {}
-        for source in sources:
-            self.source = source
-            for node in source.statements:
-                match node:
-                    case t.Let(name, ()):
-                        self._check_replaced(node, before)
-                        lets.append(f"{name!r}: {self.let(node)}")
-                    case t.Let():
-                        self._check_function(node)
-                    case t.Role():
-                        lets += [f"{let.name!r}: {self.let(let)}" for let in node.lets()]
-                        for key, value in node.fields:
-                            self._is_named(f"{node.name}.{key}", value.span)
-                        self.function(node.when, BOOL)
-                    case t.Framework(name):
-                        touched[name] = source
-                    case t.Rule():
-                        scope = tuple(
-                            (s.framework, tuple((o, v.numbers) for o, v in s.operators)) for s in node.scope
-                        )
-                        rules.append(
-                            f"({node.code!r}, {node.name!r}, {node.level!r}, {scope!r}, {self.rule(node)})"
-                        )
-                    case t.Knob():
-                        self._check_knob(node)
-                    case t.Registry():
-                        for key in node.keys:
-                            self._is_named(key, node.span)
-        frameworks, blocks = [], {}
-        for name, self.source in touched.items():
-            head, block = self.framework(name)
-            frameworks.append(f"{name!r}: {head}")
-            blocks[name] = block
-        self.complaints += [c for name, c in self.doubtful.items() if name not in self.names.called]
-        if self.complaints:
-            raise RulesError(self.complaints)
-        facts = {
-            n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None)
-            for n, k in self.symbols.types.items()
-        }
-        measures = {n: (k.dimension, k.whole) for n, k in self.symbols.types.items() if k.kind == "number"}
-        registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
-        named = (
-            f"LETS = {{{', '.join(lets)}}}",
-            f"REGISTRIES = {registries!r}",
-            f"FRAMEWORKS = {{{', '.join(frameworks)}}}",
-            f"RULES = ({''.join(rule + ', ' for rule in rules)})",
-        )
-        functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
-        return "\n".join(functions) + "\n", Tables(facts, measures, "\n".join(named) + "\n", blocks)
+            return
+        for name in Graph(self.symbols).order():  # from the ground up, so that typing never goes deep
+            self.names.type_of(name)
+        self.symbols.let_types = {n: k for n in self.symbols.lets if (k := self.names.type_of(n)) is not None}
+
+    def _state(self, node: t.Statement, before: Mapping[str, Type]) -> None:
+        """Compile or check a statement; ``before`` has the types of the lets of earlier layers."""
+        match node:
+            case t.Let(name, ()):
+                self._check_replaced(node, before)
+                self.lets[name] = self.let(node)
+            case t.Let():
+                self._check_function(node)
+            case t.Role(name, when, fields):
+                self.lets |= {let.name: self.let(let) for let in node.lets()}
+                for key, value in fields:
+                    self._is_named(f"{name}.{key}", value.span)
+                self.function(when, BOOL)
+            case t.Rule(code, name, level, scopes):
+                scope = tuple((s.framework, tuple((o, v.numbers) for o, v in s.operators)) for s in scopes)
+                self.rules.append(f"({code!r}, {name!r}, {level!r}, {scope!r}, {self.rule(node)})")
+            case t.Knob():
+                self._check_knob(node)
+            case t.Registry(keys=keys):
+                for key in keys:
+                    self._is_named(key, node.span)
 
     def _check_replaced(self, let: t.Let, before: Mapping[str, Type]) -> None:
         """Rules that are compiled already rely on a let's type: what takes its place has the same."""
@@ -393,33 +396,26 @@ class Builder:
     def _check_knob(self, knob: t.Knob) -> None:
         kind = self.symbols.types.get(knob.name)
         if kind is None:
-            near = self._near(knob.name, self.symbols.types)
-            self.complain(knob.span, f"a knob turns a fact, and no fact is named {knob.name!r}{near}")
+            self._is_in(self.symbols.types, knob.name, knob.span, "a knob turns a fact, and no fact is")
             return
         if knob.keeping is not None:
             self._is_named(knob.keeping, knob.span)
         for partner in knob.partners:
-            if partner not in self.symbols.types:
-                near = self._near(partner, self.symbols.types)
-                self.complain(
-                    knob.span, f"what moves with a knob is a fact, and none is named {partner!r}{near}"
-                )
+            what = "what moves with a knob is a fact, and none is"
+            self._is_in(self.symbols.types, partner, knob.span, what)
         for word in (word for move in knob.moves for word in move.to):
             if word not in knob.values:
                 listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists none"
                 self.complain(word.span, f"{show(word)} is no value of knob {knob.name}; {listed}")
         for when in (move.when for move in knob.moves if move.when is not None):
-            try:
-                Function(self.names).typed(when, BOOL)
-            except CompileError as error:
-                self.complain(error.span, str(error))
+            self._fits(when, BOOL)
+        self._check_domain(knob, kind)
+
+    def _check_domain(self, knob: t.Knob, kind: Type) -> None:
         for value in (knob.low, knob.high, knob.step, *knob.values):
-            if value is not None and not (isinstance(value, t.Name) and kind.kind in ("text", "any")):
-                try:
-                    Function(self.names).typed(value, kind)
-                except CompileError as error:
-                    self.complain(error.span, str(error))
-                    return
+            word = isinstance(value, t.Name) and kind.kind in ("text", "any")
+            if value is not None and not word and not self._fits(value, kind):
+                return
         if knob.low is not None and knob.high is not None and knob.step is not None:
             low, high, step = (
                 n.value * (UNITS[n.unit][0] if n.unit else kind.factor)

@@ -125,6 +125,10 @@ class Emitter:
         atom, kind = self.value(node, wanted)
         return self.fit(node, atom, kind, wanted), kind if kind.kind == wanted.kind else wanted
 
+    def checked(self, node: t.Expr, wanted: Type | None) -> tuple[str, Type]:
+        """Emit ``node`` as a value of type ``wanted``, if there is one."""
+        return self.value(node) if wanted is None else self.typed(node, wanted)
+
     def arithmetic(self, node: t.Expr) -> tuple[str, Type]:
         """Emit ``node`` as a number."""
         atom, kind = self.value(node)
