@@ -10,7 +10,7 @@ from cfglint.document.tree import ABSENT
 from cfglint.facts import Values
 from cfglint.lang.emit import _shortened
 from cfglint.lang.pack import load
-from cfglint.lang.pattern import compile_pattern, match, plain_test
+from cfglint.lang.runtime import compile_pattern, match, plain_test
 
 TEXTS = ["", "a", "ab", "ba", "aba", "abc", "b:a", "{0}", "'", "c" * 9]
 

@@ -11,8 +11,7 @@ from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 from cfglint.lang.parse import parse
 from cfglint.lang.tree import Rule
-from cfglint.lang.types import NAMED
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import NAMED, UNITS
 from rule_text import show_file
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "language.md").read_text(encoding="utf-8")
@@ -34,7 +33,7 @@ def test_blocks_print_and_read_back() -> None:
 
 
 def test_the_page_names_every_type_unit_and_function() -> None:
-    from cfglint.lang.builtin import FUNCTIONS
+    from cfglint.lang.calls import FUNCTIONS
 
     for word in (*NAMED, *UNITS, *FUNCTIONS):
         assert re.search(rf"`[^`\n]*{re.escape(word)}[^`\n]*`", PAGE), word

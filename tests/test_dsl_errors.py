@@ -12,7 +12,7 @@ import pytest
 from cfglint.errors import RulesError, UsageError
 from cfglint.lang.check import Builder
 from cfglint.lang.pack import load, read_rules
-from cfglint.lang.pattern import compile_pattern, match
+from cfglint.lang.runtime import compile_pattern, match
 from cfglint.lang.symbols import Symbols, read_sources
 
 FACTS = """fact gpu.vram: memory

@@ -18,7 +18,7 @@ from cfglint.lang.parse import parse, parse_rule
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.show import show
 from cfglint.lang.symbols import Source, Symbols
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import UNITS
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import replace
 from cfglint.text import line_starts

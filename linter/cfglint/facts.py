@@ -95,7 +95,7 @@ def stated(pack: Pack, name: str, value: object) -> object:
     if isinstance(value, str) and needs_of(result):
         if value.lower() in ("none", "null"):
             return ABSENT
-        from cfglint.lang.units import measured
+        from cfglint.lang.types import measured
 
         number = measured(value, pack.measures[name][0])
         result = result if number is None else number

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 from cfglint.document.trace import Trace
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError, Function, Names
-from cfglint.lang.message import template
 from cfglint.lang.runtime import NAMESPACE
-from cfglint.lang.show import show
+from cfglint.lang.show import show, template
 from cfglint.lang.tree import paths_in, walk
-from cfglint.lang.types import ANY, Type
-from cfglint.lang.units import DURATION, PLAIN, UNITS, show_number
+from cfglint.lang.types import ANY, DURATION, PLAIN, UNITS, Type, show_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record
 

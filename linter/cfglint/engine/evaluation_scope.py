@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
-from cfglint.lang.builtin import FUNCTIONS
+from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError
 from cfglint.lang.show import path as path_text
 from cfglint.lang.show import quote, show

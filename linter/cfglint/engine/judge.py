@@ -272,7 +272,7 @@ def _shown(value: object) -> str:
 
 def _wanted(pack: Pack, name: str, value: object) -> str:
     """Say what a fact's value has to be, and which member was probably meant."""
-    from cfglint.lang.units import PLAIN, describe, digits
+    from cfglint.lang.types import PLAIN, describe, digits
 
     kind, factor, low, high, spellings = pack.facts[name]
     if spellings is not None:

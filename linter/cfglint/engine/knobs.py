@@ -9,7 +9,7 @@ from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import walk
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import UNITS
 from cfglint.lang.values import Interval, needs_of, parts
 from cfglint.record import Record, Value, replace
 

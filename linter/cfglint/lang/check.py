@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from cfglint.document.omega import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
-from cfglint.lang.builtin import FUNCTIONS
+from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
-from cfglint.lang.message import MessageError, offset_in, placed
-from cfglint.lang.show import show
+from cfglint.lang.show import MessageError, offset_in, placed, show
 from cfglint.lang.symbols import MAX_CHAIN, Graph, signs
 from cfglint.lang.tree import paths_in, walk
-from cfglint.lang.types import ANY, BOOL, Type
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import ANY, BOOL, UNITS, Type
 from cfglint.record import Record, field
 
 if TYPE_CHECKING:

@@ -2,89 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
-from cfglint.lang.branches import Branches
-from cfglint.lang.builtin import FUNCTIONS
-from cfglint.lang.emit import CompileError, Emitter, hint, is_number, is_text, tidy
-from cfglint.lang.pattern import MAX_TEXT, compile_pattern, plain_test
+from cfglint.lang.calls import FUNCTIONS, Branches
+from cfglint.lang.emit import CompileError, Emitter, Scope, hint, is_number, is_text, tidy
+from cfglint.lang.runtime import MAX_TEXT, compile_pattern, plain_test
 from cfglint.lang.show import show
-from cfglint.lang.types import ANY, BOOL, NULL, TEXT, VERSION, Type
-from cfglint.lang.units import PLAIN, UNITS, describe
+from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type, describe
 from cfglint.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from cfglint.lang.symbols import Symbols
 
 __all__ = ["CompileError", "Function", "Names"]
 
 _ROW = 16  # terms of one line of a long sum; Python's compiler recurses over them
 
 
-class Names:
-    """Knows the type of every name; a let that has none yet is typed when it is first asked for."""
+class Names(Scope):
+    """The scope of what this module compiles."""
 
-    def __init__(self, symbols: Symbols, extra: Mapping[str, t.Let] | None = None) -> None:
-        self.symbols = symbols
-        self.extra = extra or {}  # what a framework derives for itself
-        self.known: dict[str, Type] = {**symbols.let_types, **symbols.types}
-        self.open: list[str] = []
-        self.called: set[str] = set()  # functions that were put in somewhere, and fitted
-        self.derivations = symbols.derivations()
-        self._uses: dict[str, Counter[str]] = {}
-
-    def type_of(self, name: str) -> Type | None:
-        """Return the type of a fact or a let, None for any other name. Raises CompileError on a circle."""
-        if name in self.known:
-            return self.known[name]
-        let = self.symbols.lets.get(name) or self.extra.get(name)
-        if let is None or let.parameters:
-            return None
-        if name in self.open:
-            raise CompileError(let.span, f"names go in a circle: {' -> '.join([*self.open, name])}")
-        self.open.append(name)
-        try:
-            kind = Function(self).value(let.body)[1]
-        except CompileError:
-            kind = ANY  # the let's own compilation says what is wrong, once
-        finally:
-            self.open.pop()
-        if kind.written:
-            kind = replace(kind, unit=None, written=False)
-        self.known[name] = replace(kind, bare=False)
-        return self.known[name]
-
-    def repeat(self, *numbers: t.Expr) -> bool:
-        """Whether numbers together use a name, or a part that is no arithmetic, more than once."""
-        return any(times > 1 for times in self._used_by(numbers).values())
-
-    def _used_by(self, nodes: Iterable[t.Expr]) -> Counter[str]:
-        """Return how often numbers use each name and each such part, through what lets derive names from."""
-        uses: Counter[str] = Counter()
-        for node in nodes:
-            match node:
-                case t.Name(name):
-                    if name not in self._uses:
-                        self._uses[name] = Counter((name,))  # also what a circle sees of itself
-                        self._uses[name] += self._used_by(self.derivations.get(name, ()))
-                    uses += self._uses[name]
-                case t.Sum(parts) | t.Product(parts):
-                    uses += self._used_by(part for _, part in parts)
-                case t.Negative(operand):
-                    uses += self._used_by((operand,))
-                case t.Call(function, arguments):  # a function of the file may use its parameters twice
-                    uses += self._used_by(arguments * (1 + (function in self.symbols.functions)))
-                case t.Number():
-                    pass
-                case _:
-                    uses[show(node)] += 1
-        return uses
+    def infer(self, body: t.Expr) -> Type:
+        """Return the type of an expression."""
+        return Function(self).value(body)[1]
 
 
 class Function(Branches, Emitter):
@@ -225,42 +165,30 @@ class Function(Branches, Emitter):
         return 2 if isinstance(node, (t.Text, t.Truth, t.Null, t.Number)) else 1
 
     def _pair(self, left: tuple[t.Expr, str, Type], operator: str, right: tuple[t.Expr, str, Type]) -> str:
+        """Emit the comparison of two operands, each of which may say what the other is."""
         (one, a, x), (two, b, y) = left, right
-        span = (one.span[0], two.span[1])
         ordered = operator not in ("==", "!=")
         if "null" in (x.kind, y.kind) and not ordered:
             return self._equality(a, operator, b)
-        if x.kind == y.kind == "any" and ordered:
-            a, b, x, y = (
-                self.fit(one, a, x, types.NUMBER),
-                self.fit(two, b, y, types.NUMBER),
-                types.NUMBER,
-                types.NUMBER,
-            )
-        elif x.kind == "any" and y.kind != "any":
-            a, x = self.fit(one, a, x, y), y
-        elif y.kind == "any" and x.kind != "any":
+        if x.kind == "any" and (ordered or y.kind != "any"):
+            known = types.NUMBER if y.kind == "any" else y
+            a, x = self.fit(one, a, x, known), known
+        if y.kind == "any" and x.kind != "any":
             b, y = self.fit(two, b, y, x), x
         if x.kind == y.kind == "number":
-            if x.bare and not y.bare:
-                a = self.scaled(a, y.factor)
-            elif y.bare and not x.bare:
-                b = self.scaled(b, x.factor)
-            elif x.dimension != y.dimension:
-                raise CompileError(
-                    span, f"{show(one)} is {x} and {show(two)} is {y}: they cannot be compared{hint(x, y)}"
-                )
-            return self._numbers(a, operator, b, repeated=self.names.repeat(one, two))
+            return self._numbers((one, a, x), operator, (two, b, y))
         if x.kind == y.kind == "version":
             return self._versions(a, operator, b)
-        if ordered:
+        never = "only numbers and versions have an order" if ordered else "they are never equal"
+        words = {"text", "enum"}
+        if ordered or (x.kind != y.kind and {x.kind, y.kind} != words):
             raise CompileError(
-                span, f"{show(one)} is {x} and {show(two)} is {y}: only numbers and versions have an order"
+                (one.span[0], two.span[1]), f"{show(one)} is {x} and {show(two)} is {y}: {never}"
             )
-        if {x.kind, y.kind} == {"text", "enum"} or (x.kind == y.kind == "enum" and x != y):
-            a, b = (a, self.fit(two, b, y, x)) if x.kind == "enum" else (self.fit(one, a, x, y), b)
-        elif x.kind != y.kind:
-            raise CompileError(span, f"{show(one)} is {x} and {show(two)} is {y}: they are never equal")
+        if x.kind == "enum" and x != y:
+            b = self.fit(two, b, y, x)
+        elif y.kind == "enum" and x != y:
+            a = self.fit(one, a, x, y)
         return self._equality(a, operator, b)
 
     def _equality(self, a: str, operator: str, b: str) -> str:
@@ -284,9 +212,20 @@ class Function(Branches, Emitter):
         }
         return self.put(text[operator])
 
-    def _numbers(self, a: str, operator: str, b: str, *, repeated: bool) -> str:
+    def _numbers(self, left: tuple[t.Expr, str, Type], operator: str, right: tuple[t.Expr, str, Type]) -> str:
+        """Emit a comparison of numbers; one written without a unit takes the other's."""
+        (one, a, x), (two, b, y) = left, right
+        if x.bare and not y.bare:
+            a = self.scaled(a, y.factor)
+        elif y.bare and not x.bare:
+            b = self.scaled(b, x.factor)
+        elif x.dimension != y.dimension:
+            raise CompileError(
+                (one.span[0], two.span[1]),
+                f"{show(one)} is {x} and {show(two)} is {y}: they cannot be compared{hint(x, y)}",
+            )
         result = self.put(f"{a} {operator} {b}")
-        if repeated:
+        if self.names.repeat(one, two):
             self.line(f"if type({result}) is Open: {result} = again({result}, {a}, {operator!r}, {b})")
         return result
 

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.show import show
-from cfglint.lang.units import OWN_UNIT, PLAIN
+from cfglint.lang.types import ANY, OWN_UNIT, PLAIN
+from cfglint.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from cfglint.lang.compile import Names
+    from cfglint.lang.symbols import Symbols
     from cfglint.lang.types import Type
 
 MAX_DEPTH = 80  # of the tree; Python's own compiler gives up a little later, at 100 levels of indentation
 MAX_LINES = 8_000  # of one function; functions are put in where they are called, and could double each other
 
 
+_CONVERTED = ("bool", "text", "list", "version")  # what runtime.py has an ``as_…`` for
 _ARITHMETIC = (" * ", " / ", " + ", " - ", "divide(", "modulo(", "square_root(", "_over(")
 
 
@@ -41,10 +43,74 @@ class CallError(Exception):
     """A call with the wrong number or kind of arguments."""
 
 
+class Scope:
+    """Knows the type of every name; a let that has none yet is typed when it is first asked for."""
+
+    def __init__(self, symbols: Symbols, extra: Mapping[str, t.Let] | None = None) -> None:
+        self.symbols = symbols
+        self.extra = extra or {}  # what a framework derives for itself
+        self.known: dict[str, Type] = {**symbols.let_types, **symbols.types}
+        self.open: list[str] = []
+        self.called: set[str] = set()  # functions that were put in somewhere, and fitted
+        self.derivations = symbols.derivations()
+        self._uses: dict[str, Counter[str]] = {}
+
+    def type_of(self, name: str) -> Type | None:
+        """Return the type of a fact or a let, None for any other name. Raises CompileError on a circle."""
+        if name in self.known:
+            return self.known[name]
+        let = self.symbols.lets.get(name) or self.extra.get(name)
+        if let is None or let.parameters:
+            return None
+        if name in self.open:
+            raise CompileError(let.span, f"names go in a circle: {' -> '.join([*self.open, name])}")
+        self.open.append(name)
+        try:
+            kind = self.infer(let.body)
+        except CompileError:
+            kind = ANY  # the let's own compilation says what is wrong, once
+        finally:
+            self.open.pop()
+        if kind.written:
+            kind = replace(kind, unit=None, written=False)
+        self.known[name] = replace(kind, bare=False)
+        return self.known[name]
+
+    def infer(self, body: t.Expr) -> Type:
+        """Return the type of an expression. The compiler above knows how."""
+        raise NotImplementedError
+
+    def repeat(self, *numbers: t.Expr) -> bool:
+        """Whether numbers together use a name, or a part that is no arithmetic, more than once."""
+        return any(times > 1 for times in self._used_by(numbers).values())
+
+    def _used_by(self, nodes: Iterable[t.Expr]) -> Counter[str]:
+        """Return how often numbers use each name and each such part, through what lets derive names from."""
+        uses: Counter[str] = Counter()
+        for node in nodes:
+            match node:
+                case t.Name(name):
+                    if name not in self._uses:
+                        self._uses[name] = Counter((name,))  # also what a circle sees of itself
+                        self._uses[name] += self._used_by(self.derivations.get(name, ()))
+                    uses += self._uses[name]
+                case t.Sum(parts) | t.Product(parts):
+                    uses += self._used_by(part for _, part in parts)
+                case t.Negative(operand):
+                    uses += self._used_by((operand,))
+                case t.Call(function, arguments):  # a function of the file may use its parameters twice
+                    uses += self._used_by(arguments * (1 + (function in self.symbols.functions)))
+                case t.Number():
+                    pass
+                case _:
+                    uses[show(node)] += 1
+        return uses
+
+
 class Emitter:
     """Emits the body of one Python function."""
 
-    def __init__(self, names: Names, variables: dict[str, tuple[str, Type]] | None = None) -> None:
+    def __init__(self, names: Scope, variables: dict[str, tuple[str, Type]] | None = None) -> None:
         self.names = names
         self.lines: list[str] = []
         self.variables = variables or {}
@@ -144,16 +210,12 @@ class Emitter:
             return atom
         if kind.kind == "any":
             return self._converted(atom, wanted)
-        if kind.kind == "text" and wanted.kind == "enum":
-            return self.put(f"as_member({atom}, {dict(wanted.spellings)!r})")
-        if kind.kind == "enum" and wanted.kind == "text":
-            return atom
-        if kind.kind == "enum" == wanted.kind and not set(kind.members) <= set(
-            dict(wanted.spellings).values()
-        ):
-            return self.put(f"as_member({atom}, {dict(wanted.spellings)!r})")
-        if kind.kind != wanted.kind:
+        words = ("text", "enum")
+        if kind.kind != wanted.kind and not (kind.kind in words and wanted.kind in words):
             raise CompileError(node.span, f"{show(node)} is {kind}, and {wanted} is wanted here")
+        names = {name for _, name in wanted.spellings}
+        if wanted.kind == "enum" and (kind.kind == "text" or not set(kind.members) <= names):
+            return self._converted(atom, wanted)
         if kind.kind == "number":
             if kind.bare:
                 return self.scaled(atom, wanted.factor)
@@ -168,10 +230,7 @@ class Emitter:
             return self.put(f"as_member({atom}, {dict(wanted.spellings)!r})")
         if wanted.kind == "number":
             return self.once(f"as_number({atom})" + (f" * {wanted.factor!r}" if wanted.factor != 1 else ""))
-        converter = {"bool": "as_bool", "text": "as_text", "list": "as_list", "version": "as_version"}.get(
-            wanted.kind
-        )
-        return atom if converter is None else self.put(f"{converter}({atom})")
+        return self.put(f"as_{wanted.kind}({atom})") if wanted.kind in _CONVERTED else atom
 
     def scaled(self, atom: str, factor: float) -> str:
         """Return ``atom`` times ``factor``, computed here where it is a literal."""

@@ -249,7 +249,7 @@ class _Layer:
         if self._trees is None:
             import pickle
 
-            from cfglint.lang.message import remember
+            from cfglint.lang.show import remember
 
             frozen: Any = cached(f"{self.name}-trees", self.key, lambda: self._build()[1])
             self._trees = pickle.loads(frozen)  # noqa: S301 (from our own cache, see cache.py)

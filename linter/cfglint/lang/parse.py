@@ -16,7 +16,7 @@ from cfglint import files
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer, words
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import UNITS
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
@@ -124,17 +124,7 @@ def _listed(expected: set[str]) -> str:
 
 def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTextError:
     if isinstance(error, UnexpectedCharacters):
-        at: int = error.pos_in_stream  # type: ignore[assignment]
-        char = text[at : at + 1]
-        hint = _listed(set(error.allowed or ()))
-        if char in "'`“”":
-            hint = '; texts stand in "…"'
-        elif char == '"':
-            hint = "; this text has no closing quote on its line"
-        elif char == "=":
-            hint = "; equality is written =="
-        unit = _unit(text, at, set(error.allowed or ()))
-        return unit or RuleTextError(at, f"{char!r} cannot stand here{hint}")
+        return _explain_character(error, text)
     token = error.token
     if error.expected == {"fewer brackets"}:
         return RuleTextError(token.start_pos, f"brackets are nested more than {MAX_DEPTH} deep")
@@ -148,12 +138,26 @@ def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTe
     what = {"_NEWLINE": "the line ends", "$END": "the text ends"}.get(token.type)
     if what is None and (unit := _unit(text, at, expected)) is not None:
         return unit
-    head = f"{what} too early" if what else f"{str(token)!r} cannot stand here"
+    tail = _listed(expected)
     if token.type == "EQUAL" and "COMPARE" in expected:
-        return RuleTextError(at, f"{head}; equality is written ==")
-    if token.type in _RESERVED and "NAME" in expected:
-        return RuleTextError(at, f"{head}; it is a word of the language and no name")
-    return RuleTextError(at, head + _listed(expected))
+        tail = "; equality is written =="
+    elif token.type in _RESERVED and "NAME" in expected:
+        tail = "; it is a word of the language and no name"
+    return RuleTextError(at, (f"{what} too early" if what else f"{str(token)!r} cannot stand here") + tail)
+
+
+def _explain_character(error: UnexpectedCharacters, text: str) -> RuleTextError:
+    at: int = error.pos_in_stream  # type: ignore[assignment]
+    char = text[at : at + 1]
+    hint = _listed(set(error.allowed or ()))
+    if char in "'`“”":
+        hint = '; texts stand in "…"'
+    elif char == '"':
+        hint = "; this text has no closing quote on its line"
+    elif char == "=":
+        hint = "; equality is written =="
+    unit = _unit(text, at, set(error.allowed or ()))
+    return unit or RuleTextError(at, f"{char!r} cannot stand here{hint}")
 
 
 def _unit(text: str, at: int, expected: set[str]) -> RuleTextError | None:

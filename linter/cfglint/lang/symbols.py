@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.types import ANY, NAMED, Type, from_tree
-from cfglint.record import Record, field, replace
+from cfglint.record import Record, field, fields, replace
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.lang.message import Parts
+    from cfglint.lang.show import Parts
 
 
 MAX_CHAIN = 60  # names that build on each other; every step costs frames of Python's stack
@@ -53,12 +53,9 @@ class Symbols(Record):
 
     def copy(self) -> Symbols:
         """Return a copy that can grow without changing this one."""
-        return Symbols(
-            dict(self.facts), dict(self.types), dict(self.knobs), dict(self.lets), dict(self.functions),
-            dict(self.roles), dict(self.registries), {k: list(v) for k, v in self.frameworks.items()},
-            dict(self.rules), dict(self.where), dict(self.let_types),
-            dict(self.messages),
-        )  # fmt: skip
+        grown = Symbols(*(dict(getattr(self, name)) for name in fields(self)))
+        grown.frameworks = {name: list(nodes) for name, nodes in self.frameworks.items()}
+        return grown
 
     def add(self, source: Source, builtin: Collection[str] = ()) -> Iterator[Complaint]:
         """Add the definitions of a file; yields a complaint for all that is defined twice or wrongly.
@@ -67,23 +64,13 @@ class Symbols(Record):
         """
         for node in source.statements:
             match node:
-                case t.Fact(name):
+                case t.Fact():
                     yield from self._add_fact(source, node)
                 case t.Knob(name):
                     yield from self._once(source, node, f"knob {name}")
                     self.knobs[name] = node
-                case t.Let(name, parameters):
-                    yield from self._once(source, node, f"let {name}")
-                    if name in builtin and parameters:
-                        yield source.complain(node.span, f"{name} is a function of the language")
-                    if bool(parameters) != (name in self.functions) and (
-                        name in self.functions or name in self.lets
-                    ):
-                        yield source.complain(
-                            node.span, f"{name} is {'a name' if parameters else 'a function'} already"
-                        )
-                    (self.functions if parameters else self.lets)[name] = node
-                    self.let_types.pop(name, None)
+                case t.Let():
+                    yield from self._add_let(source, node, builtin)
                 case t.Role(name):
                     yield from self._once(source, node, f"role {name}")
                     self.roles[name] = node
@@ -98,15 +85,29 @@ class Symbols(Record):
                     self._note(source, node, f"framework {name}")
                     # A later file's bindings go first: a user's own rules know better.
                     self.frameworks.setdefault(name, []).insert(0, node)
-                case t.Rule(code=code):
-                    if code in self.rules:
-                        place = self.where[f"rule {code}"]
-                        yield source.complain(node.span, f"the code {code} is taken, at {place}")
-                    else:
-                        self._note(source, node, f"rule {code}")
-                        for i, example in enumerate(node.examples):
-                            self._note(source, example, f"example {code} {i}")
-                        self.rules[code] = node
+                case t.Rule():
+                    yield from self._add_rule(source, node)
+
+    def _add_let(self, source: Source, node: t.Let, builtin: Collection[str]) -> Iterator[Complaint]:
+        name, function = node.name, bool(node.parameters)
+        yield from self._once(source, node, f"let {name}")
+        if name in builtin and function:
+            yield source.complain(node.span, f"{name} is a function of the language")
+        taken = name in self.functions
+        if function != taken and (taken or name in self.lets):
+            yield source.complain(node.span, f"{name} is {'a name' if function else 'a function'} already")
+        (self.functions if function else self.lets)[name] = node
+        self.let_types.pop(name, None)
+
+    def _add_rule(self, source: Source, node: t.Rule) -> Iterator[Complaint]:
+        if node.code in self.rules:
+            place = self.where[f"rule {node.code}"]
+            yield source.complain(node.span, f"the code {node.code} is taken, at {place}")
+            return
+        self._note(source, node, f"rule {node.code}")
+        for i, example in enumerate(node.examples):
+            self._note(source, example, f"example {node.code} {i}")
+        self.rules[node.code] = node
 
     def _add_fact(self, source: Source, node: t.Fact) -> Iterator[Complaint]:
         kind = ANY

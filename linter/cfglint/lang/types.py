@@ -1,19 +1,130 @@
-"""Types of the rule language: numbers with a dimension, truths, texts, enumerations, lists and records."""
+"""Types of the rule language, its units, and how numbers are printed.
+
+A dimension is a triple of exponents (memory, time, operations). Inside cfglint a number is always in base
+units: bytes, seconds, floating-point operations. Counts (``8192 tokens``) and shares (``30 %``) have none.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import re
 
-from cfglint.lang.units import BANDWIDTH, COMPUTE_RATE, DURATION, MEMORY, OWN_UNIT, PLAIN, UNITS, describe
 from cfglint.record import Value, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from cfglint.lang import tree as t
-    from cfglint.lang.units import Dimension
+    from cfglint.lang.values import Number
+
+    Dimension: TypeAlias = tuple[int, int, int]
 
 INF = float("inf")
 
+PLAIN = (0, 0, 0)
+MEMORY = (1, 0, 0)
+DURATION = (0, 1, 0)
+COMPUTE = (0, 0, 1)
+BANDWIDTH = (1, -1, 0)
+COMPUTE_RATE = (0, -1, 1)
 
+NAMES: dict[Dimension, str] = {
+    PLAIN: "a plain number",
+    MEMORY: "a memory",
+    DURATION: "a duration",
+    COMPUTE: "an amount of computation",
+    BANDWIDTH: "a bandwidth",
+    COMPUTE_RATE: "a compute rate",
+}
+
+UNITS: dict[str, tuple[float, Dimension]] = {
+    "B": (1, MEMORY),
+    **{p + "B": (10 ** (3 * i), MEMORY) for i, p in enumerate(("K", "M", "G", "T"), 1)},
+    **{p + "iB": (2 ** (10 * i), MEMORY) for i, p in enumerate(("K", "M", "G", "T"), 1)},
+    "ms": (0.001, DURATION),
+    "s": (1, DURATION),
+    "min": (60, DURATION),
+    "h": (3600, DURATION),
+    "d": (86400, DURATION),
+    "%": (0.01, PLAIN),
+    **dict.fromkeys(("tokens", "GPUs", "nodes", "steps", "requests", "sequences", "parameters"), (1, PLAIN)),
+    "FLOP": (1, COMPUTE),
+    "TFLOP": (10**12, COMPUTE),
+    "TFLOPS": (10**12, COMPUTE_RATE),
+    "GB/s": (10**9, BANDWIDTH),
+    "TB/s": (10**12, BANDWIDTH),
+}
+
+OWN_UNIT: dict[Dimension, str] = {
+    MEMORY: "GiB",
+    DURATION: "s",
+    COMPUTE: "TFLOP",
+    BANDWIDTH: "GB/s",
+    COMPUTE_RATE: "TFLOPS",
+}
+
+
+def measured(text: str, dimension: Dimension | None) -> float | None:
+    """Return the number of a text like ``44.42 GiB`` in base units, None where it is none."""
+    found = re.fullmatch(
+        r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z%/]+)\s*", text[:100]
+    )
+    if found is None or found[2] not in UNITS or UNITS[found[2]][1] != dimension:
+        return None
+    value = float(found[1]) * UNITS[found[2]][0]
+    return int(value) if value == int(value) and abs(value) < 2**53 else value
+
+
+def describe(dimension: Dimension) -> str:
+    """Return the name of a dimension, such as "a memory"."""
+    if dimension in NAMES:
+        return NAMES[dimension]
+    powers = zip(("memory", "time", "operations"), dimension, strict=True)
+    return "a value of dimension " + " ".join(f"{name}^{power}" for name, power in powers if power)
+
+
+def digits(value: float, places: int = 2) -> str:
+    """Print a number shortly: whole numbers with thousands separators, others to ``places``, none in vain."""
+    if value != value or value in (math.inf, -math.inf):  # noqa: PLR0124
+        return {math.inf: "∞", -math.inf: "-∞"}.get(value, "?")
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}" if abs(value) >= 10_000 else str(int(value))
+    if abs(value) >= 1e15 or 0 < abs(value) < 10**-places:
+        return f"{value:.3g}"
+    return f"{value:,.{places}f}".rstrip("0").rstrip(".")
+
+
+def _scaled(low: float, high: float, dimension: Dimension, unit: str | None) -> tuple[float, str]:
+    reference = max(abs(low) if low not in (math.inf, -math.inf) else 0, abs(high) if high != math.inf else 0)
+    if unit is not None:
+        return UNITS[unit][0], unit
+    if dimension == MEMORY:
+        for name in ("GiB", "MiB", "KiB"):
+            if reference >= UNITS[name][0] / 10 or reference == 0:
+                return UNITS[name][0], name
+        return 1, "B"
+    if dimension == DURATION:
+        return (3600, "h") if reference >= 7200 and reference % 3600 == 0 else (1, "s")
+    name = OWN_UNIT.get(dimension, "")
+    return (UNITS[name][0] if name else 1), name
+
+
+def show_number(value: Number, dimension: Dimension = PLAIN, unit: str | None = None, places: int = 2) -> str:
+    """Print a number or an interval with its unit: ``44.42 GiB``, ``15..18 GiB``, ``0.8``."""
+    from cfglint.lang.values import parts
+
+    low, high, _ = parts(value)
+    factor, name = _scaled(low, high, dimension, unit)
+    suffix = f" {name}" if name else ""
+    if dimension == PLAIN:
+        places = max(places, 4)
+    if low == high:
+        return digits(low / factor, places) + suffix
+    return f"{digits(low / factor, places)}..{digits(high / factor, places)}{suffix}"
+
+
+# ── types ──────────────────────────────────────────────────────────────────────────────────────────────────
 class Type(Value):
     """A type. ``unit`` is what a bare number beside it means; ``bare`` marks a number written without one.
 

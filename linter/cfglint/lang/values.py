@@ -14,7 +14,7 @@ import math
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
 INF = math.inf
@@ -262,24 +262,23 @@ def if_(condition: Truth, then: object, other: object) -> object:
 
 def equal(a: object, b: object) -> Truth:
     """``a == b`` for any two values; a value that is unknown leaves it open."""
+    unknown = hasattr(a, "needs"), hasattr(b, "needs")
     if type(a) is Interval or type(b) is Interval:
-        if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
-            return Open(needs_of(a) | needs_of(b)) if hasattr(a, "needs") and hasattr(b, "needs") else False
-        return a == b
-    if hasattr(a, "needs") or hasattr(b, "needs"):
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return a == b
+        return Open(needs_of(a) | needs_of(b)) if all(unknown) else False
+    if any(unknown):
         return Open(needs_of(a) | needs_of(b))
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        if len(a) != len(b):
-            return False
-        result: Truth = True
-        for one, other in zip(a, b):  # noqa: B905 (the lengths agree)
-            result = and_(result, equal(one, other))
-            if result is False:
-                break
-        return result
-    return a == b
+    if not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
+        return a == b
+    result: Truth = len(a) == len(b)
+    for one, another in zip(a, b):  # noqa: B905 (the lengths agree, or it is decided)
+        if result is False:
+            break
+        result = and_(result, equal(one, another))
+    return result
 
 
 _NUMBERS = (int, float, Interval)
@@ -299,56 +298,47 @@ def member(item: object, container: object) -> Truth:
 
 def minimum(*values: Number) -> Number:
     """The smallest of numbers or intervals."""
-    for value in values:
-        if type(value) is Interval:
-            break
-    else:
-        return min(values)
-    lo, hi, needs = parts(values[0])
-    for value in values[1:]:
-        low, high, names = parts(value)
-        lo, hi = min(lo, low), min(hi, high)
-        needs = needs | names if names else needs
-    return interval(lo, hi, needs)
+    return _extreme(values, min)
 
 
 def maximum(*values: Number) -> Number:
     """The largest of numbers or intervals."""
+    return _extreme(values, max)
+
+
+def _extreme(values: Sequence[Number], pick: Callable[..., float]) -> Number:
     for value in values:
         if type(value) is Interval:
             break
     else:
-        return max(values)
+        return pick(values)
     lo, hi, needs = parts(values[0])
     for value in values[1:]:
         low, high, names = parts(value)
-        lo, hi = max(lo, low), max(hi, high)
+        lo, hi = pick(lo, low), pick(hi, high)
         needs = needs | names if names else needs
     return interval(lo, hi, needs)
 
 
-def _monotone(function: object, value: Number) -> Number:
+def _monotone(function: Callable[[float], int], value: Number) -> Number:
     lo, hi, needs = parts(value)
-    return interval(function(lo), function(hi), needs)  # type: ignore[operator]
+    low, high = (end if end in (INF, -INF) else function(end) for end in (lo, hi))
+    return interval(low, high, needs)
 
 
 def ceiling(value: Number) -> Number:
     """The smallest whole number that is not below ``value``."""
-    if type(value) is int:
-        return value
-    return _monotone(lambda v: v if v in (INF, -INF) else math.ceil(v), value)
+    return value if type(value) is int else _monotone(math.ceil, value)
 
 
 def floor(value: Number) -> Number:
     """The largest whole number that is not above ``value``."""
-    if type(value) is int:
-        return value
-    return _monotone(lambda v: v if v in (INF, -INF) else math.floor(v), value)
+    return value if type(value) is int else _monotone(math.floor, value)
 
 
 def nearest_whole(value: Number) -> Number:
     """The nearest whole number; halves go to the even one, as Python's round does."""
-    return _monotone(lambda v: v if v in (INF, -INF) else round(v), value)
+    return _monotone(round, value)
 
 
 def square_root(value: Number) -> Number:

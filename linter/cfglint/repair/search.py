@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf, isfinite
 
-from cfglint.lang.units import MEMORY
+from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined

@@ -25,7 +25,7 @@ from itertools import islice, pairwise
 from cfglint.engine.knobs import move_of, never
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import UNITS
 from cfglint.record import Record, field
 from cfglint.repair.write import tidy
 

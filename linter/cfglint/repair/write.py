@@ -10,7 +10,7 @@ from cfglint.document.scalars import spell
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
 from cfglint.lang import tree as t
-from cfglint.lang.units import UNITS
+from cfglint.lang.types import UNITS
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import unsuppressed
 from cfglint.features.compare.reading import alike, covered, is_unknown, keys, leaves, read_by, reading
 from cfglint.lang.pack import shipped_rules
-from cfglint.lang.units import DURATION, MEMORY
+from cfglint.lang.types import DURATION, MEMORY
 from cfglint.record import Value, replace
 from cfglint.report.order import shown
 

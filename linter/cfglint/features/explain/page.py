@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from cfglint.engine.evaluation_scope import HERE
 from cfglint.features.explain.compute import Child
-from cfglint.lang.units import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, PLAIN, describe
+from cfglint.lang.types import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, PLAIN, describe
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
 from cfglint.report import encode, terminal

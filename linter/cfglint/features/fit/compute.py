@@ -23,7 +23,7 @@ from cfglint.engine.memory import (
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import stated
 from cfglint.findings import Fix
-from cfglint.lang.units import show_number
+from cfglint.lang.types import show_number
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Value, replace
 
