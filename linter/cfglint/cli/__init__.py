@@ -6,13 +6,13 @@ import gc
 import os
 import sys
 
-from cfglint.cli import foreign
-
 try:
     from cfglint import about, files
     from cfglint.errors import CfglintError, RulesError, UsageError, bug, did_you_mean
 except ImportError:
-    problem = foreign.mixed()
+    from cfglint.cli.foreign import mixed
+
+    problem = mixed()
     if problem is None:
         raise
     print(f"cfglint: {problem}", file=sys.stderr)
@@ -103,7 +103,9 @@ def _apologise(error: Exception) -> None:
         _give_up_stdout()
         line = f"error: the output cannot be written: {files.why(error)}"
     else:
-        line = foreign.mixed() or bug(error)
+        from cfglint.cli.foreign import mixed
+
+        line = mixed() or bug(error)
     print(f"cfglint: {line}", file=sys.stderr)
 
 
@@ -112,8 +114,10 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.write(_HELP)
         return 0
     if arguments[0] in ("-V", "--version", "version"):
+        from cfglint.cli.foreign import mixed
+
         print(f"cfglint {about.VERSION}")
-        problem = foreign.mixed()
+        problem = mixed()
         if problem is not None:
             print(f"cfglint: {problem}", file=sys.stderr)
         return 0 if problem is None else 2
