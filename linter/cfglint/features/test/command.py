@@ -18,16 +18,14 @@ class TestArguments(Arguments):
 def main(arguments: list[str]) -> int:
     """Run the rules' own examples, and rules against rules; exit 1 if something is wrong."""
     args = parse(TestArguments, arguments)
-    from cfglint.features.test.examples import run_examples
+    from cfglint.features.test.compute import clashes, run_examples
 
     pack = load(read_rules(args.rules) if args.rules else None)
     own = {source.path for source in pack.sources()} if args.rules else None
     outcomes = [o for o in run_examples(pack) if own is None or o.place.partition(":")[0] in own]
     wrong = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in wrong:
-        print(f"{outcome.place}: {outcome.message}")
-    from cfglint.features.test.clashes import clashes
-
+        print(outcome)
     mine = None
     if own is not None:
         symbols = pack.symbols()
