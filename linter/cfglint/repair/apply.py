@@ -45,11 +45,13 @@ class Repaired(Record):
     passes: int = 0
 
 
-def attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged, Verdict, Finding]]) -> None:
+def attach(
+    run: Run, judgements: Sequence[Judged], findings: Sequence[tuple[Judged, Verdict, Finding]]
+) -> None:
     """Give each finding its fix and the alternatives; findings that one repair resolves share its number."""
     solver = solver_of(run, judgements)
-    groups = {group.code: group for group in groups_of(solver, found, "info")}
-    repairs = _with_hints(solver, groups, groups_of(solver, found, "warning"))
+    groups = {group.code: group for group in groups_of(solver, findings, "info")}
+    repairs = _with_hints(solver, groups, groups_of(solver, findings, "warning"))
     numbers: dict[tuple[Edit, ...], int] = {}
 
     def number(fix: Fix) -> None:
@@ -59,12 +61,12 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged,
         fix.number = numbers.get(fix.edits, 0)
 
     fixes_by_rule: dict[tuple[str, Judged], list[Fix]] = {}
-    for one, _, finding in found:
+    for judged, _, finding in findings:
         if finding.code not in groups:
             continue
-        key = finding.code, one
+        key = finding.code, judged
         if key not in fixes_by_rule:
-            fixes_by_rule[key] = fixes_of(solver, groups[finding.code], one, repairs.of(*key))
+            fixes_by_rule[key] = fixes_of(solver, groups[finding.code], judged, repairs.of(*key))
         fixes = fixes_by_rule[key]
         for fix in fixes:
             number(fix)
@@ -74,7 +76,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[tuple[Judged,
             finding.alternatives = tuple(fixes)
         if finding.fix is None:
             finding.unfixed = unfixed(solver, groups[finding.code])
-    for finding, fix in renames(solver.trials, found, "info"):
+    for finding, fix in renames(solver.trials, findings, "info"):
         number(fix)
         finding.fix = fix
 
@@ -84,7 +86,7 @@ def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Gr
     repairs = mend(solver, warned, (SAFE, ANY))
     for code in groups.keys() - {group.code for group in warned}:
         goals = groups[code].goals
-        if all(repairs.of(code, goal.one) is None for goal in goals):
+        if all(repairs.of(code, goal.judged) is None for goal in goals):
             hint = solver.best(goals, ANY)
             if hint is not None:
                 repairs.add(hint)
@@ -124,17 +126,17 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
     """Return what is to be applied to the first document of a file that has an applicable repair."""
     for subject in run.subjects(file, judge_broken=True):
         judgements = run.judged(subject)
-        found = run.findings(judgements)
-        kept = unsuppressed([finding for *_, finding in found], file, subject.document)
-        found = [entry for entry in found if any(entry[2] is finding for finding in kept)]
+        findings = run.findings(judgements)
+        kept = set(unsuppressed([finding for *_, finding in findings], file, subject.document))
+        findings = [(judged, verdict, finding) for judged, verdict, finding in findings if finding in kept]
         solver = solver_of(run, judgements)
-        chosen = _chosen(solver, found, wanted)
+        chosen = _chosen(solver, findings, wanted)
         if chosen is None:
             continue
         if chosen:
             return _step(solver, chosen)
         step = _Step(subject)
-        for finding, fix in renames(solver.trials, found, wanted.least) if wanted.unsafe else ():
+        for finding, fix in renames(solver.trials, findings, wanted.least) if wanted.unsafe else ():
             step.take(finding, fix)
         if step.applied:
             return step
@@ -142,23 +144,23 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
 
 
 def _chosen(
-    solver: Solver, found: Sequence[tuple[Judged, Verdict, Finding]], wanted: Wanted
+    solver: Solver, findings: Sequence[tuple[Judged, Verdict, Finding]], wanted: Wanted
 ) -> list[tuple[Finding, Repair]] | None:
     """Return the repairs to be made, each with a finding; None where there is nothing to mend.
 
     They serve all targets. Where no repair is certain, it may be one that only may suffice.
     """
-    groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
+    groups = {group.code: group for group in groups_of(solver, findings, wanted.least)}
     if not groups:
         return None
     allowed = ANY if wanted.unsafe else SAFE
     repairs = mend(solver, list(groups.values()), (allowed,))
     chosen: dict[Repair, Finding] = {}
-    for one, _, finding in found:
-        repair = repairs.of(finding.code, one)
+    for judged, _, finding in findings:
+        repair = repairs.of(finding.code, judged)
         if repair is not None and repair.only is None and repair.patch is not None:
             chosen.setdefault(repair, finding)
-    for _, verdict, finding in found if wanted.accept_may and not chosen else ():
+    for _, verdict, finding in findings if wanted.accept_may and not chosen else ():
         if finding.code in groups and verdict.truth is False:
             repair = solver.nearest(groups[finding.code].goals, allowed)
             if repair is not None and repair.patch is not None:
@@ -171,8 +173,8 @@ def _step(solver: Solver, chosen: Sequence[tuple[Finding, Repair]]) -> _Step:
     trials = solver.trials
     step = _Step(trials.subject)
     for finding, repair in chosen:
-        step.take(finding, fix_of(repair, trials, repair.goals[0].one))
-    mended = {(goal.one, goal.code) for _, repair in chosen for goal in repair.goals if not goal.held}
+        step.take(finding, fix_of(repair, trials, repair.goals[0].judged))
+    mended = {(goal.judged, goal.code) for _, repair in chosen for goal in repair.goals if not goal.held}
     if len(chosen) > 1 and not proven(trials, mended, trials.judgements, tuple(step.edits), sure=True):
         return _step(solver, chosen[:1])
     return step

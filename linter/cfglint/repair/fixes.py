@@ -57,9 +57,9 @@ class Repairs(Record):
 
     by_rule: dict[tuple[str, Judged | None], Repair] = field(factory=dict)
 
-    def of(self, code: str, one: Judged) -> Repair | None:
+    def of(self, code: str, judged: Judged) -> Repair | None:
         """Return the repair of a rule on a target."""
-        return self.by_rule.get((code, None)) or self.by_rule.get((code, one))
+        return self.by_rule.get((code, None)) or self.by_rule.get((code, judged))
 
     def each(self) -> list[Repair]:
         """Return the repairs, each once."""
@@ -81,10 +81,10 @@ class Repairs(Record):
         self.by_rule.update((key, repair) for key, repair in alone.items() if key[0] in new)
 
 
-def groups_of(solver: Solver, found: Iterable[tuple[Judged, Verdict, Finding]], least: str) -> list[Group]:
+def groups_of(solver: Solver, findings: Iterable[tuple[Judged, Verdict, Finding]], least: str) -> list[Group]:
     """Return the goals of the findings from a level on, each rule once."""
     groups: dict[str, Group] = {}
-    for _, verdict, finding in found:
+    for _, verdict, finding in findings:
         code = finding.code
         if code == "CFG001" or not to_mend(verdict) or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
@@ -100,14 +100,17 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
     """
     repairs = _mended(solver, groups, stages)
     everywhere = solver.trials.judgements
-    if len(everywhere) < 2 or all(repairs.of(g.code, goal.one) for g in groups for goal in g.goals):
+    if len(everywhere) < 2 or all(repairs.of(g.code, goal.judged) for g in groups for goal in g.goals):
         return repairs
     apart: dict[tuple[str, Judged | None], Repair] = {}
-    for one in everywhere:
+    for judged in everywhere:
         own = [
-            replace(group, goals=tuple(goal for goal in group.goals if goal.one is one)) for group in groups
+            replace(group, goals=tuple(goal for goal in group.goals if goal.judged is judged))
+            for group in groups
         ]
-        apart.update(_mended(solver.watching(one), [group for group in own if group.goals], stages).by_rule)
+        apart.update(
+            _mended(solver.watching(judged), [group for group in own if group.goals], stages).by_rule
+        )
     repairs.take(apart)
     return repairs
 
@@ -115,7 +118,7 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
 def _mended(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
     repairs = Repairs()
     for allowed in stages:
-        left = [group for group in groups if repairs.of(group.code, group.goals[0].one) is None]
+        left = [group for group in groups if repairs.of(group.code, group.goals[0].judged) is None]
         for repair in solver.repairs(left, allowed) if left else ():
             before = repairs.each()
             if not before or solver.hold_together([*before, repair]):
@@ -124,7 +127,7 @@ def _mended(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) 
 
 
 # ── a finding's fix, and the alternatives ──────────────────────────────────────────────────────────────
-def fixes_of(solver: Solver, group: Group, one: Judged, repair: Repair | None) -> list[Fix]:
+def fixes_of(solver: Solver, group: Group, judged: Judged, repair: Repair | None) -> list[Fix]:
     """Return the fix of a rule on a target and the alternatives: other knobs, then what only can be shown."""
     goals = group.goals
     if repair is not None:
@@ -133,14 +136,14 @@ def fixes_of(solver: Solver, group: Group, one: Judged, repair: Repair | None) -
             solver = solver.watching(repair.only)
     own = tuple(goal for goal in goals if goal.code == group.code)
     ways = [] if repair is None else [repair]
-    if repair is None and all(v.truth is False for v in one.verdicts if v.rule.code == group.code):
+    if repair is None and all(v.truth is False for v in judged.verdicts if v.rule.code == group.code):
         near = solver.nearest(own, ANY)
         ways += [] if near is None else [near]
     ways += _others(solver, own, ways)
-    fixes = [fix_of(way, solver.trials, one) for way in ways]
+    fixes = [fix_of(way, solver.trials, judged) for way in ways]
     if ways:
         fixes[0].next = _next_steps(solver, ways[0])
-    here = next((goal for goal in group.goals if goal.one is one), None)
+    here = next((goal for goal in group.goals if goal.judged is judged), None)
     place = _other_hardware(solver.trials, here) if group.error and here is not None else None
     if place is not None:
         fixes[_ALTERNATIVES:] = [place]
@@ -171,7 +174,7 @@ def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> 
     return ranked[:_ALTERNATIVES]
 
 
-def fix_of(repair: Repair, trials: Trials, one: Judged) -> Fix:
+def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     """Return a repair as a fix, with what it does on a target; its number is given by the caller."""
     patch = repair.patch
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
@@ -186,7 +189,7 @@ def fix_of(repair: Repair, trials: Trials, one: Judged) -> Fix:
         effect="; ".join(dict.fromkeys(text for option in repair.options for text in option.effects)),
         notes=tuple(f"cfglint: {text} ({codes})" for text in was),
         cost=repair.cost,
-        memory=memory_changes(one.values, trials.values(one, combined(repair.options) or {})),
+        memory=memory_changes(judged.values, trials.values(judged, combined(repair.options) or {})),
         target=repair.only.name if repair.only is not None else None,
     )
 
@@ -283,24 +286,24 @@ def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Optio
 # ── the hardware on which a config would run as it is ──────────────────────────────────────────────────
 def _other_hardware(trials: Trials, goal: Goal) -> Fix | None:
     """Return more of the same GPUs, or the smallest other one; None where the rule does not ask for them."""
-    one = goal.one
-    model, vram = one.values.given.get("gpu.model"), one.values.given.get("gpu.vram")
-    if one.target is None or not isinstance(model, str) or not isinstance(vram, int):
+    judged = goal.judged
+    model, vram = judged.values.given.get("gpu.model"), judged.values.given.get("gpu.vram")
+    if judged.target is None or not isinstance(model, str) or not isinstance(vram, int):
         return None
-    if trials.run.without_target(goal.compiled, one):
+    if trials.run.without_target(goal.compiled, judged):
         return None
     places = [place for place in (_more(trials, goal, model), _other(trials, goal, model, vram)) if place]
     if not places:
         return None
     return Fix(
         0, "run it as it is on " + ", or on ".join(places), (), applicability="display",
-        effect="no value of the file changes", target=one.name,
+        effect="no value of the file changes", target=judged.name,
     )  # fmt: skip
 
 
 def _more(trials: Trials, goal: Goal, model: str) -> str | None:
     """Return the least multiple of the GPUs that the config has now."""
-    count, nodes = goal.one.values["gpu.count"], goal.one.values["gpu.nodes"]
+    count, nodes = goal.judged.values["gpu.count"], goal.judged.values["gpu.nodes"]
     if not isinstance(count, int) or not isinstance(nodes, int) or count % nodes:
         return None
     for times in _TIMES:
@@ -312,23 +315,23 @@ def _more(trials: Trials, goal: Goal, model: str) -> str | None:
 
 def _other(trials: Trials, goal: Goal, model: str, vram: int) -> str | None:
     """Return the GPU with the least memory, of the same maker and not smaller than this one."""
-    vendor = goal.one.values.given.get("gpu.vendor")
+    vendor = goal.judged.values.given.get("gpu.vendor")
     able = [
         (gpu.usable_mib * _MIB, gpu.name, gpu)
         for gpu in gpus()
         if gpu.vendor == vendor and gpu.name != model and gpu.usable_mib is not None
     ]
     for memory, name, gpu in sorted(able, key=lambda sized: sized[:2]):
-        if memory >= vram and _runs(trials, goal, _facts(trials, goal.one, gpu)):
+        if memory >= vram and _runs(trials, goal, _facts(trials, goal.judged, gpu)):
             return f"{name} ({memory / GIB:.2f} GiB)"
     return None
 
 
-def _facts(trials: Trials, one: Judged, gpu: Gpu) -> dict[str, object]:
+def _facts(trials: Trials, judged: Judged, gpu: Gpu) -> dict[str, object]:
     """Return what another GPU gives; what is not known of it is missing, whatever the present one has."""
     specs = trials.run.pack.facts
     facts = {name: fact for name, (fact, _) in gpu_facts(gpu).items() if name in specs}
-    for name in one.values.given:
+    for name in judged.values.given:
         counted = name in ("gpu.count", "gpu.nodes", "gpu.per_node")
         if name.startswith("gpu.") and name not in facts and not counted and name in specs:
             facts[name] = missing(name, specs[name])
@@ -337,16 +340,16 @@ def _facts(trials: Trials, one: Judged, gpu: Gpu) -> dict[str, object]:
 
 def _runs(trials: Trials, goal: Goal, facts: dict[str, object]) -> bool:
     """Whether the rule holds there, and no error stands or may stand against the config."""
-    values = trials.values(goal.one, facts)
+    values = trials.values(goal.judged, facts)
     if goal.compiled.test(values) not in (True, None):  # engine and trainer may no longer share a GPU
         return False
-    verdicts = judge(trials.rules(goal.one), values)
+    verdicts = judge(trials.base(goal.judged).rules, values)
     return not any(verdict.rule.level == "error" and to_mend(verdict) for verdict in verdicts)
 
 
 # ── unknown keys ───────────────────────────────────────────────────────────────────────────────────────
 def renames(
-    trials: Trials, found: Sequence[tuple[Judged, Verdict, Finding]], least: str
+    trials: Trials, findings: Sequence[tuple[Judged, Verdict, Finding]], least: str
 ) -> Iterator[tuple[Finding, Fix]]:
     """Yield the findings of unknown keys that were surely meant to be another one, each with its rename.
 
@@ -354,7 +357,7 @@ def renames(
     results: it is never a safe fix.
     """
     checked = trials.subject.checked or {}
-    for *_, finding in found:
+    for *_, finding in findings:
         kind = RENAMED.get(finding.code, "").removeprefix("document.")
         if LEVELS.index(finding.level) < LEVELS.index(least):
             continue
@@ -387,7 +390,7 @@ def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool
     if after is None:
         return False
     for old, new in zip(trials.judgements, after, strict=True):
-        before = trials.before(old)
+        before = trials.base(old).before
         broken = [verdict.rule.code for verdict in new.verdicts if verdict.truth is False]
         if any(code not in before or before[code].truth is not False for code in broken):
             return False

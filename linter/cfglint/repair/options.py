@@ -93,7 +93,7 @@ class Options(Record):
     """The options of one document, as it stands on one target."""
 
     trials: Trials
-    one: Judged
+    judged: Judged
     writer: Writer
 
     def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
@@ -116,20 +116,20 @@ class Options(Record):
                 yield track
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
-        old = self.one.values[knob.name]
+        old = self.judged.values[knob.name]
         if isinstance(old, _UNSETTLED) or self.writer.origins.of(knob.name).binding is None:
             return []
         evaluator = self.trials.run.finder.evaluator
         kind = evaluator.type_of(knob.name)
 
         def with_value(value: object) -> Values:
-            return self.trials.values(self.one, {knob.name: value})
+            return self.trials.values(self.judged, {knob.name: value})
 
         return Broken(knob, old, kind, requirement, evaluator, with_value, self._holds).tracks()
 
     def _holds(self, condition: t.Expr) -> bool:
         """Whether a condition holds as things stand."""
-        return self.trials.run.finder.evaluator(condition, self.one.values)[0] is True
+        return self.trials.run.finder.evaluator(condition, self.judged.values)[0] is True
 
     def _option(self, track: Track, i: int) -> Option | None:
         """Return what moving a knob to a place of its track comes to; None where that cannot be had."""
@@ -166,19 +166,19 @@ class Options(Record):
         """
         if knob.keeping is None:
             return True
-        kept = self.one.values[knob.keeping]
+        kept = self.judged.values[knob.keeping]
         if needs_of(kept):
             return True
-        moved = self.trials.values(self.one, option.facts)[knob.keeping]
+        moved = self.trials.values(self.judged, option.facts)[knob.keeping]
         if _same(kept, moved):
             return True
         for partner in knob.partners:
-            value = _in_exchange(kept, moved, self.one.values[partner])
+            value = _in_exchange(kept, moved, self.judged.values[partner])
             if value is None:
                 continue
             facts = {**option.facts, partner: value}
             written = self.writer.written(partner, value)
-            if written is not None and _same(self.trials.values(self.one, facts)[knob.keeping], kept):
+            if written is not None and _same(self.trials.values(self.judged, facts)[knob.keeping], kept):
                 option.facts[partner] = value
                 option.written.append(written)
                 return True
@@ -219,7 +219,7 @@ class Options(Record):
         if knob is None:
             option.cost += READER
             return
-        old = self.one.values[name]
+        old = self.judged.values[name]
         new = option.facts.get(name, old)
         kind = self.trials.run.finder.evaluator.type_of(name)
         move = move_of(knob, old, new, kind, self._holds) or UNPRICED

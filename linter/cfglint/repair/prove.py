@@ -51,7 +51,7 @@ def proven(
     for old, new in zip(trials.judgements, after, strict=True):
         if old not in watched:
             continue
-        before = trials.before(old)
+        before = trials.base(old).before
         aside = judge(trials.run.aside(new.subject, new.values), new.values)
         for verdict in (*new.verdicts, *aside):
             code = verdict.rule.code

@@ -9,10 +9,11 @@ work is limited: after `limit` trials the best repair so far counts, and `exhaus
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from heapq import heappop, heappush
 from itertools import pairwise
-from math import inf, isfinite
+from math import inf, isfinite, prod
 
 from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
@@ -72,7 +73,7 @@ class Search(Record):
         return self._progress[key]
 
     def _read(self, facts: Mapping[str, object]) -> Progress:
-        values = [self.trials.values(goal.one, facts) for goal in self.goals]
+        values = [self.trials.values(goal.judged, facts) for goal in self.goals]
         truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
         return Progress(_together(truths), lambda: tuple(self._missed(values)), bounded)
@@ -92,7 +93,7 @@ class Search(Record):
         """Whether a rule that held is broken or open afterwards."""
         facts = combined(options)
         assert facts is not None
-        harmed = [rule for one in self.watched for rule in self.trials.harmed(one, facts)]
+        harmed = [rule for judged in self.watched for rule in self.trials.harmed(judged, facts)]
         weight = sum(option.weight for option in options)
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
@@ -132,7 +133,10 @@ class Search(Record):
         ``best`` is a repair that was found before, which a cheaper one has to beat.
         """
         usable = [track for track in tracks if track.option(0) is not None]
-        if _combinations(usable, SMALL) <= SMALL:
+        sizes: Counter[str] = Counter()
+        for track in usable:
+            sizes[track.knob.name] += len(track)
+        if prod(size + 1 for size in sizes.values()) <= SMALL:
             self.helpful = {track.knob.name for track in usable}
             return self._enumerated(usable, best)
         leading = [track for track in map(self._seen, usable) if track.reaches]
@@ -232,8 +236,8 @@ class Search(Record):
             if track.straight or end is None or len(track) <= SHORT:
                 yield track
                 continue
-            others = (other.farthest for other in tracks if other is not track and other.knob is track.knob)
-            if not any(other is not None and self._left(other) < self._left(end) for other in others):
+            ends = (back.farthest for back in tracks if back is not track and back.knob is track.knob)
+            if not any(back is not None and self._left(back) < self._left(end) for back in ends):
                 yield track
 
     def _within_reach(self, tracks: Sequence[Track]) -> bool:
@@ -328,20 +332,18 @@ class Search(Record):
         ends = {track: track.option(len(track) - 1) for track in tracks}
         starts = {}
         for track in tracks:
-            others = [end for other, end in ends.items() if other is not track and end is not None]
+            others = [end for along, end in ends.items() if along is not track and end is not None]
             starts[track] = self._bisected(track, others, 0, len(track) - 1)
         return starts
 
     def _bisected(self, track: Track, others: Sequence[Option], low: int, high: int) -> int:
         """Return the first place, from ``low`` on, at which the bounds hold; they do at ``high``."""
-        while low < high:
-            middle = (low + high) // 2
-            option = track.option(middle)
-            if option is not None and self.progress([*others, option]).bounded:
-                high = middle
-            else:
-                low = middle + 1
-        return high
+
+        def bounded(i: int) -> bool:
+            option = track.option(i)
+            return option is not None and self.progress([*others, option]).bounded
+
+        return bisect_left(range(high), True, low, key=bounded)
 
     def _along(
         self, track: Track, start: int, others: Sequence[Option], best: Repair | None
@@ -387,7 +389,7 @@ class Search(Record):
 
         None where the goals are no bounds on memory.
         """
-        here = [self.trials.values(goal.one, {}) for goal in self.goals]
+        here = [self.trials.values(goal.judged, {}) for goal in self.goals]
         evaluator = self.trials.run.finder.evaluator
         nodes = [(node, own) for goal, own in zip(self.goals, here, strict=True) for node in goal.gaps]
         if not self.bounds or any(evaluator(node, own)[1].dimension != MEMORY for node, own in nodes):
@@ -448,15 +450,3 @@ def _together(truths: Sequence[object]) -> object:
 def _less(a: float, b: float) -> bool:
     """Whether a gap is smaller than another by more than the noise of its computation."""
     return b - a > _NOISE * max(abs(a), abs(b), 1)
-
-
-def _combinations(tracks: Sequence[Track], most: int) -> int:
-    sizes: dict[str, int] = {}
-    for track in tracks:
-        sizes[track.knob.name] = sizes.get(track.knob.name, 1) + len(track)
-    product = 1
-    for size in sizes.values():
-        product *= size
-        if product > most:
-            break
-    return product

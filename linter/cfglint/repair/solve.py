@@ -20,7 +20,7 @@ from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
@@ -79,29 +79,29 @@ class Solver(Record):
         if code not in self._goals:
             rule = self.trials.run.finder.symbols.rules[code]
             self._goals[code] = tuple(
-                Goal(one, verdict.rule, rule)
-                for one in self.trials.judgements
-                for verdict in one.verdicts
+                Goal(judged, verdict.rule, rule)
+                for judged in self.trials.judgements
+                for verdict in judged.verdicts
                 if verdict.rule.code == code and to_mend(verdict)
             )
         return self._goals[code]
 
-    def writer(self, one: Judged) -> Writer:
+    def writer(self, judged: Judged) -> Writer:
         """Return what writes facts of the document, as it stands on a target."""
-        if one not in self._writers:
+        if judged not in self._writers:
             finder = self.trials.run.finder
-            self._writers[one] = Writer(finder.symbols, one.subject, finder.origins(one))
-        return self._writers[one]
+            self._writers[judged] = Writer(finder.symbols, judged.subject, finder.origins(judged))
+        return self._writers[judged]
 
     def tracks(self, goals: Sequence[Goal]) -> list[Track]:
         """Return the tracks of all knobs that the goals' requirements depend on."""
         key = tuple(goals)
         if key not in self._tracks:
-            one = goals[0].one
+            judged = goals[0].judged
             needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
             whole = needed[0] if len(needed) == 1 else t.Junction("and", needed)
             switches = sorted(name for goal in goals if not goal.held for name in goal.switches)
-            options = Options(self.trials, one, self.writer(one))
+            options = Options(self.trials, judged, self.writer(judged))
             self._tracks[key] = list(options.tracks(whole, switches))
         return self._tracks[key]
 
@@ -117,18 +117,24 @@ class Solver(Record):
         """
         key = (tuple(goals), self.watched, allowed)
         if key not in self._repairs:
-            self._repairs[key] = self._cheapest(goals, allowed, best)
+            search = self.search(goals, allowed.limit)
+            self._repairs[key] = self._proven(
+                search,
+                goals,
+                lambda: self._extended(search, goals, allowed, None if search.refused else best),
+            )
         return self._repairs[key]
 
-    def _cheapest(self, goals: Sequence[Goal], allowed: Allowed, best: Repair | None) -> Repair | None:
-        search = self.search(goals, allowed.limit)
+    def _proven(
+        self, search: Search, goals: Sequence[Goal], find: Callable[[], Repair | None]
+    ) -> Repair | None:
+        """Return the first repair of a search that can be written and proven."""
         for _ in range(_TRIES):
-            repair = self._extended(search, goals, allowed, best)
+            repair = find()
             written = None if repair is None else self.written(repair, goals)
             if repair is None or written is not None:
                 return written
             search.refuse(repair)
-            best = None
         return None
 
     def _extended(
@@ -155,29 +161,24 @@ class Solver(Record):
 
     def _held(self, code: str) -> Iterator[Goal]:
         rule = self.trials.run.finder.symbols.rules[code]
-        for one in self.watched:
-            compiled = next((r for r in self.trials.rules(one) if r.code == code), None)
-            if compiled is not None and code not in self.trials.before(one):
-                yield Goal(one, compiled, rule, held=True)
+        for judged in self.watched:
+            base = self.trials.base(judged)
+            compiled = next((r for r in base.rules if r.code == code), None)
+            if compiled is not None and code not in base.before:
+                yield Goal(judged, compiled, rule, held=True)
 
     def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the single move that comes nearest, where none reaches the goals for certain."""
         search = self.search(goals)
-        for _ in range(_TRIES):
-            repair = search.nearest(track for track in self.tracks(goals) if allowed.admits(track))
-            written = None if repair is None else self.written(repair, goals)
-            if repair is None or written is not None:
-                return written
-            search.refuse(repair)
-        return None
+        return self._proven(search, goals, lambda: search.nearest(filter(allowed.admits, self.tracks(goals))))
 
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
-        patch = self.writer(goals[0].one).patch(repair.written) if writable else None
+        patch = self.writer(goals[0].judged).patch(repair.written) if writable else None
         if patch is not None:
-            mended = {(goal.one, goal.code) for goal in goals if not goal.held}
+            mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
             if not proven(self.trials, mended, self.watched, patch.edits, sure=repair.sure):
                 return None
         return replace(repair, goals=tuple(goals), patch=patch, only=only)

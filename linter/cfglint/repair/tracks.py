@@ -207,11 +207,8 @@ class Broken(Record):
 
     def _steps(self, old: float) -> Iterator[Track]:
         """Yield the steps of the domain below the present value, and those above."""
-        knob = self.knob
-        assert knob.low is not None
-        assert knob.high is not None
-        assert knob.step is not None
-        low, high, step = (_constant(n, self.kind) for n in (knob.low, knob.high, knob.step))
+        domain = (self.knob.low, self.knob.high, self.knob.step)
+        low, high, step = (_constant(n, self.kind) for n in domain if n is not None)
         last = round((high - low) / step)
         here = min(max(round((old - low) / step), 0), last)
         value = tidy(low + here * step)
@@ -241,7 +238,7 @@ class Broken(Record):
         limit = _constant(self.knob.low, self.kind)
         halving = self.knob.domain == "halving"
         chain: list[float] = []
-        for _ in range(_HALVINGS):
+        while len(chain) < _HALVINGS:
             halved = value // 2 if self.kind.whole else value / 2
             value = halved if halving else value * 2
             if value < limit if halving else value > limit:

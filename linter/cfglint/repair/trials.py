@@ -56,8 +56,11 @@ class _Moved(Record):
     rules: list[CompiledRule]
 
 
-class _Base(Record):
-    """One target's facts as they stand, with what rests on what."""
+class Base(Record):
+    """One target's facts as they stand, with what rests on what.
+
+    ``rules`` are those that no repair may break, ``before`` what does not simply hold now, by code.
+    """
 
     given: Facts
     watched: WatchedValues
@@ -67,15 +70,17 @@ class _Base(Record):
     trials: dict[Key, Values]
     _moved: dict[frozenset[str], _Moved]
 
-    def __init__(self, run: Run, one: Judged) -> None:
-        self.given = one.values.given
-        self.watched = watched(one.subject, self.given)
-        aside = run.aside(one.subject, self.watched)
-        self.rules = [*run.rules(one.subject, self.watched), *aside]
+    def __init__(self, run: Run, judged: Judged) -> None:
+        self.given = judged.values.given
+        self.watched = watched(judged.subject, self.given)
+        aside = run.aside(judged.subject, self.watched)
+        self.rules = [*run.rules(judged.subject, self.watched), *aside]
         for rule in self.rules:
             self.watched.noting(rule.code, rule.test)
-        self.subject = settled(one.subject, self.watched)
-        self.before = {verdict.rule.code: verdict for verdict in (*one.verdicts, *judge(aside, self.watched))}
+        self.subject = settled(judged.subject, self.watched)
+        self.before = {
+            verdict.rule.code: verdict for verdict in (*judged.verdicts, *judge(aside, self.watched))
+        }
         self.trials = {}
         self._moved = {}
 
@@ -99,34 +104,27 @@ class Trials(Record):
     judgements: tuple[Judged, ...]
     count: int = field(default=0, init=False)
     edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
-    _bases: dict[Judged, _Base] = field(factory=dict, init=False)
+    _bases: dict[Judged, Base] = field(factory=dict, init=False)
 
     @property
     def subject(self) -> Subject:
         """The document as its framework sees it."""
         return self.judgements[0].subject
 
-    def _base(self, one: Judged) -> _Base:
-        base = self._bases.get(one)
+    def base(self, judged: Judged) -> Base:
+        """Return one target's facts and rules as they stand."""
+        base = self._bases.get(judged)
         if base is None:
-            base = self._bases[one] = _Base(self.run, one)
+            base = self._bases[judged] = Base(self.run, judged)
         return base
-
-    def before(self, one: Judged) -> Mapping[str, Verdict]:
-        """Return what does not simply hold on a target now, by code."""
-        return self._base(one).before
-
-    def rules(self, one: Judged) -> list[CompiledRule]:
-        """Return the rules that no repair may break."""
-        return self._base(one).rules
 
     def touches(self, goal: Goal, names: Iterable[str]) -> bool:
         """Whether a goal's rule rests on some facts, as things stand."""
-        return goal.compiled in self._base(goal.one).moved(names).rules
+        return goal.compiled in self.base(goal.judged).moved(names).rules
 
-    def values(self, one: Judged, facts: Facts) -> Values:
+    def values(self, judged: Judged, facts: Facts) -> Values:
         """Return the facts on a target with some of them replaced."""
-        base = self._base(one)
+        base = self.base(judged)
         key = key_of(facts)
         values = base.trials.get(key)
         if values is None:
@@ -136,9 +134,9 @@ class Trials(Record):
             base.trials[key] = values
         return values
 
-    def harmed(self, one: Judged, facts: Facts) -> list[CompiledRule]:
+    def harmed(self, judged: Judged, facts: Facts) -> list[CompiledRule]:
         """Return the rules that held on a target and are broken or open there with these facts."""
-        base, values = self._base(one), self.values(one, facts)
+        base, values = self.base(judged), self.values(judged, facts)
         harmed = []
         for rule in base.moved(facts).rules:
             truth = rule.test(values)
@@ -157,7 +155,7 @@ class Goal(Record):
     ``switches`` are the names that the rule's condition asks for.
     """
 
-    one: Judged
+    judged: Judged
     compiled: CompiledRule
     rule: t.Rule
     held: bool = False

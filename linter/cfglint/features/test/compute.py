@@ -252,9 +252,10 @@ class _Examples(Record):
         facts = combined(alone.options) or {}
         harmed = [
             rule.code
-            for one in trials.judgements
-            for rule in trials.harmed(one, facts)
-            if rule.test(trials.values(one, facts)) is False  # not merely undecided: an example tells little
+            for judged in trials.judgements
+            for rule in trials.harmed(judged, facts)
+            if rule.test(trials.values(judged, facts))
+            is False  # not merely undecided: an example tells little
         ]
         if not harmed:
             return None
