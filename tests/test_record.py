@@ -87,3 +87,14 @@ def test_what_is_wrong_is_said_by_python():
         Place("a").other = 1
     with pytest.raises(TypeError):
         Place("a", [], True)
+
+
+def test_an_init_of_ones_own_may_call_its_base():
+    class House(Record):
+        street: str
+
+    class Home(House):
+        def __init__(self) -> None:
+            super().__init__("Elm")
+
+    assert [Home().street, Home().street] == ["Elm", "Elm"]

@@ -87,7 +87,7 @@ class _RecordType(type):
 
 
 def _first_init(self: Record, *values: Any, **named: Any) -> None:
-    kind: Any = next(c for c in type(self).__mro__ if "__init__" in c.__dict__)
+    kind: Any = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is _first_init)
     kind.__init__ = _init_of(kind)
     kind.__init__(self, *values, **named)
 
