@@ -224,15 +224,15 @@ def test_of_the_catalogue_both_sides_of_the_limit_are_told():
 
 
 def test_the_catalogue_is_sorted_and_whole():
-    every, found, _ = command._targets(parse(command.FitOptions, ["c.yaml", "--gpu", "all"]))
+    every, found, _ = command.targets_of(parse(command.FitOptions, ["c.yaml", "--gpu", "all"]))
     sizes = [t.vram_gib or math.inf for t in found]
     assert every
     assert sizes == sorted(sizes)
     assert not any(t.facts["gpu.mig"][0] for t in found)
-    _, eight, _ = command._targets(parse(command.FitOptions, ["c.yaml", "--gpu", "ALL:8"]))
+    _, eight, _ = command.targets_of(parse(command.FitOptions, ["c.yaml", "--gpu", "ALL:8"]))
     assert all(t.count == 8 for t in eight)
     assert len(eight) == len(found)
-    _, more, _ = command._targets(parse(command.FitOptions, ["c.yaml", "--gpu", "all", "--gpu", "a40:2"]))
+    _, more, _ = command.targets_of(parse(command.FitOptions, ["c.yaml", "--gpu", "all", "--gpu", "a40:2"]))
     assert {t.name for t in more} == {t.name for t in found} | {"a40:2"}
 
 

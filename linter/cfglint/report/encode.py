@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cfglint.engine.memory import Span
 from cfglint.record import Record, fields
-from cfglint.report.order import Lines, ordered
+from cfglint.report.order import Lines, ordered, undecided_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,15 +54,11 @@ def picked(record: object, names: Iterable[str], *, places: int = PLACES) -> dic
 def of_report(report: Report) -> dict[str, Any]:
     """Return the JSON report, as ``schemas/report.schema.json`` describes it; a finding once per target."""
     lines = Lines(report)
-    undecided = ((u.path, u.target or "", u.code, sorted(set(u.needs))) for u in report.undecided)
     return {
         "version": 1,
         "targets": encode(report.targets, places=None),
         "findings": [_finding(lines, finding) for finding in ordered(report.findings)],
-        "undecided": [
-            {"path": path, "target": target or None, "code": code, "needs": needs}
-            for path, target, code, needs in sorted(undecided)
-        ],
+        "undecided": encode(undecided_in_order(report)),
         "notices": list(report.notices),
         "summary": {
             "files": report.files,

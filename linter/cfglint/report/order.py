@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.record import replace
 from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeVar
 
-    from cfglint.findings import Finding, Fix, Report
+    from cfglint.findings import Finding, Fix, Report, Undecided
 
     T = TypeVar("T")
 
@@ -57,13 +58,13 @@ class Group:
 
         The targets are empty where all members agree, since the header names them already.
         """
-        found: dict[object, tuple[T, list[str]]] = {}
+        values: dict[object, tuple[T, list[str]]] = {}
         for member in self.members:
             value = read(member)
-            found.setdefault(same(value), (value, []))[1].append(shown(member.target or ""))
-        if len(found) == 1:
-            return [(value, "") for value, _ in found.values()]
-        return [(value, ", ".join(names)) for value, names in found.values()]
+            values.setdefault(same(value), (value, []))[1].append(shown(member.target or ""))
+        if len(values) == 1:
+            return [(value, "") for value, _ in values.values()]
+        return [(value, ", ".join(names)) for value, names in values.values()]
 
     def fixes(self) -> list[tuple[Fix | None, str]]:
         """The group's distinct fixes with their targets; None stands for the targets without one."""
@@ -81,6 +82,15 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
         findings,
         key=lambda f: (f.place.path, f.place.start, f.code, f.target or "", f.place.end, f.message, f.level),
     )
+
+
+def undecided_in_order(report: Report) -> list[Undecided]:
+    """Return the rules that were left undecided, each with the facts that it wants once, in order."""
+    rules = (
+        replace(rule, target=rule.target or None, needs=tuple(sorted(set(rule.needs))))
+        for rule in report.undecided
+    )
+    return sorted(rules, key=lambda rule: (rule.path, rule.target or "", rule.code, rule.needs))
 
 
 def grouped(findings: Iterable[Finding]) -> list[Group]:
@@ -110,10 +120,9 @@ class Lines:
 
     def index(self, path: str) -> LineIndex:
         """Return the line index of ``path``; a file that could not be read counts as empty."""
-        found = self._indexes.get(path)
-        if found is None:
-            found = self._indexes[path] = LineIndex(self._texts.get(path, ""))
-        return found
+        if path not in self._indexes:
+            self._indexes[path] = LineIndex(self._texts.get(path, ""))
+        return self._indexes[path]
 
     def position(self, path: str, offset: int) -> tuple[int, int]:
         """Return line and column of ``offset``; what lies behind the text counts as its end."""

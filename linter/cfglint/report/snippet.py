@@ -83,7 +83,7 @@ def changes(index: LineIndex, edits: Iterable[Edit]) -> list[Change]:
             blocks[-1] = (top, max(bottom, last), [*together, edit])
         else:
             blocks.append((first, last, [edit]))
-    found: list[Change] = []
+    changed: list[Change] = []
     moved = 0
     for first, last, together in blocks:
         start = index.starts[first - 1]
@@ -91,19 +91,12 @@ def changes(index: LineIndex, edits: Iterable[Edit]) -> list[Change]:
         text = index.text[start:end]
         shifted = [Edit(edit.start - start, edit.end - start, edit.new) for edit in together]
         old, new = _lines(text), _lines(apply_edits(text, shifted))
-        same = 0
-        while same < min(len(old), len(new)) and old[same] == new[same]:
-            same += 1
-        tail = 0
-        while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
-            tail += 1
-        found.append(
-            Change(
-                first + same, old[same : len(old) - tail], first + same + moved, new[same : len(new) - tail]
-            )
-        )
+        same, end_of_old = difference(old, new)
+        end_of_new = len(new) - (len(old) - end_of_old)
+        own_line = first + same
+        changed.append(Change(own_line, old[same:end_of_old], own_line + moved, new[same:end_of_new]))
         moved += len(new) - len(old)
-    return found
+    return changed
 
 
 def _lines(text: str) -> list[str]:
@@ -111,13 +104,13 @@ def _lines(text: str) -> list[str]:
     return [text[a:b].rstrip("\r\n") for a, b in pairwise(bounds)]
 
 
-def difference(one: str, other: str) -> tuple[int, int]:
-    """Return the span of ``one`` outside of what both begin and end with."""
-    most = min(len(one), len(other))
+def difference(text: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Return the span of ``text`` outside of what both begin and end with."""
+    most = min(len(text), len(other))
     start = 0
-    while start < most and one[start] == other[start]:
+    while start < most and text[start] == other[start]:
         start += 1
     end = 0
-    while end < most - start and one[-1 - end] == other[-1 - end]:
+    while end < most - start and text[-1 - end] == other[-1 - end]:
         end += 1
-    return start, len(one) - end
+    return start, len(text) - end

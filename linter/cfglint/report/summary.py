@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.report.order import Lines, grouped, shown
+from cfglint.report.order import Lines, grouped, shown, undecided_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,12 +54,10 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
     if not verbose:
         return [line + "; --verbose lists them"]
     lines = [line]
-    for path, target, code, needs in sorted(
-        (u.path, u.target or "", u.code, tuple(sorted(set(u.needs)))) for u in report.undecided
-    ):
-        label = f" [{shown(target)}]" if target else ""
-        wants = f" needs {', '.join(map(shown, needs))}" if needs else ""
-        lines.append(f"  {shown(path)}: {shown(code)}{wants}{label}")
+    for rule in undecided_in_order(report):
+        label = f" [{shown(rule.target)}]" if rule.target else ""
+        wants = f" needs {', '.join(map(shown, rule.needs))}" if rule.needs else ""
+        lines.append(f"  {shown(rule.path)}: {shown(rule.code)}{wants}{label}")
     return lines
 
 
@@ -72,12 +70,12 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
     skipped = f" ({report.skipped} skipped)" if report.skipped else ""
     if not groups:
         return f"no findings in {files}{skipped}"
-    found = []
+    parts = []
     for level, many in (("error", "errors"), ("warning", "warnings"), ("info", "info")):
         number = sum(group.first.level == level for group in groups)
         if number:
-            found.append(f"{number} {level if number == 1 else many}")
-    return f"{', '.join(found)} in {files}{skipped}{_fixable(groups)}"
+            parts.append(f"{number} {level if number == 1 else many}")
+    return f"{', '.join(parts)} in {files}{skipped}{_fixable(groups)}"
 
 
 def _fixable(groups: Sequence[Group]) -> str:

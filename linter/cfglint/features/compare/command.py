@@ -7,7 +7,7 @@ from cfglint.command.flags import form, free, parse, switch, texts
 from cfglint.errors import UsageError
 from cfglint.features.compare.compute import compared
 from cfglint.features.compare.page import FORMATS, render_comparison
-from cfglint.features.fit.command import SYMBOLS, CatalogueOptions, _run, _subject, _targets
+from cfglint.features.fit.command import SYMBOLS, CatalogueOptions, run_for, subject_of, targets_of
 
 
 class CompareOptions(CatalogueOptions):
@@ -41,12 +41,12 @@ class CompareOptions(CatalogueOptions):
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = _args(arguments)
-    every, found, notices = _targets(args)
-    runs = [_run(args, found)]
+    every, found, notices = targets_of(args)
+    runs = [run_for(args, found)]
     args.framework = args.sides[-1] if args.sides else args.framework
     framework, version = setup.framework(args, runs[0].pack)
     runs.append(runs[0].but(framework=framework, version=version))
-    subjects = [_subject(run, path, notices) for run, path in zip(runs, args.paths, strict=True)]
+    subjects = [subject_of(run, path, notices) for run, path in zip(runs, args.paths, strict=True)]
     comparison = compared(runs[0], runs[1], *subjects, every=every)
     output.announce(notices, args)
     form, verbose = args.format or "text", args.verbose

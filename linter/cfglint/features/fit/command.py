@@ -70,11 +70,11 @@ class FitOptions(CatalogueOptions):
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = options.merged(parse(FitOptions, arguments))
-    every, found, notices = _targets(args)
+    every, targets, notices = targets_of(args)
     file = inputs.named(args.path)
-    every, found = _asked(args, file, every, found, notices)
-    base = _run(args, found)
-    subject = _subject(base, args.path, notices, file)
+    every, targets = _asked(args, file, every, targets, notices)
+    base = run_for(args, targets)
+    subject = subject_of(base, args.path, notices, file)
     chosen = cases(base.pack, subject, [read_axis(axis) for axis in args.vary])
     fit = fit_of(base, subject, chosen, every=every, fixes=args.fixes or not (every or args.vary))
     if args.format not in ("json", "svg"):
@@ -95,18 +95,18 @@ def render_fit(fit: Fit, form: str, content: str, style: Style) -> str:
     return written(form, style, lambda style: page(fit, style), lambda: as_data(fit, content))
 
 
-def _targets(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
+def targets_of(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
     """Return whether the catalogue was taken, the targets, and what there is to say about them."""
     named = [name for name in args.gpu if _all(name) is None]
     counts = [count for name in args.gpu if (count := _all(name)) is not None]
-    found, notices = setup.targets(replace(args, gpu=named, no_detect=args.no_detect or bool(counts)))
-    every = bool(counts) or not found
-    if not found and not counts:
+    targets, notices = setup.targets(replace(args, gpu=named, no_detect=args.no_detect or bool(counts)))
+    every = bool(counts) or not targets
+    if not targets and not counts:
         notices.append("no target: judged for the whole catalogue; name GPUs with --gpu")
         counts = [""]
     for count in counts:
-        found += _catalogue(count)
-    return every, list({target.name: target for target in found}.values()), notices
+        targets += _catalogue(count)
+    return every, list({target.name: target for target in targets}.values()), notices
 
 
 def _all(name: str) -> str | None:
@@ -123,11 +123,11 @@ def _catalogue(count: str) -> list[Target]:
     return sorted(whole, key=lambda t: (t.vram_gib is None, t.vram_gib or 0, t.name))
 
 
-def _run(args: options.Options, found: list[Target]) -> Run:
+def run_for(args: options.Options, targets: list[Target]) -> Run:
     path = setup.model_config(args)
     if path is not None:
-        found = [_with_model(target, path) for target in found]
-    return setup.run(args, found).but(named=True)  # what the job asks for is among them
+        targets = [_with_model(target, path) for target in targets]
+    return setup.run(args, targets).but(named=True)  # what the job asks for is among them
 
 
 def _with_model(target: Target, path: str) -> Target:
@@ -136,24 +136,24 @@ def _with_model(target: Target, path: str) -> Target:
 
 
 def _asked(
-    args: FitOptions, file: File, every: bool, found: list[Target], notices: list[str]
+    args: FitOptions, file: File, every: bool, targets: list[Target], notices: list[str]
 ) -> tuple[bool, list[Target]]:
     """Return the GPUs that a job asks for itself, where none were named."""
     job = next((document.job for document in file.documents if document.job is not None), None)
     if job is None or args.gpu or args.hardware:
-        return every, found
+        return every, targets
     from cfglint.hardware.target import declared
 
     asked = [target for target in declared(job) if target.vram_gib is not None]
     if not asked:
-        return every, found
+        return every, targets
     names = " and ".join(target.name for target in asked)
     notices[:] = [f"judged for what the job asks for, {names}; name others with --gpu"]
     notices += [notice for target in asked for notice in target.notices]
     return False, asked
 
 
-def _subject(run: Run, path: str, notices: list[str], file: File | None = None) -> Subject:
+def subject_of(run: Run, path: str, notices: list[str], file: File | None = None) -> Subject:
     """Return the first document of the file that a framework recognises. Raises UsageError."""
     file = file or inputs.named(path)
     subjects = inputs.recognised(run, file, path)

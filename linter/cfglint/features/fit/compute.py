@@ -50,8 +50,8 @@ def fit_of(base: Run, subject: Subject, chosen: Sequence[Case], *, every: bool, 
     """Return what a document needs in each case on each target; ``every`` says that these are a catalogue."""
     rows = tuple(row for case in chosen for row in _rows(base, subject, case, fixes=fixes))
     model = values_for(subject, given_by(chosen[0].target(base.targets[0])))["model_path"]
-    known = model if isinstance(model, str) else None
-    return Fit(subject.document.file.path, subject.framework, known, rows, every=every)
+    name = model if isinstance(model, str) else None
+    return Fit(subject.document.file.path, subject.framework, name, rows, every=every)
 
 
 def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:

@@ -230,21 +230,21 @@ def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
 
 def split(row: FitRow, most: float) -> list[tuple[str, float, bool]]:
     """Return part, GiB and certainty from left to right, at most ``most`` of what is uncertain."""
-    found = []
+    pieces = []
     for certain, whole in ((True, row.need_gib.low), (False, min(row.need_gib.width, max(most, 0)))):
         sizes = _sizes(row, certain=certain)
         total = sum(size for _, size in sizes)
-        found += [(part, size / total * whole, certain) for part, size in sizes if total > 0]
-    return found
+        pieces += [(part, size / total * whole, certain) for part, size in sizes if total > 0]
+    return pieces
 
 
 def _stack(row: FitRow, cells: int, *, certain: bool, style: Style) -> list[tuple[str, str]]:
     """Share ``cells`` among the parts."""
     sizes = _sizes(row, certain=certain)
-    found = []
+    drawn = []
     for (part, _), share in zip(sizes, shares([size for _, size in sizes], cells), strict=True):
-        found += _segment(part, share, certain=certain, style=style)
-    return found
+        drawn += _segment(part, share, certain=certain, style=style)
+    return drawn
 
 
 def shares(sizes: Sequence[float], cells: int) -> list[int]:
@@ -252,13 +252,13 @@ def shares(sizes: Sequence[float], cells: int) -> list[int]:
     whole = sum(sizes)
     if whole <= 0:
         return [0] * (len(sizes) - 1) + [cells]
-    found, sum_so_far, used = [], 0.0, 0
+    whole_cells, sum_so_far, used = [], 0.0, 0
     for size in sizes:
         sum_so_far += size
         upto = round(sum_so_far / whole * cells)
-        found.append(upto - used)
+        whole_cells.append(upto - used)
         used = upto
-    return found
+    return whole_cells
 
 
 def _segment(part: str, cells: int, *, certain: bool, style: Style) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from cfglint import files
 from cfglint.command import options, output, setup
 from cfglint.command.flags import form, free, number, parse, switch, text
 from cfglint.errors import UsageError
-from cfglint.features.fit.command import SYMBOLS, _run, _subject
+from cfglint.features.fit.command import SYMBOLS, run_for, subject_of
 from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner
 from cfglint.features.plan.page import as_data, combination, page, what_was_taken
 from cfglint.features.plan.ranking import plan_of
@@ -88,14 +88,14 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = options.merged(parse(PlanOptions, arguments))
     asked = _ask(args)
-    found, notices = setup.targets(args)
-    if not found:
+    targets, notices = setup.targets(args)
+    if not targets:
         raise UsageError("cfglint plan wants a GPU: name one, such as --gpu rtx-4090")
     writes = args.write or args.diff or args.row is not None
-    if writes and len(found) > 1:
+    if writes and len(targets) > 1:
         raise UsageError("one row is written for one GPU: name one --gpu")
-    run = _run(args, found)
-    subject = _subject(run, args.path, notices)
+    run = run_for(args, targets)
+    subject = subject_of(run, args.path, notices)
     given = {"samples": args.samples, "sample_tokens": args.sample_tokens}
     given = {name: value for name, value in given.items() if value is not None}
     plans = []
@@ -131,14 +131,14 @@ def _numbers(flag: str, text: str | None, low: int, high: int) -> tuple[int, ...
     """Read ``4,8,16``; each once, the smallest first. Raises UsageError."""
     if text is None:
         return ()
-    found = set()
+    numbers = set()
     for word in text.split(","):
         number = word.strip().replace("_", "")
         if not (number.isascii() and number.isdigit() and len(number) <= 9 and low <= int(number) <= high):
             several = "0,1,2,3 or all" if flag == "--zero-stage" else "numbers such as 4,8,16"
             raise UsageError(f"{flag} takes {several}, not {word.strip()!r}")
-        found.add(int(number))
-    return tuple(sorted(found))
+        numbers.add(int(number))
+    return tuple(sorted(numbers))
 
 
 # ── --write and --diff: one row of a plan, put into the file ─────────────────────────────────────────────

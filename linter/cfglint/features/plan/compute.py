@@ -219,11 +219,11 @@ def gpu_counts(shape: Shape, ask: Ask, target: Target | None, *, stated: bool) -
         return (target.count,)
     if stated and shape.gpus:
         return (shape.gpus,)
-    found, dp = [], 1
+    counts, dp = [], 1
     while (gpus := dp * shape.copy + shape.aside) <= max(MOST_GPUS, shape.copy + shape.aside):
-        found.append(gpus)
+        counts.append(gpus)
         dp *= 2
-    return tuple(found)
+    return tuple(counts)
 
 
 def budgets(shape: Shape, ask: Ask) -> list[int]:
@@ -280,7 +280,7 @@ def nearest(shape: Shape, ask: Ask, batch: int, counts: Sequence[int]) -> list[i
             units |= {dp * answers} if shape.tokens is not None else {dp * m for m in ask.micros or (1,)}
     below = max((batch // unit * unit for unit in units), default=0)
     above = min((-(-batch // unit) * unit for unit in units), default=0)
-    return [found for found in dict.fromkeys((below, above)) if found > 0]
+    return [near for near in dict.fromkeys((below, above)) if near > 0]
 
 
 # ── what a combination takes ─────────────────────────────────────────────────────────────────────────────
@@ -300,23 +300,23 @@ class Planner:
         """Return the facts of a combination."""
         shape, dp = self.shape, choice.data_parallel
         train = choice.gpus - shape.aside
-        found: dict[str, object] = {"num_gpus": choice.gpus, "train_gpus": train, "train_dp": dp}
+        facts: dict[str, object] = {"num_gpus": choice.gpus, "train_gpus": train, "train_dp": dp}
         if shape.full_shard:
-            found["dp_shard"] = dp
+            facts["dp_shard"] = dp
         if choice.micro_batch_tokens is not None:
-            found["max_tokens_per_microbatch"] = choice.micro_batch_tokens
-            found["rollout_batch_size"] = choice.batch * shape.n_minibatches // shape.n_samples
+            facts["max_tokens_per_microbatch"] = choice.micro_batch_tokens
+            facts["rollout_batch_size"] = choice.batch * shape.n_minibatches // shape.n_samples
         else:
-            found |= {"micro_batch_size": choice.micro_batch, "grad_accum": choice.accumulation}
+            facts |= {"micro_batch_size": choice.micro_batch, "grad_accum": choice.accumulation}
         if choice.zero_stage is not None:
-            found["zero_stage"] = choice.zero_stage
+            facts["zero_stage"] = choice.zero_stage
             if shape.backend == "deepspeed":
-                found["train_backend"] = "deepspeed"  # its optimizer stays what it is at stage 0
+                facts["train_backend"] = "deepspeed"  # its optimizer stays what it is at stage 0
         if choice.checkpointing is not None:
-            found["gradient_checkpointing"] = choice.checkpointing
+            facts["gradient_checkpointing"] = choice.checkpointing
         if stated(self.values, "effective_batch_size"):  # it goes with its factors
-            found["effective_batch_size"] = choice.batch
-        return found
+            facts["effective_batch_size"] = choice.batch
+        return facts
 
     def hardware(self, gpus: int) -> dict[str, object]:
         """Return the machines that a number of GPUs stands in."""
@@ -344,16 +344,15 @@ class Planner:
             return None
         if values["colocated"] in (True, False) and values["colocated"] != self.shape.colocated:
             return None
-        fit = row_of(values, self.target)
-        found = PlanRow(
+        return PlanRow(
             number,
             choice,
-            fit,
+            row_of(values, self.target),
             tuple(facts.items()),
             _seconds(values["step.time"]),
             _seconds(values["epoch.time"]),
+            now=self._is_now(choice),
         )
-        return replace(found, now=self._is_now(choice))
 
     def steps(self, batch: int) -> int | None:
         """Return the optimizer steps of an epoch, None without a number of samples."""
@@ -376,10 +375,9 @@ class Planner:
         key = tuple(
             sorted((name, value) for name, value in given.items() if name != "grad_accum" and name in new)
         )
-        known = self._rest.get(key)
-        if known is None:
-            known = self._rest[key] = self._without_accumulation(given, new)
-        values.update(known)
+        if key not in self._rest:
+            self._rest[key] = self._without_accumulation(given, new)
+        values.update(self._rest[key])
         return values
 
     def _without_accumulation(
@@ -403,20 +401,20 @@ class Planner:
 
     def batch(self, ask: Ask, size: int, counts: Sequence[int]) -> Batch:
         """Return all rows of an effective batch, by GPUs, stage, checkpointing and micro-batch."""
-        found: list[PlanRow] = []
+        rows: list[PlanRow] = []
         without: list[Unreached] = []
         for gpus in counts:
             why = unreachable(self.shape, ask, size, gpus)
             if why is not None:
                 without.append(Unreached(gpus, why))
                 continue
-            rows = [self.row(choice) for choice in choices(self.shape, ask, size, gpus)]
-            if not any(rows):
+            own = [self.row(choice) for choice in choices(self.shape, ask, size, gpus)]
+            if not any(own):
                 why = "the config's own rules do not come to this batch, or place the job otherwise"
                 without.append(Unreached(gpus, why))
-            found += [row for row in rows if row is not None]
-        rows_in_order = tuple(replace(row, number=i) for i, row in enumerate(found, 1))
-        return Batch(size, self.steps(size), rows_in_order, tuple(without))
+            rows += [row for row in own if row is not None]
+        numbered = tuple(replace(row, number=i) for i, row in enumerate(rows, 1))
+        return Batch(size, self.steps(size), numbered, tuple(without))
 
 
 def _seconds(value: object) -> Span | None:

@@ -32,7 +32,7 @@ from cfglint.lang.values import Interval, parts
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cfglint.engine.memory import Wanted
     from cfglint.facts import Values
@@ -162,32 +162,26 @@ def _enough(planner: Planner, closest: PlanRow) -> PlanRow | None:
     return None
 
 
-def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> list[Rival]:
+def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> Iterator[Rival]:
     choice = best.choice
-    found = []
     larger = [row for row in batch.rows if _beside(row.choice, choice) and _size(row.choice) > _size(choice)]
     if larger:
-        found.append(Rival("micro", min(larger, key=lambda row: _size(row.choice))))
+        yield Rival("micro", min(larger, key=lambda row: _size(row.choice)))
     counts = sorted({row.choice.gpus for row in batch.rows})
     at = counts.index(choice.gpus)
-    for kind, others in (("gpus", counts[:at][::-1]), ("more", counts[at + 1 :])):
-        for gpus in others[:1]:
-            rows = [row for row in batch.rows if row.choice.gpus == gpus]
-            sure = [row for row in rows if row.verdict == "fits"]
-            found.append(
-                Rival(kind, min(sure, key=cost) if sure else min(rows, key=lambda row: row.need_gib.high))
-            )
+    for kind, gpus in (("gpus", counts[:at][-1:]), ("more", counts[at + 1 :][:1])):
+        rows = [row for row in batch.rows if row.choice.gpus in gpus]
+        sure = [row for row in rows if row.verdict == "fits"]
+        if rows:
+            yield Rival(kind, min(sure, key=cost) if sure else min(rows, key=lambda row: row.need_gib.high))
     stage = choice.zero_stage if choice.zero_stage is not None else planner.shape.stage
-    if stage:
-        other = planner.row(replace(choice, zero_stage=stage - 1))
-        if other is not None:
-            found.append(Rival("stage", other))
+    without = planner.row(replace(choice, zero_stage=stage - 1)) if stage else None
+    if without is not None:
+        yield Rival("stage", without)
     again = choice.checkpointing or planner.shape.checkpointing
-    if again not in (OFF, None):
-        other = planner.row(replace(choice, checkpointing=OFF))
-        if other is not None:
-            found.append(Rival("checkpointing", other))
-    return found
+    without = planner.row(replace(choice, checkpointing=OFF)) if again not in (OFF, None) else None
+    if without is not None:
+        yield Rival("checkpointing", without)
 
 
 def _size(choice: Choice) -> int:
