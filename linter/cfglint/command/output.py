@@ -39,9 +39,8 @@ def complain(errors: Iterable[str]) -> None:
 # ── pages ──────────────────────────────────────────────────────────────────────────────────────────────────
 def emit(page: Callable[[Style], str], args: Options, symbols: str = "", *, to: TextIO | None = None) -> None:
     """Print a page, or write it to ``--output-file``; ``symbols`` are what it would like to show."""
-    target = getattr(args, "output_file", None)
-    if target is not None:
-        files.write(target, page(Style()).encode("utf-8", "backslashreplace"))
+    if args.output_file is not None:
+        files.write(args.output_file, page(Style()).encode("utf-8", "backslashreplace"))
         return
     stream = sys.stdout if to is None else to
     stream.write(page(terminal(stream, symbols, color=not args.no_color)))
