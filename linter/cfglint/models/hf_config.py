@@ -71,14 +71,10 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 _ALIASES = {
     "gemma3_text": "gemma3",
-    "qwen2_vl": "qwen2",
-    "qwen2_vl_text": "qwen2",
-    "qwen2_5_vl": "qwen2",
-    "qwen2_5_vl_text": "qwen2",
+    **dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), "qwen2"),
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
-    "RefinedWebModel": "falcon",
-    "RefinedWeb": "falcon",
+    **dict.fromkeys(("RefinedWebModel", "RefinedWeb"), "falcon"),
 }
 # Families whose embeddings are tied where nothing is said, whose layers are 4 x hidden wide where no width is
 # given, whose classes read no key about biases, and that have no experts.

@@ -115,9 +115,9 @@ class Word(Record):
         return Word(tuple(pieces), self.start, self.end)
 
 
-def unknown(why: str, start: int = -1, end: int = -1) -> Piece:
+def unknown(why: str) -> Piece:
     """Return a piece of unknown text."""
-    return Piece("", start, end, EXPANDED, unknown=why or "?")
+    return Piece("", -1, -1, EXPANDED, unknown=why or "?")
 
 
 def uncertain(pieces: Iterable[Piece]) -> bool:
