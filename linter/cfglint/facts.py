@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 NEWEST = (float("inf"),)
 _ANY_SPEC: Spec = ("any", 1, -float("inf"), float("inf"), None)
 _LARGE = 2**63
+_CONVERTERS: dict[str, Callable[[object], object]] = {"bool": as_bool, "text": as_text, "list": as_list}
 NO_KEYS = ("document", "framework")  # what is said of the file; no file says it of itself
 
 
@@ -51,29 +52,19 @@ def missing(name: str, spec: Spec, needs: frozenset[str] = NOTHING) -> object:
 def convert(name: str, value: object, spec: Spec) -> object:
     """Return a value of the file as a value of the fact's type, in base units; missing where it cannot be."""
     kind, factor, _, _, spellings = spec
-    result: object
     own = type(value)
-    if own is str:
-        if kind == "text":
-            return value
-    elif own is int and kind == "number" and -_LARGE < value < _LARGE:  # type: ignore[operator]
-        return value if factor == 1 else value * factor  # type: ignore[operator]
-    elif own is bool and kind == "bool":
+    if (own is str and kind == "text") or (own is bool and kind == "bool"):
         return value
+    result = value
     if kind == "number":
-        result = as_number(value)
-        if factor != 1:
-            result = result * factor
-    elif kind == "bool":
-        result = as_bool(value)
+        if own is int and -_LARGE < value < _LARGE:  # type: ignore[operator]
+            return value if factor == 1 else value * factor  # type: ignore[operator]
+        number = as_number(value)
+        result = number if factor == 1 else number * factor
     elif kind == "enum":
         result = as_member(value, spellings or {})
-    elif kind == "text":
-        result = as_text(value)
-    elif kind == "list":
-        result = as_list(value)
-    else:
-        result = value
+    elif kind in _CONVERTERS:
+        result = _CONVERTERS[kind](value)
     return missing(name, spec) if needs_of(result) else result
 
 
@@ -82,16 +73,21 @@ def stated(pack: Pack, name: str, value: object) -> object:
 
     ABSENT for null, unless that is a member's spelling; missing where it is no value of the type.
     """
-    kind, _, low, high, spellings = spec = pack.facts[name]
+    kind, *_, spellings = spec = pack.facts[name]
     if value is None and "null" not in (spellings or ()):
         return ABSENT
     if type(value) is Missing:
         return missing(name, spec, frozenset(value.needs))
     if kind == "list" and isinstance(value, str):
         return [value]
+    if kind == "number":
+        return _stated_number(pack, name, value)
+    return convert(name, value, spec)
+
+
+def _stated_number(pack: Pack, name: str, value: object) -> object:
+    _, _, low, high, _ = spec = pack.facts[name]
     result = convert(name, value, spec)
-    if kind != "number":
-        return result
     if isinstance(value, str) and needs_of(result):
         if value.lower() in ("none", "null"):
             return ABSENT
@@ -325,11 +321,7 @@ class Values(dict[str, object]):
         return open_ones + defaults
 
     def _present(self, alternative: Alternative) -> bool:
-        paths = alternative[4]
-        if not paths:
-            return True
-        view = self.view
-        return view is not None and any(view.has(path) for path in paths)
+        return _gives(self.view, alternative[4])
 
     def alternative_value(self, name: str, alternative: Alternative, spec: Spec) -> object:
         """Return what one binding gives, in base units."""
@@ -365,11 +357,16 @@ class Values(dict[str, object]):
         return view.has(steps)
 
 
+def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:
+    """Whether a file has what a binding reads."""
+    return not paths or (view is not None and any(view.has(path) for path in paths))
+
+
 def _nothing(_values: Values) -> object:
     return ABSENT
 
 
-def _bound_by(
+def _bound_by(  # noqa: C901 (the way of most names: a call less each)
     name: str, alternatives: tuple[Alternative, ...], spec: Spec, otherwise: Callable[[Values], object]
 ) -> Callable[[Values], object]:
     """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided."""
@@ -394,7 +391,7 @@ def _bound_by(
                     if source is not None:
                         return source(values)
                     return blank if type(value) is Missing else convert(name, value, spec)
-            elif not paths or (view is not None and any(view.has(path) for path in paths)):
+            elif _gives(view, paths):
                 return source(values)  # type: ignore[misc]
             if fallback is None:
                 fallback = default

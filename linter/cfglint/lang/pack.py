@@ -16,6 +16,7 @@ from cfglint import files
 from cfglint.cache import cached, cached_beside
 from cfglint.errors import UsageError
 from cfglint.lang.runtime import NAMESPACE
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,24 +33,14 @@ if TYPE_CHECKING:
     Trees: TypeAlias = tuple[Symbols, list[Source]]
 
 
-class CompiledRule:
+class CompiledRule(Record):
     """A rule as it runs: ``test(values)`` is None where its condition is false, else a truth."""
 
-    __slots__ = ("code", "level", "name", "scope", "test")
-
-    def __init__(
-        self,
-        code: str,
-        name: str,
-        level: str,
-        scope: tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...],
-        test: Callable[[Any], Any],
-    ) -> None:
-        self.code = code
-        self.name = name
-        self.level = level
-        self.scope = scope
-        self.test = test
+    code: str
+    name: str
+    level: str
+    scope: tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
+    test: Callable[[Any], Any]
 
     def covers(self, framework: str | None, version: tuple[float, ...]) -> bool:
         """Whether the rule speaks of this framework in this version; a rule without a scope speaks of all."""
@@ -71,34 +62,21 @@ def _holds(version: tuple[float, ...], operator: str, limit: tuple[int, ...]) ->
     }[operator]
 
 
-class Pack:
+class Pack(Record):
     """All rules of a run. ``facts`` holds (kind, factor, low, high, spellings) by name.
 
     ``measures`` holds the dimension of each number, and whether it is a whole one.
     """
 
-    __slots__ = (
-        "_cold",
-        "facts",
-        "frameworks",
-        "lets",
-        "measures",
-        "number_paths",
-        "registries",
-        "rules",
-        "ways",
-    )
-
-    def __init__(self) -> None:
-        self.facts: dict[str, Spec] = {}
-        self.lets: dict[str, Packed] = {}
-        self.measures: dict[str, tuple[tuple[int, int, int], bool]] = {}
-        self.registries: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self.frameworks: dict[str, dict[str, Any]] = {}
-        self.rules: list[CompiledRule] = []
-        self.number_paths: dict[str, tuple[tuple[str | int, ...], ...]] = {}  # by framework (judge.py)
-        self.ways: dict[str | None, dict[str, Any]] = {}  # by framework and name: what computes it (facts.py)
-        self._cold: Callable[[], Trees] | None = None
+    facts: dict[str, Spec] = field(factory=dict)
+    lets: dict[str, Packed] = field(factory=dict)
+    measures: dict[str, tuple[tuple[int, int, int], bool]] = field(factory=dict)
+    registries: dict[str, tuple[str, tuple[str, ...]]] = field(factory=dict)
+    frameworks: dict[str, dict[str, Any]] = field(factory=dict)
+    rules: list[CompiledRule] = field(factory=list)
+    number_paths: dict[str, tuple[tuple[str | int, ...], ...]] = field(factory=dict)  # see judge.py
+    ways: dict[str | None, dict[str, Any]] = field(factory=dict)  # what computes names, see facts.py
+    _cold: Callable[[], Trees] | None = None
 
     def add(self, layer: Code, cold: Callable[[], Trees]) -> None:
         """Take in what a compiled layer of rule files defines."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 
+from cfglint.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,13 +23,10 @@ INF = math.inf
 NOTHING: frozenset[str] = frozenset()
 
 
-class Open:
+class Open(Record):
     """A truth that is not decided; without ``needs`` it hangs on an interval, and is then "possible"."""
 
-    __slots__ = ("needs",)
-
-    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
-        self.needs = needs
+    needs: frozenset[str] = NOTHING
 
     def __repr__(self) -> str:
         return f"Open({sorted(self.needs)})"
@@ -36,31 +35,25 @@ class Open:
         raise TypeError("an open truth is neither true nor false")
 
 
-class Unknown:
+class Unknown(Record):
     """A text, a list or a record that is not known."""
 
-    __slots__ = ("needs",)
-
-    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
-        self.needs = needs
+    needs: frozenset[str] = NOTHING
 
     def __repr__(self) -> str:
         return f"Unknown({sorted(self.needs)})"
 
 
-class Interval:
+class Interval(Record):
     """A number between ``lo`` and ``hi``, both included, with ``lo < hi``.
 
     ``made`` is the operation that it came from, with its two numbers: ``("+", a, b)`` (rearrange.py).
     """
 
-    __slots__ = ("hi", "lo", "made", "needs")
-
-    def __init__(self, lo: float, hi: float, needs: frozenset[str] = NOTHING, made: Made = None) -> None:
-        self.lo = lo
-        self.hi = hi
-        self.needs = needs
-        self.made = made
+    lo: float
+    hi: float
+    needs: frozenset[str] = NOTHING
+    made: Made = None
 
     def __repr__(self) -> str:
         return f"Interval({self.lo}, {self.hi}, {sorted(self.needs)})"
