@@ -366,7 +366,7 @@ def _nothing(_values: Values) -> object:
     return ABSENT
 
 
-def _bound_by(  # noqa: C901 (the way of most names: a call less each)
+def _bound_by(
     name: str, alternatives: tuple[Alternative, ...], spec: Spec, otherwise: Callable[[Values], object]
 ) -> Callable[[Values], object]:
     """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided."""
@@ -377,12 +377,11 @@ def _bound_by(  # noqa: C901 (the way of most names: a call less each)
         fallback = None
         view = values.view
         for source, when, default, null, paths, _ in alternatives:
-            if when is not None:
-                truth = when(values)
-                if truth is False:
-                    continue
-                if truth is not True:
-                    return undecided(values)
+            truth = True if when is None else when(values)
+            if truth is False:
+                continue
+            if truth is not True:
+                return undecided(values)
             if len(paths) == 1:
                 value = ABSENT if view is None else view.get(paths[0])
                 if value is None:
