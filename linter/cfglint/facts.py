@@ -156,9 +156,9 @@ class Values(dict[str, object]):
 
     def again(self) -> Values:
         """Return the same facts with nothing computed yet."""
-        other = Values(*self._context)
-        other.document = self.document
-        return other
+        fresh = Values(*self._context)
+        fresh.document = self.document
+        return fresh
 
     def _version_told(
         self, versions: tuple[tuple[tuple[int, ...], Callable[[Any], Any] | None], ...]
@@ -266,11 +266,11 @@ class Values(dict[str, object]):
         """
         table, keys = self.pack.registries[prefix]
         find = self.tables.get(table)
-        known = False
+        stated = False
         for key in keys if find is not None else ():
             wanted = self[key]
             if type(wanted) in (str, int, float):
-                known = True
+                stated = True
                 try:
                     row = find(wanted)  # type: ignore[misc, arg-type]
                 except AttributeError:  # a table of texts alone, asked for a number
@@ -279,7 +279,7 @@ class Values(dict[str, object]):
                     row = None
                 if row is not None:
                     return row
-        if known:
+        if stated:
             return frozenset(keys[:1]) if len(keys) > 1 else NOTHING
         asked = next((key for key in keys if key.endswith("path")), keys[-1])
         return needs_of(self[asked]) or frozenset((asked,))

@@ -242,9 +242,9 @@ class Branches(Emitter):
             for test in each:
                 places.setdefault(test, place)
         table = self.put(f"{{{', '.join(f'{test}: {place}' for test, place in places.items())}}}")
-        other = f"arm({subject}, {table}, {len(tests)})"
-        chosen = self.put(f"{table}.get({subject}, {len(tests)}) if type({subject}) is str else {other}")
-        result, found = self.put("None"), self.put("[]")
+        place_of = f"arm({subject}, {table}, {len(tests)})"
+        chosen = self.put(f"{table}.get({subject}, {len(tests)}) if type({subject}) is str else {place_of}")
+        result, values = self.put("None"), self.put("[]")
         arms: list[tuple[int, str, Type]] = []
         for place, arm in enumerate(bodies):
 
@@ -252,11 +252,11 @@ class Branches(Emitter):
                 atom, own = self.value(arm, wanted)
                 self.line(f"{result} = {atom}")
                 arms.append((len(self.lines) - 1, f"= {atom}", own))
-                self.line(f"if {chosen} < 0: {found}.append({result})")
+                self.line(f"if {chosen} < 0: {values}.append({result})")
 
             self.block(f"if {chosen} == {place} or {chosen} < 0", body)
         kind = self._joined_all(node, arms)
-        open_ = f"chosen({found}, {subject}, {total}, {kind.kind!r})"
+        open_ = f"chosen({values}, {subject}, {total}, {kind.kind!r})"
         self.line(f"if {chosen} < 0 or {chosen} >= {len(bodies)}: {result} = {open_}")
         return result, kind
 
@@ -278,7 +278,7 @@ class Branches(Emitter):
         total: bool,
     ) -> tuple[str, Type]:
         """Emit a match of any kind: every arm that may be meant is computed."""
-        found, settled = self.put("[]"), self.put("False")
+        values, settled = self.put("[]"), self.put("False")
         arms: list[tuple[int, str, Type]] = []
         for place, arm in enumerate(bodies):
             if place < len(tests):
@@ -290,13 +290,13 @@ class Branches(Emitter):
             def body(arm: t.Expr = arm) -> None:
                 atom, own = self.value(arm, wanted)
                 atom = self.put(atom)
-                self.line(f"{found}.append({atom})")
+                self.line(f"{values}.append({atom})")
                 arms.append((len(self.lines) - 1, f"({atom}", own))
 
             self.block(f"if {hit} is not False", body)
             self.line(f"{settled} = {hit} if {settled} is False else or_({settled}, {hit})")
         kind = self._joined_all(node, arms)
-        return self.put(f"chosen({found}, {subject}, {total or settled}, {kind.kind!r})"), kind
+        return self.put(f"chosen({values}, {subject}, {total or settled}, {kind.kind!r})"), kind
 
     def _pattern(self, node: t.Expr, subject: Type) -> str:
         """Emit one pattern of an arm; beside a text, or a value of the file, a name is a word."""

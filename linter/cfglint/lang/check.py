@@ -254,8 +254,8 @@ class Builder:
         match entry:
             case t.Detect(condition):
                 keys = signs(condition, lets)
-                found = None if keys is None else tuple(sorted(keys))
-                block.detect.append(f"({found!r}, {self.function(condition, BOOL)})")
+                signed = None if keys is None else tuple(sorted(keys))
+                block.detect.append(f"({signed!r}, {self.function(condition, BOOL)})")
             case t.Tie(tied):
                 self._is_in(self.symbols.types, tied, entry.span)
             case t.Since(version, when):
@@ -290,12 +290,12 @@ class Builder:
         """Give a framework what the one that it extends says of other names; detection is its own."""
         for base in [e.value for e in node.entries if isinstance(e, t.Setting) and e.key == "extends"]:
             own = {e.name for e in node.entries if isinstance(e, t.Let | t.Binding)}
-            for other in self.symbols.frameworks.get(base, ()):
-                taken = [e for e in other.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
-                lent = t.Framework(node.name, tuple(taken), span=other.span)
+            for lender in self.symbols.frameworks.get(base, ()):
+                taken = [e for e in lender.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
+                lent = t.Framework(node.name, tuple(taken), span=lender.span)
                 self.symbols.frameworks[node.name].append(lent)
-                if id(other) in self.home:  # else it is a shipped one, which was checked
-                    self.home[id(lent)] = self.home[id(other)]
+                if id(lender) in self.home:  # else it is a shipped one, which was checked
+                    self.home[id(lent)] = self.home[id(lender)]
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def build(self, sources: Sequence[Source]) -> tuple[str, Tables]:
@@ -436,23 +436,23 @@ class Builder:
                 elif isinstance(node, t.Framework):
                     own = (e for e in node.entries if isinstance(e, (t.Binding, t.Let)))
                     places |= {(node.name, entry.name): (source, entry.span) for entry in own}
-        told: set[frozenset[str]] = set()
+        reported: set[frozenset[str]] = set()
         for framework in (None, *self.symbols.frameworks):
             graph = Graph(self.symbols, framework)
             under = f"under {framework}, " if framework is not None else ""
             for circle in graph.circles():
-                if frozenset(circle) in told:
+                if frozenset(circle) in reported:
                     continue
-                told.add(frozenset(circle))
+                reported.add(frozenset(circle))
                 self._complain_at(
                     places, framework, circle, f"{under}names go in a circle: {' -> '.join(circle)}"
                 )
                 yield frozenset(circle)
-            if told:
+            if reported:
                 continue
             high = [name for name, height in graph.heights().items() if height > MAX_CHAIN]
             if high:
-                told.add(frozenset(high))
+                reported.add(frozenset(high))
                 self._complain_at(
                     places, framework, high, f"{under}more than {MAX_CHAIN} names build on each other here"
                 )
@@ -466,8 +466,8 @@ class Builder:
         message: str,
     ) -> None:
         keys = [*((framework, name) for name in names), *((None, name) for name in names)]
-        found = next((places[key] for key in keys if key in places), None)
-        if found is not None:
-            self.complaints.append(found[0].complain(found[1], message))
+        place = next((places[key] for key in keys if key in places), None)
+        if place is not None:
+            self.complaints.append(place[0].complain(place[1], message))
         elif self.source is not None:
             self.complaints.append(self.source.complain((0, 0), message))

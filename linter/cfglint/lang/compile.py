@@ -87,10 +87,10 @@ class Function(Branches, Emitter):
             return atom, kind
         elif wanted is not None and wanted.kind == "enum" and name.lower() in dict(wanted.spellings):
             return repr(dict(wanted.spellings)[name.lower()]), wanted
-        known = self.names.type_of(name)
-        if known is None:
+        own = self.names.type_of(name)
+        if own is None:
             raise self._unknown(node, wanted)
-        return f"V[{name!r}]", known
+        return f"V[{name!r}]", own
 
     def _unknown(self, node: t.Name, wanted: Type | None) -> CompileError:
         name = node.name
@@ -136,8 +136,8 @@ class Function(Branches, Emitter):
         parts = self._operands(node.operands)
         result = ""
         for i, operator in enumerate(node.operators):
-            one = self._pair(parts[i], operator, parts[i + 1])
-            result = self.put(f"and_({result}, {one})") if result else one
+            pair = self._pair(parts[i], operator, parts[i + 1])
+            result = self.put(f"and_({result}, {pair})") if result else pair
         return result, BOOL
 
     def _operands(self, nodes: tuple[t.Expr, ...]) -> list[tuple[t.Expr, str, Type]]:
@@ -166,40 +166,40 @@ class Function(Branches, Emitter):
 
     def _pair(self, left: tuple[t.Expr, str, Type], operator: str, right: tuple[t.Expr, str, Type]) -> str:
         """Emit the comparison of two operands, each of which may say what the other is."""
-        (one, a, x), (two, b, y) = left, right
+        (first, a, x), (second, b, y) = left, right
         ordered = operator not in ("==", "!=")
         if "null" in (x.kind, y.kind) and not ordered:
             return self._equality(a, operator, b)
         if x.kind == "any" and (ordered or y.kind != "any"):
-            known = types.NUMBER if y.kind == "any" else y
-            a, x = self.fit(one, a, x, known), known
+            wanted = types.NUMBER if y.kind == "any" else y
+            a, x = self.fit(first, a, x, wanted), wanted
         if y.kind == "any" and x.kind != "any":
-            b, y = self.fit(two, b, y, x), x
+            b, y = self.fit(second, b, y, x), x
         if x.kind == y.kind == "number":
-            return self._numbers((one, a, x), operator, (two, b, y))
+            return self._numbers((first, a, x), operator, (second, b, y))
         if x.kind == y.kind == "version":
             return self._versions(a, operator, b)
         never = "only numbers and versions have an order" if ordered else "they are never equal"
         words = {"text", "enum"}
         if ordered or (x.kind != y.kind and {x.kind, y.kind} != words):
             raise CompileError(
-                (one.span[0], two.span[1]), f"{show(one)} is {x} and {show(two)} is {y}: {never}"
+                (first.span[0], second.span[1]), f"{show(first)} is {x} and {show(second)} is {y}: {never}"
             )
         if x.kind == "enum" and x != y:
-            b = self.fit(two, b, y, x)
+            b = self.fit(second, b, y, x)
         elif y.kind == "enum" and x != y:
-            a = self.fit(one, a, x, y)
+            a = self.fit(first, a, x, y)
         return self._equality(a, operator, b)
 
     def _equality(self, a: str, operator: str, b: str) -> str:
         """Emit a comparison; with a text that is written down, Python itself compares a known one."""
         if is_text(a) and not is_text(b):
             a, b = b, a
-        known = ""
+        quick = ""
         if is_text(b):
             a = self.held(a)
-            known = f"{a} {operator} {b} if type({a}) is str else "
-        return self.put(known + (f"equal({a}, {b})" if operator == "==" else f"not_(equal({a}, {b}))"))
+            quick = f"{a} {operator} {b} if type({a}) is str else "
+        return self.put(quick + (f"equal({a}, {b})" if operator == "==" else f"not_(equal({a}, {b}))"))
 
     def _versions(self, a: str, operator: str, b: str) -> str:
         text = {
@@ -214,18 +214,18 @@ class Function(Branches, Emitter):
 
     def _numbers(self, left: tuple[t.Expr, str, Type], operator: str, right: tuple[t.Expr, str, Type]) -> str:
         """Emit a comparison of numbers; one written without a unit takes the other's."""
-        (one, a, x), (two, b, y) = left, right
+        (first, a, x), (second, b, y) = left, right
         if x.bare and not y.bare:
             a = self.scaled(a, y.factor)
         elif y.bare and not x.bare:
             b = self.scaled(b, x.factor)
         elif x.dimension != y.dimension:
             raise CompileError(
-                (one.span[0], two.span[1]),
-                f"{show(one)} is {x} and {show(two)} is {y}: they cannot be compared{hint(x, y)}",
+                (first.span[0], second.span[1]),
+                f"{show(first)} is {x} and {show(second)} is {y}: they cannot be compared{hint(x, y)}",
             )
         result = self.put(f"{a} {operator} {b}")
-        if self.names.repeat(one, two):
+        if self.names.repeat(first, second):
             self.line(f"if type({result}) is Open: {result} = again({result}, {a}, {operator!r}, {b})")
         return result
 
@@ -252,9 +252,9 @@ class Function(Branches, Emitter):
         elif isinstance(container, t.ListOf):
             item, *others = self._operands((node.item, *container.items))
             if item[2].kind in ("enum", "text") and all(is_text(a) and k == item[2] for _, a, k in others):
-                found, texts = self.held(item[1]), "".join(f"{atom}, " for _, atom, _ in others)
+                subject, texts = self.held(item[1]), "".join(f"{atom}, " for _, atom, _ in others)
                 atom = self.put(
-                    f"{found} in ({texts}) if type({found}) is str else member({found}, ({texts}))"
+                    f"{subject} in ({texts}) if type({subject}) is str else member({subject}, ({texts}))"
                 )
                 return (self.negated(atom) if node.negated else atom), BOOL
             tests = [self._pair(item, "==", other) for other in others]
@@ -275,10 +275,10 @@ class Function(Branches, Emitter):
         atom, _ = self.typed(node.subject, TEXT)
         pieces = self.pattern(node.pattern)
         atom, test = self.held(atom), plain_test(pieces)
-        known = (
+        quick = (
             f"{test.format(atom)} if type({atom}) is str and len({atom}) <= {MAX_TEXT} else " if test else ""
         )
-        result = self.put(f"{known}like({atom}, {pieces!r})")
+        result = self.put(f"{quick}like({atom}, {pieces!r})")
         return (self.negated(result) if node.negated else result), BOOL
 
     def pattern(self, node: t.Text) -> tuple[Any, ...]:
@@ -332,25 +332,25 @@ class Function(Branches, Emitter):
         dimension, whole, bare = kind.dimension, kind.whole, kind.bare
         kinds = [kind]
         for operator, factor in node.factors[1:]:
-            other, right = self.arithmetic(factor)
+            operand, right = self.arithmetic(factor)
             left = atom
             if operator == "mod":
                 unit = self._unit_of(kinds, dimension)
                 if right.bare and not bare:
-                    other = self.scaled(other, Type("number", dimension, unit).factor)
+                    operand = self.scaled(operand, Type("number", dimension, unit).factor)
                 elif right.dimension != dimension:
                     raise CompileError(
                         factor.span,
                         f"{show(factor)} is {right}, and {describe(dimension)} is wanted after mod",
                     )
-                atom = self.once(f"modulo({left}, {other})")
+                atom = self.once(f"modulo({left}, {operand})")
                 whole = whole and right.whole
             else:
                 sign = 1 if operator == "*" else -1
                 a, b, c = (x + sign * y for x, y in zip(dimension, right.dimension, strict=True))
                 dimension = (a, b, c)
                 whole = whole and right.whole and operator == "*"
-                atom = self.once(f"{left} * {other}") if operator == "*" else self._divided(left, other)
+                atom = self.once(f"{left} * {operand}") if operator == "*" else self._divided(left, operand)
             kinds.append(right)
             bare = bare and right.bare
         return atom, Type("number", dimension, self._unit_of(kinds, dimension), whole=whole, bare=bare)

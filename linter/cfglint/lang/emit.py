@@ -250,11 +250,11 @@ def _shortened(lines: list[str]) -> list[str]:
     times = Counter(re.findall(r"\bt\d+\b", "\n".join(lines)))
     result: list[str] = []
     for line in lines:
-        found = _ASSIGNED.match(result[-1]) if result else None
-        if found is not None:
-            value, start = result[-1][found.end() :], result[-1][: found.start(1)]
-            head, copied, rest = line.rpartition(found[1])
-            once = times[found[1]] == 2 and re.fullmatch(rf"{start}t\d+ = ", head)
+        assigned = _ASSIGNED.match(result[-1]) if result else None
+        if assigned is not None:
+            value, start = result[-1][assigned.end() :], result[-1][: assigned.start(1)]
+            head, copied, rest = line.rpartition(assigned[1])
+            once = times[assigned[1]] == 2 and re.fullmatch(rf"{start}t\d+ = ", head)
             if copied and not rest and (once or head == f"{start}return "):
                 line = head + value  # noqa: PLW2901
                 result.pop()

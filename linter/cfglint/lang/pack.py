@@ -217,10 +217,10 @@ class _Layer:
             ends, functions, *rest = self._build()[0]
             return (ends, *rest), bytes(functions)
 
-        found = cached_beside(self.name, self.key, build)
-        value: Any = found[0]
+        entry = cached_beside(self.name, self.key, build)
+        value: Any = entry[0]
         ends, tables, blocks = value
-        return ends, found[1], tables, blocks
+        return ends, entry[1], tables, blocks
 
     def trees(self) -> Trees:
         """Return the symbols up to this layer, and its own parsed files."""
@@ -283,9 +283,9 @@ _shipped: dict[str, str] = {}
 def shipped_rules() -> dict[str, str]:
     """Return the texts of the rule files that come with cfglint, vocabulary first."""
     if not _shipped:
-        found = files.shipped_contents("rules", ".rules")
-        for name in sorted(found, key=lambda name: (name != "vocabulary.rules", name)):
-            _shipped[f"rules/{name}"] = found[name].decode("utf-8")
+        contents = files.shipped_contents("rules", ".rules")
+        for name in sorted(contents, key=lambda name: (name != "vocabulary.rules", name)):
+            _shipped[f"rules/{name}"] = contents[name].decode("utf-8")
     return _shipped
 
 

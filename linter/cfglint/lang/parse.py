@@ -213,9 +213,10 @@ def parse(text: str, path: str) -> tuple[t.Statement, ...]:
         except RuleTextError as mistake:
             mistakes.append((offset + mistake.offset, str(mistake)))
     places = [
-        (*index.position(min(at, len(text))), said) for at, said in mistakes or [(first.offset, str(first))]
+        (*index.position(min(at, len(text))), message)
+        for at, message in mistakes or [(first.offset, str(first))]
     ]
-    raise RulesError([Complaint(path, line, column, said) for line, column, said in places])
+    raise RulesError([Complaint(path, line, column, message) for line, column, message in places])
 
 
 def parse_rule(text: str, path: str) -> t.Rule:

@@ -175,10 +175,10 @@ def field(value: object, name: str) -> object:
     if hasattr(value, "needs"):
         return Unknown(_lacking(value))
     if hasattr(value, "get"):
-        found = value.get(name)
-        if (found is None or type(found) not in _PLAIN) and name not in value.keys():  # type: ignore[attr-defined]  # noqa: SIM118
+        item = value.get(name)
+        if (item is None or type(item) not in _PLAIN) and name not in value.keys():  # type: ignore[attr-defined]  # noqa: SIM118
             return Unknown(frozenset({name}))
-        return found
+        return item
     return (
         getattr(value, name) if name in getattr(type(value), "__slots__", ()) else Unknown(frozenset({name}))
     )
@@ -199,10 +199,10 @@ def capture(text: object, pieces: tuple[Piece, ...], default: object, kind: str)
     """What a capture holds; without a match ``default``, a value or the names of what is lacking."""
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         return nothing(needs_of(text) or _SHORTER, kind)
-    found = match(pieces, text)
-    if found is None:
+    captures = match(pieces, text)
+    if captures is None:
         return nothing(default, kind) if type(default) is frozenset else default
-    return next(value for name, value in found.items() if name)
+    return next(value for name, value in captures.items() if name)
 
 
 def before(text: object, separator: object) -> object:
@@ -224,14 +224,14 @@ def length(items: object) -> Number:
     return len(items) if isinstance(items, (list, tuple)) else Interval(0, INF, needs_of(items))
 
 
-def chosen(found: list[object], subject: object, settled: Truth, kind: str) -> object:
+def chosen(arms: list[object], subject: object, settled: Truth, kind: str) -> object:
     """The value of a ``match``: its arm, or the hull of the arms that may still be meant.
 
     ``settled`` says whether one of the arms is meant at all.
     """
     if settled is not True:
         return nothing(needs_of(subject) or frozenset({f"a case for {subject}"}), kind)
-    return found[0] if len(found) == 1 else hull(found, needs_of(subject))
+    return arms[0] if len(arms) == 1 else hull(arms, needs_of(subject))
 
 
 def arm(subject: object, places: Mapping[str, int], other: int) -> int:
@@ -305,24 +305,24 @@ def maximum_of(items: object) -> Number:
     return _extreme(items, as_number, maximum)
 
 
-def _largest(found: list[tuple[Truth, Number]]) -> Number:
+def _largest(roles: list[tuple[Truth, Number]]) -> Number:
     lo = hi = -INF
     needs = NOTHING
-    for present, value in found:
+    for present, value in roles:
         low, high, names = parts(value)
         lo, hi = max(lo, low if present is True else -INF), max(hi, high)
         needs |= names | needs_of(present)
-    return interval(lo, hi, needs) if found else Interval(-INF, INF, frozenset({"a role"}))
+    return interval(lo, hi, needs) if roles else Interval(-INF, INF, frozenset({"a role"}))
 
 
-def max_of_roles(found: list[tuple[Truth, Number]]) -> Number:
+def max_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
     """The largest of the roles' values; a role that may be absent can only raise it."""
-    return _largest(found)
+    return _largest(roles)
 
 
-def min_of_roles(found: list[tuple[Truth, Number]]) -> Number:
+def min_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
     """The smallest of the roles' values; a role that may be absent can only lower it."""
-    return -_largest([(present, -value) for present, value in found])
+    return -_largest([(present, -value) for present, value in roles])
 
 
 def again(truth: Open, left: Number, operator: str, right: Number) -> Truth:
@@ -398,7 +398,7 @@ def _in_run(char: str, kind: str) -> bool:
     return char in "0123456789" if kind == "int" else char.isalnum() or char in "_-."
 
 
-def _here(piece: Piece, text: str, at: int, found: dict[str, int | str]) -> int:
+def _here(piece: Piece, text: str, at: int, captures: dict[str, int | str]) -> int:
     """Return where ``piece`` ends if it stands at ``at``, else -1."""
     for kind, what in piece:
         end = at
@@ -411,7 +411,7 @@ def _here(piece: Piece, text: str, at: int, found: dict[str, int | str]) -> int:
                 end += 1
             if not 0 < end - at <= _MAX_RUN:
                 return -1
-            found[what] = int(text[at:end]) if kind == "int" else text[at:end]
+            captures[what] = int(text[at:end]) if kind == "int" else text[at:end]
         if end == at:
             return -1
         at = end
@@ -426,10 +426,10 @@ def _splits(piece: Piece, text: str, at: int) -> bool:
 
 def match(pieces: tuple[Piece, ...], text: str) -> dict[str, int | str] | None:
     """Return what the captures hold if the whole ``text`` matches, else None."""
-    found: dict[str, int | str] = {}
-    at = _here(pieces[0], text, 0, found)
+    captures: dict[str, int | str] = {}
+    at = _here(pieces[0], text, 0, captures)
     if at < 0 or len(pieces) == 1:
-        return found if at == len(text) else None
+        return captures if at == len(text) else None
     for piece in pieces[1:-1]:
         first_text = piece[0][1] if piece and piece[0][0] == "=" else ""
         first = at
@@ -438,7 +438,7 @@ def match(pieces: tuple[Piece, ...], text: str) -> dict[str, int | str] | None:
                 at = text.find(first_text, at)
                 if at < 0:
                     return None
-            end = -1 if at > first and _splits(piece, text, at) else _here(piece, text, at, found)
+            end = -1 if at > first and _splits(piece, text, at) else _here(piece, text, at, captures)
             if end >= 0:
                 break
             at += 1
@@ -450,10 +450,11 @@ def match(pieces: tuple[Piece, ...], text: str) -> dict[str, int | str] | None:
         fits = len(text) - len(last[0][1]) >= at and text.endswith(last[0][1])
     else:  # the last piece has to end where the text ends
         fits = not last or any(
-            (start == at or not _splits(last, text, start)) and _here(last, text, start, found) == len(text)
+            (start == at or not _splits(last, text, start))
+            and _here(last, text, start, captures) == len(text)
             for start in range(at, len(text) + 1)
         )
-    return found if fits else None
+    return captures if fits else None
 
 
 # What generated code sees; it gets no builtins, so a rule file can reach nothing else.

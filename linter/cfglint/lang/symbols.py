@@ -115,8 +115,8 @@ class Symbols(Record):
             kind = from_tree(node.type)
         except KeyError:
             near = did_you_mean(node.type.name, NAMED)
-            known = near or f"; known are {', '.join(NAMED)} and one of …"
-            yield source.complain(node.type.span, f"no type is named {node.type.name!r}{known}")
+            listed = near or f"; known are {', '.join(NAMED)} and one of …"
+            yield source.complain(node.type.span, f"no type is named {node.type.name!r}{listed}")
         except ValueError as error:
             yield source.complain(node.type.span, str(error))
         key = f"fact {node.name}"
@@ -143,12 +143,12 @@ class Symbols(Record):
 
     def derivations(self) -> dict[str, list[t.Expr]]:
         """Return what lets derive each name from, and what frameworks put in their place."""
-        found: dict[str, list[t.Expr]] = {name: [let.body] for name, let in self.lets.items()}
+        bodies: dict[str, list[t.Expr]] = {name: [let.body] for name, let in self.lets.items()}
         for nodes in self.frameworks.values():
             for entry in (e for node in nodes for e in node.entries):
                 if isinstance(entry, t.Let):
-                    found.setdefault(entry.name, []).append(entry.body)
-        return found
+                    bodies.setdefault(entry.name, []).append(entry.body)
+        return bodies
 
     def names(self) -> Iterable[str]:
         """Return every name that an expression may use."""
@@ -194,18 +194,18 @@ def _named(rule: t.Rule, code: str, text: str) -> t.Rule:
 # ── what is derived from what ──────────────────────────────────────────────────────────────────────────────
 def uses(node: t.Expr, symbols: Symbols) -> set[str]:
     """Return the names and functions that an expression asks for, those of roles included."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in t.walk(node):
         if isinstance(part, t.Name):
-            found.add(part.name)
+            names.add(part.name)
         elif isinstance(part, t.Call):
-            found.add(part.function)
+            names.add(part.function)
         elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
             for role in symbols.roles.values():
                 if role.when is not None:
-                    found |= uses(role.when, symbols)
-                found |= {f"{role.name}.{key}" for key, _ in role.fields}
-    return found
+                    names |= uses(role.when, symbols)
+                names |= {f"{role.name}.{key}" for key, _ in role.fields}
+    return names
 
 
 class Graph:
@@ -277,7 +277,7 @@ class Graph:
         """Return how many steps each name stands above what is given. Only where there are no circles."""
         heights: dict[str, int] = {}
         for name in self.order():
-            heights[name] = 1 + max((heights.get(other, 0) for other in self.edges[name]), default=0)
+            heights[name] = 1 + max((heights.get(below, 0) for below in self.edges[name]), default=0)
         return heights
 
 
@@ -290,8 +290,8 @@ def signs(condition: t.Expr, lets: Mapping[str, t.Let], depth: int = 0) -> froze
         case t.Has(t.Path(steps)) | t.Like(t.Path(steps)) if steps and isinstance(steps[0], str):
             return frozenset({steps[0]})
         case t.Compare(operands):
-            found = [signs(t.Has(each), lets) for each in operands if isinstance(each, t.Path)]
-            return found[0] if found else None
+            keys = [signs(t.Has(each), lets) for each in operands if isinstance(each, t.Path)]
+            return keys[0] if keys else None
         case t.Junction("and", operands):
             each = [s for operand in operands if (s := signs(operand, lets, depth)) is not None]
             return min(each, key=lambda s: (len(s), sorted(s)), default=None)

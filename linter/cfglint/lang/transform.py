@@ -320,8 +320,8 @@ def _version(token: str) -> t.Version:
 
 def _steps(token: str) -> tuple[str | int, ...]:
     """Return ``$.a[*].b[0]`` as ``("a", "*", "b", 0)``."""
-    found = re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', token)
-    return tuple(int(index) if index else quoted or plain or every for quoted, plain, index, every in found)
+    pieces = re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', token)
+    return tuple(int(index) if index else quoted or plain or every for quoted, plain, index, every in pieces)
 
 
 _VALUES: dict[str, Callable[[str], Any]] = {

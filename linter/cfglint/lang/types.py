@@ -67,12 +67,12 @@ OWN_UNIT: dict[Dimension, str] = {
 
 def measured(text: str, dimension: Dimension | None) -> float | None:
     """Return the number of a text like ``44.42 GiB`` in base units, None where it is none."""
-    found = re.fullmatch(
+    parsed = re.fullmatch(
         r"\s*(-?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z%/]+)\s*", text[:100]
     )
-    if found is None or found[2] not in UNITS or UNITS[found[2]][1] != dimension:
+    if parsed is None or parsed[2] not in UNITS or UNITS[parsed[2]][1] != dimension:
         return None
-    value = float(found[1]) * UNITS[found[2]][0]
+    value = float(parsed[1]) * UNITS[parsed[2]][0]
     return int(value) if value == int(value) and abs(value) < 2**53 else value
 
 

@@ -267,10 +267,10 @@ def equal(a: object, b: object) -> Truth:
     if not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
         return a == b
     result: Truth = len(a) == len(b)
-    for one, another in zip(a, b):  # noqa: B905 (the lengths agree, or it is decided)
+    for left, right in zip(a, b):  # noqa: B905 (the lengths agree, or it is decided)
         if result is False:
             break
-        result = and_(result, equal(one, another))
+        result = and_(result, equal(left, right))
     return result
 
 
@@ -282,8 +282,8 @@ def member(item: object, container: object) -> Truth:
     if not isinstance(container, (list, tuple)):
         return Open(needs_of(container))
     result: Truth = False
-    for other in container:
-        result = or_(result, equal(item, other))
+    for candidate in container:
+        result = or_(result, equal(item, candidate))
         if result is True:
             return True
     return result
