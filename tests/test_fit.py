@@ -8,7 +8,7 @@ import pytest
 
 from cfglint.command.flags import parse
 from cfglint.document.reading import read_text
-from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, span_of, verdict_of
+from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, given_by, span_of, verdict_of
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features.fit import command
@@ -117,12 +117,12 @@ def test_nothing_trains(pack):
 
 
 def test_estimates_are_told_by_what_they_are_worth(pack):
-    found = estimates(subject(pack), parse_target("a40"))
+    found = estimates(subject(pack), given_by(parse_target("a40")))
     assert [one.name for one in found] == ["toy.held", "toy.slack", "toy.context"]
     assert found[0].value == "1024..4096"
     assert "a quarter of the cap" in found[0].about
     assert found[0].width > found[1].width > found[2].width == pytest.approx(0.5)
-    brief = estimates(subject(pack), parse_target("a40"), brief=True)
+    brief = estimates(subject(pack), given_by(parse_target("a40")), brief=True)
     assert [(one.name, one.width) for one in brief] == [(one.name, one.width) for one in found]
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.dependencies import watched
-from cfglint.engine.judge import values_for
 from cfglint.engine.memory import (
     GIB,
     TOTAL,
@@ -18,7 +17,6 @@ from cfglint.engine.memory import (
     Remedy,
     Wanted,
     fit_rows,
-    given_by,
 )
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import stated
@@ -28,7 +26,7 @@ from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.view import View
     from cfglint.engine.dependencies import WatchedValues
@@ -49,7 +47,8 @@ _MEMORY_RULES = "MEM"
 def fit_of(base: Run, subject: Subject, chosen: Sequence[Case], *, every: bool, fixes: bool) -> Fit:
     """Return what a document needs in each case on each target; ``every`` says that these are a catalogue."""
     rows = tuple(row for case in chosen for row in _rows(base, subject, case, fixes=fixes))
-    model = values_for(subject, given_by(chosen[0].target(base.targets[0])))["model_path"]
+    run = chosen[0].run(base, base.targets)
+    model = run.on(run.targets[0], subject).values["model_path"]
     name = model if isinstance(model, str) else None
     return Fit(subject.document.file.path, subject.framework, name, rows, every=every)
 
@@ -69,16 +68,18 @@ def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRo
 
 def explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
     """Return a fit with what makes its need a range, or leaves it unknown."""
+    run = case.run(base, base.targets)
     # A figure that the catalogue lacks is of interest where that GPU was asked for.
     needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
     if needs:
-        values = values_for(subject, given_by(case.target(base.targets[0])))
+        values = run.on(run.targets[0], subject).values
         fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
     row = fit.telling[0]
     if row.varied or row.needs or not 0 < row.need_gib.width < INF:
         return fit
-    target = next(case.target(target) for target in base.targets if target.name == row.target)
-    return replace(fit, estimates=estimates(subject, target, brief=fit.every))
+    target = next(target for target in run.targets if target.name == row.target)
+    given = run.on(target, subject).values.given
+    return replace(fit, estimates=estimates(subject, given, brief=fit.every))
 
 
 # ── --vary NAME=V1,V2: other values of a fact, or of a key of the file ───────────────────────────────────
@@ -166,8 +167,8 @@ def _keys(view: View, path: tuple[str, ...]) -> Iterator[str]:
 
 
 # ── why a need is a range: the estimates that widen it ───────────────────────────────────────────────────
-def estimates(subject: Subject, target: Target, *, brief: bool = False) -> tuple[Estimate, ...]:
-    """Return the estimates that widen the need on ``target``, the widest first.
+def estimates(subject: Subject, given: Mapping[str, object], *, brief: bool = False) -> tuple[Estimate, ...]:
+    """Return the estimates that widen the need with what a target gives, the widest first.
 
     A name is one where its value is a range though everything that it was computed from is a point. What
     it contributes is found by putting its middle in its place; then the names that rest on it are looked at.
@@ -177,7 +178,7 @@ def estimates(subject: Subject, target: Target, *, brief: bool = False) -> tuple
     gains: list[tuple[float, str]] = []
     ranges: dict[str, Interval] = {}
     for _ in range(_ROUNDS):
-        values = watched(subject, {**given_by(target), **pinned})
+        values = watched(subject, {**given, **pinned})
         width = _width(values[TOTAL])
         sources = dict(_sources(values)) if 0 < width < INF else {}
         if not sources:
