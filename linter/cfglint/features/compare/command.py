@@ -41,8 +41,8 @@ class CompareOptions(CatalogueOptions):
 def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = _args(arguments)
-    every, found, notices = targets_of(args)
-    runs = [run_for(args, found)]
+    every, targets, notices = targets_of(args)
+    runs = [run_for(args, targets)]
     args.framework = args.sides[-1] if args.sides else args.framework
     framework, version = setup.framework(args, runs[0].pack)
     runs.append(runs[0].but(framework=framework, version=version))

@@ -271,12 +271,12 @@ def _difference(a: Reading, b: Reading, name: str, evaluator: Evaluator, group: 
     prefix, dot, _ = name.partition(".")
     own = bool(dot) and prefix in symbols.frameworks
     knob = symbols.knobs.get(name)
-    said: tuple[Effect, ...] = ()
+    consequences: tuple[Effect, ...] = ()
     alters = False
     # Of two different jobs, or of a value that is picked at run time, a knob's words may not be true.
-    known = left.value is not None and right.value is not None and "auto" not in values
-    if knob is not None and known and alike(a.values["task"], b.values["task"]):
-        said = tuple(effects(knob, *values, kind))
+    both_known = left.value is not None and right.value is not None and "auto" not in values
+    if knob is not None and both_known and alike(a.values["task"], b.values["task"]):
+        consequences = tuple(effects(knob, *values, kind))
         kept = knob.keeping is None or alike(a.values[knob.keeping], b.values[knob.keeping])
         alters = not kept or alters_results(knob, *values, kind)
     return Difference(
@@ -287,7 +287,7 @@ def _difference(a: Reading, b: Reading, name: str, evaluator: Evaluator, group: 
         right,
         _ratio(*values),
         alters,
-        said,
+        consequences,
         tuple(dict.fromkeys((*a.origins.of(name).uses, *b.origins.of(name).uses))),
         own,
     )

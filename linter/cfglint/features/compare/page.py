@@ -254,8 +254,8 @@ def _keys(comparison: Comparison, lines: Rows, left: int, style: Style) -> Itera
 # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
 def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
     rows = comparison.telling
-    told = rows if verbose or comparison.every else rows[:_TABLES]
-    for a, b in told:
+    chosen = rows if verbose or comparison.every else rows[:_TABLES]
+    for a, b in chosen:
         size = f"{gib(a.capacity_gib)} GiB" if a.capacity_gib is not None else "a capacity not known"
         yield Blank()
         yield Line([(f"{shown(a.target)}: of {size} on the fullest GPU", "bold")])
@@ -264,8 +264,8 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
             if row.trainer is not None and row.trainer.allocated_gib.high < INF:
                 allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserved_gib)
                 yield note(f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}")
-    if len(rows) > len(told):
-        yield note(f"and {_many(len(rows) - len(told), 'target')} more; --verbose shows the memory of all")
+    if len(rows) > len(chosen):
+        yield note(f"and {_many(len(rows) - len(chosen), 'target')} more; --verbose shows the memory of all")
 
 
 def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:

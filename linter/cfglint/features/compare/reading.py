@@ -174,12 +174,12 @@ def reference(view: View, path: Steps) -> str:
 
 def leaves(view: View) -> dict[Steps, Leaf]:
     """Return the values of a file by their paths."""
-    found: dict[Steps, Leaf] = {}
+    by_path: dict[Steps, Leaf] = {}
     for path in _paths(view, (), 0):
-        found[path] = Leaf(reference(view, path), view.get(path))
-        if len(found) >= _MOST:
+        by_path[path] = Leaf(reference(view, path), view.get(path))
+        if len(by_path) >= _MOST:
             break
-    return found
+    return by_path
 
 
 def _node(view: View, path: Steps) -> object:

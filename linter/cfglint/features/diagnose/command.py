@@ -51,9 +51,9 @@ def main(arguments: list[str]) -> int:
             f"{'; '.join(KINDS.values())}"
         )
         return 1
-    found = diagnosis(log, None if args.config is None else _job(args, args.config, log))
+    account = diagnosis(log, None if args.config is None else _job(args, args.config, log))
     form = args.format or "text"
-    output.emit(lambda style: render_diagnosis(found, form, style), args, SYMBOLS)
+    output.emit(lambda style: render_diagnosis(account, form, style), args, SYMBOLS)
     return 0
 
 

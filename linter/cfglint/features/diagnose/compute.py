@@ -214,7 +214,7 @@ def _judgement(job: Job, failed: Iterable[Failure], values: Values) -> Judgement
     target, subject = job.target, job.subject
     facts = corrections(values, failed)
     run = job.run.but(targets=[replace(target, facts={**target.facts, **facts})], named=True)
-    found = _findings(run, subject)
+    findings = _findings(run, subject)
     row = next(fit_rows(run, subject))
     file = subject.document.file
     return Judgement(
@@ -227,8 +227,8 @@ def _judgement(job: Job, failed: Iterable[Failure], values: Values) -> Judgement
         tuple(_correction(name, *facts[name]) for name in sorted(facts)),
         row.need_gib,
         row.verdict,
-        tuple(found),
-        tuple(_repairs(run, subject, found)),
+        tuple(findings),
+        tuple(_repairs(run, subject, findings)),
     )
 
 
@@ -240,14 +240,14 @@ def _correction(name: str, value: Number, source: str) -> Correction:
 def _findings(run: Run, subject: Subject) -> list[Finding]:
     """Return what the rules find about memory, the worst first, with the fixes that were derived."""
     check_file(run, subject.document.file)
-    found = [f for f in run.report.findings if f.code.startswith("MEM")]
-    return sorted(found, key=lambda f: (-LEVELS.index(f.level), f.possible))
+    findings = [f for f in run.report.findings if f.code.startswith("MEM")]
+    return sorted(findings, key=lambda f: (-LEVELS.index(f.level), f.possible))
 
 
-def _repairs(run: Run, subject: Subject, found: list[Finding]) -> list[Repair]:
+def _repairs(run: Run, subject: Subject, findings: list[Finding]) -> list[Repair]:
     """Return the fixes that make the config fit, or fit better: each once, the best of them."""
     fixes: dict[object, tuple[Finding, Fix]] = {}
-    for finding in found:
+    for finding in findings:
         for fix in (finding.fix, *finding.alternatives):
             if fix is not None and fix.edits:
                 fixes.setdefault(fix.edits, (finding, fix))
@@ -273,9 +273,9 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: Fix) -> Repair | 
     if again is None:
         return None
     both = (subject, run.subject(again, subject.framework))
-    before, after = (next(fit_rows(run, one)) for one in both)
+    before, after = (next(fit_rows(run, version)) for version in both)
     (target,) = run.targets
-    old, new = (run.on(target, one).values for one in both)
+    old, new = (run.on(target, version).values for version in both)
     changes = tuple(
         PartChange(role, span_of(old[f"{role}.memory"]), span_of(new[f"{role}.memory"]))
         for role, fact in _ROLES

@@ -272,9 +272,9 @@ class _Reader(Record):
 
     def log(self, lines: int) -> Log:
         """Return all that was found in so many lines."""
-        found = sorted(self.incidents.values(), key=lambda i: i.line) or self.deaths[:1]
+        by_line = sorted(self.incidents.values(), key=lambda i: i.line) or self.deaths[:1]
         noted = sorted(self.notes.values(), key=lambda note: note.line)
-        return Log(tuple(found), tuple(noted), lines, tuple(self.products))
+        return Log(tuple(by_line), tuple(noted), lines, tuple(self.products))
 
     def _streams(self) -> dict[str, Numbered]:
         """Return the window's lines by the source that printed them."""

@@ -132,9 +132,9 @@ def amount(number: str, unit: str) -> int | None:
     return round(value) if value < _ABSURD else None
 
 
-def _fields(found: re.Match[str] | None) -> dict[str, Any]:
+def _fields(match: re.Match[str] | None) -> dict[str, Any]:
     """Return the numbers of a match by the names of its groups; nothing without a match."""
-    texts = {} if found is None else {name: text for name, text in found.groupdict().items() if text}
+    texts = {} if match is None else {name: text for name, text in match.groupdict().items() if text}
     return {
         name: _NUMBERS[name](text) if name in _NUMBERS else amount(text, texts.get(f"{name}_unit", "GiB"))
         for name, text in texts.items()
@@ -163,13 +163,13 @@ _ALLOCATED = (
 _CACHED = rf"{_amount('cached')}isreservedbyPyTorchbutunallocated"
 
 
-def _torch(found: re.Match[str], text: str) -> Incident:
+def _torch(match: re.Match[str], text: str) -> Incident:
     """Return what a message of PyTorch says, of version 1 or later."""
-    tail = text[found.end() : found.end() + _REACH]
+    tail = text[match.end() : match.end() + _REACH]
     following = re.search(_TORCH, tail)
     if following is not None:
         tail = tail[: following.start()]
-    head = _fields(found)
+    head = _fields(match)
     asked = head.get("asked", head.get("quoted"))
     old = re.match(_OLD, tail)
     if old is not None:
@@ -206,11 +206,11 @@ class Message(Value):
     beside: str | None = None
     reach: int = 0
 
-    def incident(self, found: re.Match[str], text: str) -> Incident:
+    def incident(self, match: re.Match[str], text: str) -> Incident:
         """Return what a text says at a place where the words were found."""
-        account = _fields(found)
+        account = _fields(match)
         if self.beside is not None:
-            account |= _fields(re.search(self.beside, text[found.start() : found.end() + self.reach]))
+            account |= _fields(re.search(self.beside, text[match.start() : match.end() + self.reach]))
         asked = account.pop("bytes", account.pop("asked", None))
         return Incident(self.kind, asked=asked, engine=self.engine, library=self.library, **account)
 
@@ -272,12 +272,12 @@ def incidents(text: str) -> Iterator[tuple[int, Incident]]:
     """Yield the incidents that a text without blanks tells, with the offset of each."""
     taken: list[tuple[int, int]] = []
     for words, read in ((_TORCH, _torch), *((message.words, message.incident) for message in _MESSAGES)):
-        for found in re.finditer(words, text):
-            if any(start <= found.start() < end for start, end in taken):
+        for match in re.finditer(words, text):
+            if any(start <= match.start() < end for start, end in taken):
                 continue
-            incident = read(found, text)
-            taken.append((found.start(), found.end() + (200 if incident.kind == TORCH else 0)))
-            yield found.start(), incident
+            incident = read(match, text)
+            taken.append((match.start(), match.end() + (200 if incident.kind == TORCH else 0)))
+            yield match.start(), incident
 
 
 def killed(text: str) -> bool:
@@ -317,5 +317,5 @@ _NOTES: tuple[tuple[str, str | None, str], ...] = (
 def notes(text: str) -> Iterator[tuple[int, str, str | None, float]]:
     """Yield what a text without blanks notes: offset, name, engine, and the number (GiB, tokens, a share)."""
     for name, engine, words in _NOTES:
-        for found in re.finditer(words, text):
-            yield found.start(), name, engine, float(found[1].replace(",", "") or 0)
+        for match in re.finditer(words, text):
+            yield match.start(), name, engine, float(match[1].replace(",", "") or 0)
