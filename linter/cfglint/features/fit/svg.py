@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cfglint.engine.memory import PARTS
 from cfglint.features.fit.page import counts, headroom, peaks, split
-from cfglint.report.blocks import INF, about, gib, spread
+from cfglint.report import Style
+from cfglint.report.blocks import INF, about, cut, gib, spread
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
@@ -83,7 +84,9 @@ class _Chart:
         return round(self.left + min(value / self.most, 1) * (self.right - self.left), 2)
 
     def lines(self) -> Iterator[str]:
-        title = _cut(f"GPU memory of {about(self.fit.path, self.fit.framework, self.fit.model)}", _TITLE)
+        title = cut(
+            f"GPU memory of {about(self.fit.path, self.fit.framework, self.fit.model)}", _TITLE, Style()
+        )
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {self.height}" width="{_WIDTH}" '
             f'height="{self.height}" role="img" aria-labelledby="title about">'
@@ -130,7 +133,7 @@ class _Chart:
 
     def row(self, row: FitRow, label: str, y: int) -> Iterator[str]:
         middle = y + _ROW / 2 + 4
-        yield f"<g><title>{_text(_told(row, label))}</title>"
+        yield f"<g><title>{_text(_explained(row, label))}</title>"
         yield f'<text class="number ink" x="{self.left - 10:.1f}" y="{middle}">{_text(label)}</text>'
         start = 0.0
         for part, size, certain in split(row, self.most - row.need_gib.low):
@@ -162,14 +165,10 @@ class _Chart:
 
 def _label(row: FitRow) -> str:
     name = " ".join((shown(row.target), *(f"{shown(n)}={shown(v)}" for n, v in row.varied)))
-    return _cut(name, _LONGEST)
+    return cut(name, _LONGEST, Style())
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _told(row: FitRow, label: str) -> str:
+def _explained(row: FitRow, label: str) -> str:
     parts = ", ".join(f"{part} {spread(span)}" for part, span in row.parts.items() if span.high > 0)
     return f"{label}: {row.verdict}, headroom {headroom(row)} GiB; {parts}"
 
