@@ -165,9 +165,10 @@ def compose_hydra(
     assert isinstance(root, Mapping)
     composer = _Composer(layers, document.file, library, way, by)
     left = composer.take(overrides, items_of(root.entries["defaults"].value, by))
-    composer.primary(root)
+    whole: Node | None = None
+    for item, tree in composer.primary(root):
+        whole = layers.lay(composer.at_package(item, tree), whole)
     left = [text for text in left if text[:1] != "~" or text[1:].partition("=")[0] not in composer.deleted]
-    whole = composer.merged()
     if isinstance(whole, Mapping):
         composed = layers.without(whole, "hydra")
         if composer.brought:
@@ -225,13 +226,6 @@ def _without(layers: Layers, flags: Mapping, path: list[str]) -> Mapping:
     return rest
 
 
-class _Choice(Record):
-    """What an override on the command line chooses for a group."""
-
-    value: str | list[str] | None
-    node: Scalar
-
-
 class _Composer(Record):
     """Walks the lists, and lays the files over each other."""
 
@@ -241,18 +235,15 @@ class _Composer(Record):
     way: Way
     by: Source | None
     brought: list[Default] = field(factory=list)  # what comes with the framework, and is not here
-    folder: str = ""
-    search: list[str] = field(factory=list)
-    chosen: dict[str, _Choice] = field(factory=dict)  # by override key: the first to say so wins
+    search: list[str] = field(factory=list)  # folders; the first is the config's own, or one above it
+    chosen: dict[str, Default] = field(factory=dict)  # by override key: the first to say so wins
     choices: dict[str, str] = field(factory=dict)
     deletions: dict[str, str | None] = field(factory=dict)
     deleted: set[str] = field(factory=set)
     appended: list[Default] = field(factory=list)
-    result: list[tuple[Default, Node]] = field(factory=list)
 
     def __post_init__(self) -> None:
-        self.folder = os.path.dirname(self.file.path)
-        self.search.append(self.folder)
+        self.search.append(os.path.dirname(self.file.path))
 
     # ── overrides ──────────────────────────────────────────────────────────────────────────────────────
     def take(self, overrides: Listed[str], items: list[Default]) -> list[str]:
@@ -271,12 +262,13 @@ class _Composer(Record):
             if not grouped and sign == "~":
                 left.append(text)  # a group that only another file lists, or a key: `primary` finds out
             node = Scalar(name, 0, 0, origin=f"--set {text}")
+            item = Default(group, _several(name), node, None, package or None)
             if sign == "~":
                 self.deletions[key] = name if equals else None
             elif sign == "+":
-                self.appended.append(Default(group, _several(name), node, None, package or None))
+                self.appended.append(item)
             else:
-                self.chosen[key] = _Choice(_several(name), node)
+                self.chosen[key] = item
         return left
 
     # ── files ──────────────────────────────────────────────────────────────────────────────────────────
@@ -301,15 +293,16 @@ class _Composer(Record):
         ]
         if self.library is None or not absolute or any(self._from_top(d) for d in absolute):
             return ""
-        top = self.library.root(self.folder)
-        at = os.path.abspath(self.folder)
+        folder = self.search[0]
+        top = self.library.root(folder)
+        at = os.path.abspath(folder)
         while top is not None and at != top:
             at = os.path.dirname(at)
             self.search[0] = at if os.path.isabs(self.file.path) else os.path.relpath(at)
             if any(self._from_top(d) for d in absolute):
-                inside = os.path.relpath(os.path.abspath(self.folder), at)
+                inside = os.path.relpath(os.path.abspath(folder), at)
                 return inside.replace(os.sep, "/")
-        self.search[0] = self.folder
+        self.search[0] = folder
         return ""
 
     def _from_top(self, item: Default) -> File | None:
@@ -317,15 +310,15 @@ class _Composer(Record):
         return self.file_at(path.removeprefix("/"))
 
     # ── the tree ───────────────────────────────────────────────────────────────────────────────────────
-    def primary(self, root: Mapping) -> None:
-        """Walk the config's own list."""
+    def primary(self, root: Mapping) -> list[tuple[Default, Node]]:
+        """Return what the config's own list comes to."""
         self._add_search_path(root)
         items = items_of(root.entries["defaults"].value, self.by)
         group = self._look_above(items)
         name = os.path.basename(self.file.path).rpartition(".")[0]
         first = Default(None, f"{group}/{name}" if group else name, Scalar(name, 0, 0), self.by, None)
         first.header = header_of(self.file.text)
-        self.result += self._list(first, root, items, 0, appended=self.appended)
+        return self._list(first, root, items, 0, appended=self.appended)
 
     def _add_search_path(self, root: Mapping) -> None:
         listed = target(child(child(root, "hydra"), "searchpath"))
@@ -372,7 +365,7 @@ class _Composer(Record):
             if not item.is_self:
                 item.under(base, package)
                 if item.override and not fixed:
-                    self.chosen.setdefault(item.key, _Choice(item.value, item.node))
+                    self.chosen.setdefault(item.key, item)
 
     def _item(self, item: Default, depth: int, *, fixed: bool) -> list[list[tuple[Default, Node]] | Default]:
         choice = self.chosen.get(item.key) if item.group is not None else None
@@ -470,25 +463,14 @@ class _Composer(Record):
             parts = parse(item.value)
         except MalformedError:
             return item.value
-        names = [
-            part
-            if isinstance(part, str)
-            else self.choices.get(".".join(map(str, part.keys)))
-            if isinstance(part, Reference)
-            else None
-            for part in parts
-        ]
+        names = [part if isinstance(part, str) else self._choice(part) for part in parts]
         return "".join(map(str, names)) if None not in names else item.value
 
-    # ── the config ─────────────────────────────────────────────────────────────────────────────────────
-    def merged(self) -> Node | None:
-        """Lay all files over each other, each at its package."""
-        whole: Node | None = None
-        for item, root in self.result:
-            whole = self.layers.lay(self._at_package(item, root), whole)
-        return whole
+    def _choice(self, part: object) -> str | None:
+        return self.choices.get(".".join(map(str, part.keys))) if isinstance(part, Reference) else None
 
-    def _at_package(self, item: Default, root: Node) -> Node:
+    def at_package(self, item: Default, root: Node) -> Node:
+        """Return a file's tree below the keys of its package."""
         package = item.final_package()
         for part in reversed(package.split(".") if package else []):
             start, end = item.node.start, item.node.end
