@@ -77,7 +77,7 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
     attach(run, judgements, found)
 
 
-def check_text(
+def check_text(  # noqa: PLR0913 (keywords of the public interface)
     text: str,
     *,
     path: str,
@@ -99,7 +99,7 @@ def check_text(
     return run.report
 
 
-def fix_text(
+def fix_text(  # noqa: PLR0913 (keywords of the public interface)
     text: str,
     *,
     path: str,
