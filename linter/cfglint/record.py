@@ -79,12 +79,12 @@ class _RecordType(type):
             default = body.pop(known, _PLAIN)
             own[known] = default if type(default) is _Field else _Field(default, None, True, True, False)
         body["__slots__"] = tuple(own)
-        kind = super().__new__(mcs, name, bases, body)
-        kind.fields_ = {n: f for base in bases for n, f in getattr(base, "fields_", {}).items()} | own
+        inherited = [base.fields_ for base in bases if isinstance(base, _RecordType) and base.fields_]
+        body["fields_"] = {n: f for known in inherited for n, f in known.items()} | own if inherited else own
         if own and "__init__" not in body:
-            kind.__init__ = _first_init  # type: ignore[misc]
-            kind.made_ = 0
-        return kind
+            body["__init__"] = _first_init
+            body["made_"] = 0
+        return super().__new__(mcs, name, bases, body)
 
     @property
     def __match_args__(cls) -> tuple[str, ...]:
