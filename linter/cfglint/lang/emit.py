@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 80  # of the tree; Python's own compiler gives up a little later, at 100 levels of indentation
 MAX_LINES = 8_000  # of one function; functions are put in where they are called, and could double each other
+MAX_VISITS = 40_000  # of nodes for one function
 
 
 _CONVERTED = ("bool", "text", "list", "version")  # what runtime.py has an ``as_…`` for
@@ -98,8 +99,11 @@ class Scope:
                     uses += self._used_by(part for _, part in parts)
                 case t.Negative(operand):
                     uses += self._used_by((operand,))
-                case t.Call(function, arguments):  # a function of the file may use its parameters twice
-                    uses += self._used_by(arguments * (1 + (function in self.symbols.functions)))
+                case t.Call(function, arguments):
+                    given = self._used_by(arguments)
+                    uses += given
+                    if function in self.symbols.functions:  # it may use its parameters twice
+                        uses += given
                 case t.Number():
                     pass
                 case _:
@@ -117,6 +121,7 @@ class Emitter:
         self.indent = "  "
         self.temporaries = 0
         self.depth = 0
+        self.visited = 0
         self.loops = 0
         self.roles: dict[str, str] = {}
         self.same: dict[str, str] = {}  # temporaries by their values, as far as they hold here
@@ -177,7 +182,8 @@ class Emitter:
             raise CompileError(
                 node.span, "this expression is nested too deeply; give its parts names with let"
             )
-        if len(self.lines) > MAX_LINES:
+        self.visited += 1  # equal values are emitted once, so lines alone would not bound the time
+        if len(self.lines) > MAX_LINES or self.visited > MAX_VISITS:
             raise CompileError(node.span, "this expression grows too large; give its parts names with let")
         self.depth += 1
         try:

@@ -52,14 +52,17 @@ class _Form:
 
     def __init__(self) -> None:
         self.ground: dict[int, Number] = {}
+        self._written: dict[int, Terms] = {}  # by identity: what is used twice is written once
 
     def terms(self, value: Number, depth: int = 0) -> Terms:
         """Return a number as a sum of products; one that grows too large stands for itself."""
         if type(value) is not Interval and math.isfinite(value):  # type: ignore[arg-type]
             return {(): _exact(value)}  # type: ignore[arg-type, dict-item]
-        made: Made = getattr(value, "made", None)
-        terms = self._derived(made, depth + 1) if made is not None and depth < MAX_DEPTH else None
-        return self._itself(id(value), value) if terms is None else terms
+        if id(value) not in self._written:
+            made: Made = getattr(value, "made", None)
+            terms = self._derived(made, depth + 1) if made is not None and depth < MAX_DEPTH else None
+            self._written[id(value)] = self._itself(id(value), value) if terms is None else terms
+        return self._written[id(value)]
 
     def _itself(self, key: int, value: Number) -> Terms:
         low, high, needs = parts(value)
