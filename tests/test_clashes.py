@@ -64,6 +64,7 @@ def _broken_fixes(*rules: str) -> list[str]:
     return [clash.what for clash in clashes(load({"own.rules": text}), codes) if codes >= set(clash.codes)]
 
 
+@pytest.mark.long
 def test_a_fix_that_breaks_another_rule() -> None:
     example = "seq_len <= 1024\n bad { seq_len: 2048, num_epochs: 1 }"
     told = _broken_fixes(example, "seq_len <= 1024 -> num_epochs >= 2 and num_epochs <= 1")

@@ -215,6 +215,7 @@ def test_hardware_without_a_driver_says_so_in_one_line(cfglint, folder):
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_the_rules_own_examples(cfglint, folder):
     done = cfglint("test")
     assert done.returncode == 0, done.stdout

@@ -341,6 +341,7 @@ def test_a_damaged_cache_costs_time_only(cfglint, config, small, tmp_path, damag
         assert len(entry.read_bytes()) > 5000, "a damaged entry is written again"
 
 
+@pytest.mark.long
 def test_a_cache_that_cannot_be_written_costs_time_only(cfglint, config, small, tmp_path, without_privileges):
     closed = tmp_path / "closed"
     closed.mkdir()

@@ -107,7 +107,7 @@ def test_a_message_reads_back(message, width, prefix, where, end, piece):
     data = end.join(line.encode() for line in lines)
     log = read((data[i : i + piece] for i in range(0, len(data), piece)), "x.log")
     assert [told(one) for one in log.incidents] == [expected]
-    assert log.incidents[0].line in (2, 3)  # the name of the error may fill a line
+    assert log.incidents[0].line in (2, 3, 4)  # the error's name may fill a line, a cut prefix another
 
 
 @settings(max_examples=tried(200), deadline=None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import Interval
 from cfglint.models import COLUMNS, hub
@@ -129,7 +130,7 @@ def test_what_is_in_the_catalogue_asks_no_disk(tmp_path, monkeypatch, quiet):
     find("Qwen/Qwen2.5-0.5B")
     models = Models([str(tmp_path)], environ=quiet)
     asked = []
-    monkeypatch.setattr(os.path, "isfile", lambda path: asked.append(path) or False)
+    monkeypatch.setattr(files, "is_file", lambda path: asked.append(path) or False)
     monkeypatch.setattr("builtins.open", lambda path, *_, **__: asked.append(path) or 1 / 0)
     assert models("Qwen/Qwen2.5-0.5B")["params"] == PARAMS
     assert models.source_of("Qwen/Qwen2.5-0.5B") == CATALOGUE
