@@ -111,6 +111,8 @@ CASES = {
     "division by zero": ("x / m", {"x": 1, "m": 0}, between(-INF, INF, "a divisor that is not zero")),
     "false and a division by zero": ("x / m > 1 and colocated", {"x": 1, "m": 0, "colocated": False}, False),
     "modulo by zero": ("n mod m == 0", {"n": 1, "m": 0}, ("open", "a divisor that is not zero")),
+    "ends of a missing number": ("lowest(n) == highest(n)", {}, ("open", "n")),
+    "ends of an estimate": ("lowest(x) == highest(x)", {"x": Interval(4, 6)}, False),
     "root of a negative number": ("sqrt(x) > 1", {"x": -1}, ("open", "a number that its function is defined for")),
     "logarithm of zero": ("log2(x)", {"x": 0}, between(-INF, INF, "a number that its function is defined for")),
     "chained comparison": ("1 <= n < 8", {"n": 7}, True),

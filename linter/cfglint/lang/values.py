@@ -360,13 +360,18 @@ def absolute(value: Number) -> Number:
 
 
 def lowest(value: Number) -> Number:
-    """The least that an estimate may come to; a number that rests on missing names stays as it is."""
-    return value.lo if type(value) is Interval and not value.needs else value
+    """The least that an estimate may come to; of what rests on missing names, any number of its range."""
+    return _end(value, value.lo) if type(value) is Interval else value
 
 
 def highest(value: Number) -> Number:
-    """The most that an estimate may come to; a number that rests on missing names stays as it is."""
-    return value.hi if type(value) is Interval and not value.needs else value
+    """The most that an estimate may come to; of what rests on missing names, any number of its range."""
+    return _end(value, value.hi) if type(value) is Interval else value
+
+
+def _end(value: Interval, end: float) -> Number:
+    # Not the value itself: its two ends would then be taken for the same number.
+    return Interval(value.lo, value.hi, value.needs) if value.needs else end
 
 
 def modulo(a: Number, b: Number) -> Number:
