@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cfglint.errors import HardwareError
 from cfglint.hardware.catalogue import GIB, MIB, PROVIDERS, Gpu, find, gpus
+from cfglint.lang.values import INF, Interval
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -163,7 +164,9 @@ def _unnamed(job: Job) -> list[Target]:
     if job.memory_mib:
         name, product = f"{job.memory_mib / 1024:.2f}gib", "the job's GPU"
         source = f"{job.source} --gres=gpumem"
-        facts = {"gpu.name": (product, source), "gpu.vram": (job.memory_mib * MIB, source)}
+        # The cluster may give a larger one: what fits in this is sure to fit, what does not is not known.
+        vram = Interval(job.memory_mib * MIB, INF, frozenset({"gpu.vram"}))
+        facts = {"gpu.name": (product, source), "gpu.vram": (vram, source)}
     per_node, nodes = _spread(job, None)
     if not per_node:
         return [Target(name, product, facts)] if facts else []
