@@ -1,13 +1,15 @@
 """Reading config.json: all ways of saying a shape, counts that are public, and what is wrong in a line."""
 
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from cfglint.errors import CfglintError
 from cfglint.lang.values import Interval, Open, needs_of
 from cfglint.models import COLUMNS
-from cfglint.models.hf_config import ModelConfigError, figures_of, read
+from cfglint.models.hf_config import ModelConfigError, read
 from cfglint.models.registry import catalogue
 
 LLAMA = {
@@ -34,7 +36,10 @@ QWEN = {
 
 
 def figures(config):
-    return figures_of(json.dumps(config).encode(), "config.json")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "config.json")
+        path.write_text(json.dumps(config))
+        return read(str(path))
 
 
 def written(folder, config, name="config.json"):
@@ -355,6 +360,11 @@ BROKEN = {
     json.dumps({**LLAMA, "vocab_size": 1.5}): "vocab_size is a whole number",
     json.dumps({**LLAMA, "vocab_size": True}): "vocab_size is a whole number",
     "[" * 100_000: "not JSON",
+    '{"hidden_size": ' + "7" * 5000 + "}": "more digits than can be read; download",
+    json.dumps({**LLAMA, "hidden_size": 10**400}): "hidden_size is a whole number",
+    json.dumps({**LLAMA, "hidden_size": 1e300}): "hidden_size is a whole number",
+    '{"a": ' * 900 + "1" + "}" * 900: "lacks hidden_size",
+    json.dumps({**LLAMA, "hidden_size": 0})[:-1] + ', "head_dim": ' + "[" * 900 + "]" * 900 + "}": "; ",
 }
 
 
@@ -429,6 +439,33 @@ def test_nothing_there(tmp_path):
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ModelConfigError, match="not JSON text; download"):
         read(str(tmp_path / "bytes.json"))
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1e999", "-1e999", "1e300", "NaN"])
+def test_figures_that_no_model_has_are_unknown(tmp_path, number):
+    odd = (
+        *("max_target_positions", "model_max_length", "kv_lora_rank", "decoder_sparse_step"),
+        *("vision_config", "quantization_config", "rope_scaling", "yarn", "expansion_ratio", "model_type"),
+    )
+    parts = {
+        "vision_config": {"hidden_size": "N", "num_hidden_layers": "N", "intermediate_size": "N"},
+        "quantization_config": {"bits": "N"},
+        "rope_scaling": {"rope_type": "dynamic", "factor": "N"},
+        "yarn": {"rope_type": "yarn", "factor": "N", "original_max_position_embeddings": "N"},
+    }
+    for family in ("llama", "mpt", "deepseek_v3", "brand_new"):
+        for key in odd:
+            config = {**LLAMA, "max_position_embeddings": 8192, "model_type": family}
+            config["rope_scaling" if key == "yarn" else key] = parts.get(key, "N")
+            (tmp_path / "config.json").write_text(json.dumps(config).replace('"N"', number))
+            found = read(str(tmp_path))
+            assert all(abs(v) < 2**64 for v in found.values() if type(v) is int), (family, key)
+
+
+def test_an_index_that_is_none_is_passed_by(tmp_path):
+    written(tmp_path, {**LLAMA, "model_type": "brand_new", "tie_word_embeddings": True})
+    written(tmp_path, {"metadata": {"total_size": 2**34}, "weight_map": 7}, "model.safetensors.index.json")
+    assert read(str(tmp_path))["params"] == 2**33
 
 
 def test_odd_values_never_end_in_another_error():

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cfglint.models
-from cfglint.models.count import FORMS, active_params, params
 from cfglint.models.registry import catalogue
+from cfglint.models.size import FORMS, active_params, params
 
 TEXT = (Path(cfglint.models.__file__).parent / "models.yaml").read_text("utf-8")
 ROWS = yaml.safe_load(TEXT)["models"]

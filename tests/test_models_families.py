@@ -1,12 +1,14 @@
 """config.json files as transformers 5.23 writes them, with the counts of its classes on the meta device."""
 
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from cfglint.lang.values import parts
 from cfglint.models import COLUMNS
-from cfglint.models.hf_config import figures_of, read
+from cfglint.models.hf_config import read
 from cfglint.models.registry import catalogue
 
 SMALL = {
@@ -58,7 +60,10 @@ COUNTED = [
 
 
 def figures(config):
-    return figures_of(json.dumps(config).encode(), "config.json")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "config.json")
+        path.write_text(json.dumps(config))
+        return read(str(path))
 
 
 @pytest.mark.parametrize(("model_type", "more", "counted"), COUNTED)

@@ -12,8 +12,8 @@ import pytest
 from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import Interval
-from cfglint.models import COLUMNS, hub
-from cfglint.models.count import active_params, params
+from cfglint.models import COLUMNS
+from cfglint.models.hf_config import kept, ready
 from cfglint.models.registry import (
     CACHED,
     CATALOGUE,
@@ -26,6 +26,7 @@ from cfglint.models.registry import (
     near,
 )
 from cfglint.models.registry import tables as tables_of
+from cfglint.models.size import active_params, params
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "gpt2", "phi", "phi3", "olmo2")
 FAMILIES += ("mixtral", "qwen3_moe")
@@ -168,7 +169,7 @@ def test_a_cache_that_is_not_whole(tmp_path):
     (tmp_path / "models--my-org--policy" / "refs" / "main").write_bytes(b"\xff")
     assert Models(environ=environ)(NAMELESS) is None
     for name in ("", ".", "..", "../x", "a/b/c", "/abs/path", "a b", "c:\\x"):
-        assert hub.config(name, environ) is None
+        assert kept(name, environ) is None
 
 
 def test_a_config_that_cannot_be_used_is_told_once_and_its_name_tells(tmp_path, quiet):
@@ -250,7 +251,7 @@ def test_online_wants_a_package(monkeypatch, quiet):
         Models(online=True, environ=quiet)(NAMELESS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UsageError, match="huggingface_hub, and it is not installed"):
-        hub.ready()
+        ready()
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -128,7 +128,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
     chosen = selector(codes(args.select), codes(args.ignore), [rule.code for rule in rules.rules])
     described = model_config(args)
     if args.online:
-        from cfglint.models.hub import ready
+        from cfglint.models.hf_config import ready
 
         ready()
     result = Run(

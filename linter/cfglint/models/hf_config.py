@@ -1,25 +1,33 @@
-"""Reads the config.json that Hugging Face models come with into the columns of the registry."""
+"""A model's config.json: found in the cache of the Hugging Face Hub, and read into the registry's columns.
+
+On ``--online``, it is fetched from the Hub; nothing else is fetched.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 from math import ceil, floor
-from typing import TYPE_CHECKING
 
 from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import NOTHING, Interval, Open, interval
 from cfglint.models import COLUMNS, EXPERTS
-from cfglint.models.count import FORMS, active_params, params
+from cfglint.models.size import FORMS, active_params, params
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
 FILE = "config.json"
+_ANEW = "download it anew from the model's page"
 UNSURE = 0.1  # how far an architecture that nobody wrote a form for may be from a Llama's
 _LARGEST = 2**24  # bytes; a config.json has some thousands
+_HUGE = 2**53  # beyond this a number is none of a model
+MISSING = (
+    "--online wants the package huggingface_hub, and it is not installed; pip install 'cfglint-gpu[online]', "
+    "or name the model's config.json with --model-config"
+)
 
 
 class ModelConfigError(UsageError, ValueError):
@@ -101,34 +109,35 @@ def read(path: str) -> dict[str, object]:
     except OSError as error:
         raise ModelConfigError(_unreadable(path, file, error)) from None
     config = _loaded(data, file)
-    figures = _columns(config, file)
-    if isinstance(figures["params"], Interval) and not figures["quantized_bits"]:
-        stored = _stored(os.path.dirname(file), config, figures)
-        if stored is not None:
-            figures["params"] = stored
-            if not figures["experts"]:
-                figures["active_params"] = stored
+    try:
+        figures = _columns(config, file)
+        if isinstance(figures["params"], Interval) and not figures["quantized_bits"]:
+            stored = _stored(os.path.dirname(file), config, figures)
+            if stored is not None:
+                figures["params"] = stored
+                if not figures["experts"]:
+                    figures["active_params"] = stored
+    except (OverflowError, RecursionError):
+        raise ModelConfigError(f"{file}: no model has such numbers, or such nesting; {_ANEW}") from None
     return figures
-
-
-def figures_of(data: bytes, file: str) -> dict[str, object]:
-    """Return the figures that the text of a config.json gives; ``file`` is its name in messages."""
-    return _columns(_loaded(data, file), file)
 
 
 # ── files ──────────────────────────────────────────────────────────────────────────────────────────────────
 def _loaded(data: bytes, file: str) -> dict[str, Any]:
-    advice = "download it anew from the model's page"
+    import json
+
     try:
         config = json.loads(data)
     except json.JSONDecodeError as error:
         raise ModelConfigError(
-            f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}; {advice}"
+            f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}; {_ANEW}"
         ) from None
     except (UnicodeDecodeError, RecursionError):
-        raise ModelConfigError(f"{file}: not JSON text; {advice}") from None
+        raise ModelConfigError(f"{file}: not JSON text; {_ANEW}") from None
+    except ValueError:
+        raise ModelConfigError(f"{file}: a number in it has more digits than can be read; {_ANEW}") from None
     if not isinstance(config, dict):
-        raise ModelConfigError(f"{file}: a model's config is an object {{…}}, and this is none; {advice}")
+        raise ModelConfigError(f"{file}: a model's config is an object {{…}}, and this is none; {_ANEW}")
     return config
 
 
@@ -148,6 +157,8 @@ def _unreadable(path: str, file: str, error: OSError) -> str:
 
 def _beside(folder: str, name: str, most: int) -> dict[str, Any]:
     """Return what another file of the model holds, nothing where it cannot be read."""
+    import json
+
     try:
         content = json.loads(files.read_bytes(os.path.join(folder, name), most))
     except (OSError, ValueError, RecursionError):
@@ -165,7 +176,8 @@ def _stored(folder: str, config: dict[str, Any], figures: dict[str, Any]) -> int
             continue
         dtype = _inner(config).get("torch_dtype") or config.get("torch_dtype") or config.get("dtype")
         count = size // _BYTES.get(str(dtype), 2)
-        if figures["tied"] is True and "lm_head.weight" in (index.get("weight_map") or {}):
+        stored = index.get("weight_map")
+        if figures["tied"] is True and isinstance(stored, dict) and "lm_head.weight" in stored:
             count -= figures["vocab"] * figures["hidden"]  # stored twice, and one in memory
         return count
     return None
@@ -211,7 +223,7 @@ def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]
 
 def _scaled(length: int, scaling: Any) -> int:
     factor = scaling.get("factor") if isinstance(scaling, dict) else None
-    if not isinstance(factor, (int, float)):
+    if not isinstance(factor, (int, float)) or not 0 < factor < _HUGE:
         return length
     kind = scaling.get("rope_type") or scaling.get("type")
     if kind not in _UNSCALED:
@@ -235,9 +247,9 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _whole(config: Mapping[str, Any], key: str) -> int | None:
-    """Return a whole number, None where none stands there."""
+    """Return a whole number, None where none stands there, or one that no model has."""
     value = config.get(key)
-    return value if type(value) is int else None
+    return value if type(value) is int and abs(value) < _HUGE else None
 
 
 def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
@@ -250,7 +262,9 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
             value = max(value)  # one number for each layer; the largest is the fullest
         if value is None:
             continue
-        if type(value) is not int or not 0 <= value < 2**53:
+        if type(value) is not int or not 0 <= value < _HUGE:
+            import json
+
             key = next((k for k in keys if config.get(k) is not None), keys[0])
             raise ModelConfigError(
                 f"{file}: {key} is a whole number, not {json.dumps(value)[:40]}; correct it"
@@ -375,8 +389,75 @@ def _tower(config: dict[str, Any], figures: dict[str, Any]) -> float:
     """Return the most that an encoder of images or sound adds where the whole model is loaded."""
     width = _first(config, ("embed_dim", "hidden_size", "d_model"))
     depth = _first(config, ("depth", *_KEYS["layers"]))
-    if type(width) is not int or type(depth) is not int:
+    if type(width) is not int or type(depth) is not int or max(width, depth) >= _HUGE:
         return 0.25 * params("llama", {**figures, "tied": True})
     inner = _whole(config, "intermediate_size")
     inner = 4 * width if inner is None else inner
     return 1.25 * depth * (4 * width * width + 3 * width * inner)  # a quarter for what joins it to the model
+
+
+# ── the Hub ────────────────────────────────────────────────────────────────────────────────────────────────
+class FetchError(Exception):
+    """The Hub did not give a config.json; the text says why. ``final``: it is out of reach for any model."""
+
+    final = False
+
+
+def home(path: str, environ: Mapping[str, str]) -> str:
+    """Return a path with its ``~`` replaced."""
+    if path == "~" or path.startswith(("~/", "~\\")):
+        own = environ.get("HOME") or os.path.expanduser("~")
+        return own + path[1:]
+    return path
+
+
+def is_id(name: str) -> bool:
+    """Whether a name may be that of a model on the Hub: ``name`` or ``org/name``."""
+    return name.count("/") <= 1 and not name.startswith((".", "~", "/")) and not set(name) & set(":\\ \0")
+
+
+def kept(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return the path of a model's config.json in the Hub's local cache; None where that holds none."""
+    if not name or not is_id(name):
+        return None
+    # as huggingface_hub finds it
+    cache = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE")
+    if not cache:
+        general = environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+        cache = os.path.join(environ.get("HF_HOME") or os.path.join(general, "huggingface"), "hub")
+    base = os.path.join(home(cache, environ), "models--" + name.replace("/", "--"))
+    try:
+        revision = files.read_text(os.path.join(base, "refs", "main"), "ascii", most=200).strip()
+    except (OSError, ValueError):
+        return None
+    path = os.path.join(base, "snapshots", revision, FILE)
+    return path if files.is_file(path) else None
+
+
+def ready() -> None:
+    """Raise UsageError if what this takes is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("huggingface_hub") is None:
+        raise UsageError(MISSING)
+
+
+def fetch(name: str) -> str:
+    """Return the local path of a model's config.json. Raises FetchError; UsageError if it cannot try."""
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+    except ImportError:
+        raise UsageError(MISSING) from None
+    import logging
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # what failed is said once, below
+    try:
+        return str(hf_hub_download(name, FILE))
+    except LocalEntryNotFoundError:
+        problem = FetchError("it cannot be reached; check the connection, or run without --online")
+        problem.final = True
+        raise problem from None
+    except Exception as error:  # noqa: BLE001 (its own, of requests, of the disk: none is ours to tell apart)
+        lines = str(error).strip().splitlines()
+        raise FetchError(lines[0] if lines else type(error).__name__) from None

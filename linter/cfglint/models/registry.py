@@ -117,29 +117,29 @@ class Models(Record):
         return row, NAMED if row is not None else ""
 
     def _on_disk(self, name: str) -> tuple[Row | None, str]:
-        from cfglint.models import hub
+        from cfglint.models import hf_config
 
         if "://" in name or "\0" in name:
             return None, ""
         environ = os.environ if self.environ is None else self.environ
-        path = hub.home(name, environ)
+        path = hf_config.home(name, environ)
         for place in (path,) if os.path.isabs(path) else [os.path.join(at, path) for at in self.base]:
             file = place if place.endswith(".json") else os.path.join(place, "config.json")
             row = self._read(file) if files.is_file(file) else None
             if row is not None:
                 return row, f"config.json of {_shown(place)}"
         name = name.strip("/")
-        kept = hub.config(name, environ) if not os.path.isabs(path) else None
+        kept = hf_config.kept(name, environ) if not os.path.isabs(path) else None
         row = self._read(kept) if kept is not None else None
         if row is not None:
             return row, CACHED
-        if self.online and not self._offline and hub.is_id(path):
+        if self.online and not self._offline and hf_config.is_id(path):
             row = self._fetched(name)
         return row, FETCHED if row is not None else ""
 
     def _fetched(self, name: str) -> Row | None:
         if name not in self._fetches:
-            from cfglint.models.hub import FetchError, fetch
+            from cfglint.models.hf_config import FetchError, fetch
 
             try:
                 self._fetches[name] = self._read(fetch(name))
