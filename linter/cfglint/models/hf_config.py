@@ -389,7 +389,7 @@ def _tower(config: dict[str, Any], figures: dict[str, Any]) -> float:
     """Return the most that an encoder of images or sound adds where the whole model is loaded."""
     width = _first(config, ("embed_dim", "hidden_size", "d_model"))
     depth = _first(config, ("depth", *_KEYS["layers"]))
-    if type(width) is not int or type(depth) is not int or max(width, depth) >= _HUGE:
+    if type(width) is not int or type(depth) is not int or max(abs(width), abs(depth)) >= _HUGE:
         return 0.25 * params("llama", {**figures, "tied": True})
     inner = _whole(config, "intermediate_size")
     inner = 4 * width if inner is None else inner
