@@ -28,7 +28,7 @@ from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
-from cfglint.report.diff import unified
+from cfglint.report.changes import unified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

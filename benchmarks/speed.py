@@ -33,7 +33,7 @@ LINT = """
 import sys, time
 from cfglint.command import options, setup
 from cfglint.command.flags import parse
-from cfglint.features.check import command as check
+from cfglint.features import check
 start = time.process_time()
 args = options.merged(parse(check.CheckOptions, [sys.argv[1], "--no-detect", *sys.argv[3:]]))
 run = setup.run(args)

@@ -56,7 +56,7 @@ class Terminal:
         words = [word for word in words if word != "--ascii"]
         self.monkeypatch.chdir(folder)
         self.monkeypatch.setattr(output, "terminal", lambda *_, **__: Style(width=width, unicode=not plain))
-        status = import_module(f"cfglint.features.{command}.command").main(words)
+        status = import_module(f"cfglint.features.{command}").main(words)
         page = self.capsys.readouterr().out
         if width and "json" not in words:
             assert max(map(len, page.splitlines())) <= width

@@ -19,10 +19,10 @@ from cfglint.api import check_file
 from cfglint.command import setup
 from cfglint.command.flags import parse
 from cfglint.document.reading import read
-from cfglint.features.fix.command import FixOptions
+from cfglint.features.fix import FixOptions
 from cfglint.repair.apply import repair
 from cfglint.report import render
-from cfglint.report.diff import unified
+from cfglint.report.changes import unified
 from golden import expect, words_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.features.test.compute import clashes, contradictions
+from cfglint.features.test import clashes, contradictions
 from cfglint.lang.pack import load
 
 

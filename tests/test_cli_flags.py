@@ -4,8 +4,8 @@ import pytest
 
 from cfglint.command.flags import Arguments, form, free, number, offered, parse, switch, texts
 from cfglint.errors import UsageError
-from cfglint.features.check.command import CheckOptions
-from cfglint.features.fix.command import FixOptions
+from cfglint.features.check import CheckOptions
+from cfglint.features.fix import FixOptions
 from cfglint.record import fields
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cfglint.command import options
-from cfglint.features.init import command as init
+from cfglint.features import init
 
 ROOT = Path(__file__).resolve().parents[1]
 

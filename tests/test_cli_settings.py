@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.command import options, settings, setup
+from cfglint.command import options, setup
 from cfglint.command.flags import TABLE, offered, parse
 from cfglint.errors import UsageError
-from cfglint.features.fix.command import FixOptions
+from cfglint.features.fix import FixOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "settings.schema.json").read_text("utf-8"))
@@ -177,7 +177,7 @@ GLOBS = [
 
 @pytest.mark.parametrize(("glob", "path", "fits"), GLOBS)
 def test_globs(glob, path, fits):
-    assert (settings.pattern(glob).fullmatch(path) is not None) == fits
+    assert (options.pattern(glob).fullmatch(path) is not None) == fits
 
 
 def test_frameworks_by_path(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from cfglint.document.reading import read_text
 from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, given_by, span_of, verdict_of
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
-from cfglint.features.fit import command
+from cfglint.features import fit as command
 from cfglint.features.fit.compute import cases, estimates, read_axis, remedy
 from cfglint.hardware.target import all_targets, parse_target
 from cfglint.lang.pack import load, read_rules
@@ -237,7 +237,7 @@ def test_the_catalogue_is_sorted_and_whole():
 
 
 def test_json_numbers_are_plain(pack):
-    from cfglint.features.fit.command import render_fit
+    from cfglint.features.fit import render_fit
     from cfglint.report import Style
 
     made = Fit("c.yaml", "areal", None, tuple(rows(pack, "a40")))

@@ -7,13 +7,13 @@ import pytest
 from rich.cells import cell_len
 
 from cfglint.engine.memory import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
-from cfglint.features.fit.command import render_fit
+from cfglint.features.fit import render_fit
 from cfglint.features.fit.page import bar, headroom, shares
 from cfglint.findings import Fix
 from cfglint.record import replace
 from cfglint.report import Style
 from cfglint.report.blocks import aligned, range_of, spread
-from cfglint.report.markdown import escaped
+from cfglint.report.forms import escaped
 from cfglint.text import Edit
 
 ESCAPE = re.compile("\x1b\\[[0-9;]*m")

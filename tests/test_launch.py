@@ -10,7 +10,7 @@ from cfglint.api import check_text, fix_text
 from cfglint.command import setup
 from cfglint.command.flags import parse
 from cfglint.document.reading import read
-from cfglint.features.check.command import CheckOptions
+from cfglint.features.check import CheckOptions
 from cfglint.lang.values import needs_of
 
 SHARED = os.environ.get("CFGLINT_SHARED")

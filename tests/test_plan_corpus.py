@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.errors import CfglintError
-from cfglint.features.plan import command as plan
+from cfglint.features import plan
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

@@ -8,12 +8,11 @@ from jsonschema import Draft202012Validator
 
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
-from cfglint.features.catalogue.page import page
-from cfglint.features.catalogue.recognition import recognition
+from cfglint.features.catalogue.recognition import page, recognition
 from cfglint.lang.pack import load
 from cfglint.report import Style
 from cfglint.report.encode import as_json, encode
-from cfglint.report.terminal import as_text
+from cfglint.report.forms import as_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "recognition.schema.json").read_text("utf-8"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.report.diff import split_lines, unified
+from cfglint.report.changes import split_lines, unified
 from tiers import tried
 
 # Lines from few pieces, so that equal runs, empty lines and all kinds of line ends meet.

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from cfglint.findings import Finding, Fix, Place, Report
 from cfglint.report import render
-from cfglint.report.snippet import changes, window
-from cfglint.report.terminal import wrap
+from cfglint.report.changes import changes, window
+from cfglint.report.forms import wrap
 from cfglint.text import Edit, LineIndex
 
 

@@ -53,7 +53,7 @@ def _command(name: str) -> Callable[[list[str]], int]:
     """Return the function that runs a command, its module imported. Raises UsageError."""
     if name in COMMANDS:
         feature, function = ("catalogue", name) if name in _CATALOGUE else (name, "main")
-        module = __import__(f"cfglint.features.{feature}.command", fromlist=[function])
+        module = __import__(f"cfglint.features.{feature}", fromlist=[function])
         run: Callable[[list[str]], int] = getattr(module, function)
         return run
     if name.startswith("-"):

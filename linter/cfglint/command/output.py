@@ -105,7 +105,7 @@ def put(data: bytes) -> None:
 
 def patch(path: str, file: File, text: str) -> str:
     """Return the patch that gives a file a new text, for git to apply from here."""
-    from cfglint.report.diff import unified
+    from cfglint.report.changes import unified
 
     bom = "\ufeff" if file.bom else ""
     name = "stdin.yaml" if path == "-" else os.path.relpath(path)

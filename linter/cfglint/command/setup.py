@@ -1,4 +1,4 @@
-"""What a command's options come to: targets, rules, a run. Every command derives its run here."""
+"""What a command's options come to: targets, rules, a run; and files shared among processes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ import sys
 
 from cfglint import files
 from cfglint.api import selector
-from cfglint.command import output, settings
+from cfglint.command import output
 from cfglint.command.inputs import second
+from cfglint.command.options import ByPath
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
-from cfglint.errors import UsageError, did_you_mean
+from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
+from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
 from cfglint.models.registry import tables
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
     from cfglint.command.options import Options
+    from cfglint.findings import Fix
+
+    Own = TypeVar("Own", bound=Options)
+    # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
+    Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
+
+_CHUNK = 8  # files that a process takes at once
 
 
 def codes(values: Sequence[str]) -> list[str]:
@@ -70,13 +81,13 @@ def framework(args: Options, pack: Pack) -> tuple[str | None, tuple[float, ...] 
     return (None, None) if args.framework is None else _named(args.framework, pack, "", "--framework ")
 
 
-def by_path(args: Options, pack: Pack) -> settings.ByPath | None:
+def by_path(args: Options, pack: Pack) -> ByPath | None:
     """Return the frameworks that the settings name for some files. Raises UsageError."""
     if not args.frameworks:
         return None
     path, globs = args.frameworks
     where = f"{path}: frameworks: "
-    return settings.ByPath(path, [(glob, _named(named, pack, where, "")) for glob, named in globs.items()])
+    return ByPath(path, [(glob, _named(named, pack, where, "")) for glob, named in globs.items()])
 
 
 def _named(words: str, pack: Pack, where: str, flag: str) -> tuple[str, tuple[float, ...] | None]:
@@ -147,3 +158,92 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
     )
     result.report.notices += notices
     return result
+
+
+# ── one run over many files (``--jobs``): the same results in the same order as one process gives ────────
+class Outcome(Record):
+    """What came of one file: what was found, and ``error``, the line to print where it could not be judged.
+
+    ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
+    alone), a line for each fix, and the patch.
+    """
+
+    path: str
+    error: str | None = None
+    report: Report = field(factory=Report)
+    fixes: int = 0
+    skipped: bool = False
+    content: bytes | None = None
+    applied: list[str] = field(factory=list)
+    diff: str = ""
+
+
+def outcomes(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
+    """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
+    for outcome in _each(run, args, files, task):
+        _gather(run, outcome)
+        yield outcome
+
+
+def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
+    # Only this process has the user's stdin.
+    jobs = args.jobs or 1
+    if jobs == 1 or len(files) < 2 or any(path == "-" for path, _ in files):
+        for path, named in files:
+            yield _apart(run, args, path, named, task)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    processes = min(jobs, -(-len(files) // _CHUNK))  # there is nothing to do for more
+    with ProcessPoolExecutor(processes, initializer=_begin, initargs=(args, run.targets, task)) as pool:
+        yield from pool.map(_one, files, chunksize=_CHUNK)
+
+
+def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outcome:
+    """Judge one file into a report of its own, its fixes numbered from 1; what fails, fails alone."""
+    outcome = Outcome(path)
+    whole, fixes = run.report, run.fixes
+    run.report, run.fixes = outcome.report, 0
+    try:
+        task(run, args, path, named, outcome)
+    except CfglintError as error:
+        outcome.error = str(error)
+    except Exception as error:
+        if "CFGLINT_TRACEBACK" in os.environ:
+            raise
+        outcome.error = f"{path}: {bug(error)}"
+    outcome.fixes = run.fixes
+    run.report, run.fixes = whole, fixes
+    return outcome
+
+
+def _gather(run: Run, outcome: Outcome) -> None:
+    report, part = run.report, outcome.report
+    fixes: dict[int, Fix] = {}
+    for finding in part.findings:
+        for fix in (finding.fix, *finding.alternatives):
+            if fix is not None and fix.number:
+                fixes[id(fix)] = fix
+    for fix in fixes.values():
+        fix.number += run.fixes
+    run.fixes += outcome.fixes
+    names = {target.name for target in report.targets}
+    report.targets += [target for target in part.targets if target.name not in names]
+    report.findings += part.findings
+    report.undecided += part.undecided
+    report.texts.update(part.texts)
+    report.files += part.files
+    report.skipped += outcome.skipped
+
+
+_state: list[tuple[Run, Any, Task[Any]]] = []
+
+
+def _begin(args: Own, targets: Sequence[Target], task: Task[Own]) -> None:
+    """Set a worker up. The main process has said all that there is to say about flags and targets."""
+    _state[:] = [(run(args, targets), args, task)]
+
+
+def _one(file: tuple[str, bool]) -> Outcome:
+    run, args, task = _state[0]
+    return _apart(run, args, *file, task)

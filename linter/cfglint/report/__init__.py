@@ -35,7 +35,7 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
     """
     # Each form's module is imported where it is asked for: a clean run must not pay for rich or json.
     if form in ("text", "concise") and (form == "concise" or not report.findings):
-        from cfglint.report.summary import as_concise
+        from cfglint.report.order import as_concise
 
         return as_concise(report, verbose=verbose)
     if form in ("text", "markdown", "json"):
@@ -73,9 +73,9 @@ def written(
 
         return as_json(data())
     if form == "markdown":
-        from cfglint.report.markdown import as_markdown
+        from cfglint.report.forms import as_markdown
 
         return as_markdown(page(Style(markdown=True)))
-    from cfglint.report.terminal import as_text
+    from cfglint.report.forms import as_text
 
     return as_text(page(style), style)

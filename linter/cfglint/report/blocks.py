@@ -1,7 +1,7 @@
 """What a page of a report is made of, whatever its form: paragraphs, tables, diffs; and what a form can show.
 
-A feature has one function that returns the blocks of its page. ``report.terminal`` and ``report.markdown``
-turn them into text; where a form says something else, that function asks ``style.markdown``.
+A feature has one function that returns the blocks of its page. ``report.forms`` turns them into text; where
+a form says something else, that function asks ``style.markdown``.
 """
 
 from __future__ import annotations

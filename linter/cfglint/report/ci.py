@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint.report.order import Lines, grouped, shown
-from cfglint.report.summary import closing
+from cfglint.report.order import Lines, closing, grouped, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

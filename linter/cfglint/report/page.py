@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from cfglint.record import Record
 from cfglint.report.blocks import DASH, Blank, Diff, Line, Paragraph, heading, many, note
-from cfglint.report.markdown import escaped
-from cfglint.report.order import Lines, fix_key, grouped, shown
-from cfglint.report.snippet import changes, difference, window
-from cfglint.report.summary import counts, undecided
+from cfglint.report.changes import changes, difference, window
+from cfglint.report.forms import escaped
+from cfglint.report.order import Lines, counts, fix_key, grouped, shown, undecided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
     from cfglint.findings import Fix, MemoryChange, Report
     from cfglint.report import Style
     from cfglint.report.blocks import Block
+    from cfglint.report.changes import Change
     from cfglint.report.order import Group
-    from cfglint.report.snippet import Change
 
 _LEVELS = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}

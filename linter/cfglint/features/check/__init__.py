@@ -1,1 +1,52 @@
-"""`cfglint check`: judge files and report findings."""
+"""``cfglint check``: lint files and folders, print a report, tell by the exit status."""
+
+from __future__ import annotations
+
+from cfglint.api import check_file
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import free, parse
+from cfglint.command.setup import Outcome, outcomes
+from cfglint.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.engine.run import Run
+
+
+class CheckOptions(options.Options):
+    """The flags of ``check``."""
+
+    command = "check"
+    about = "Lint configs for the GPUs that they will run on."
+    offers = options.SHARED
+
+    paths: list[str] = free("PATH", options.PATHS, many=True, default=["."])
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    args = options.merged(parse(CheckOptions, arguments))
+    run = setup.run(args)
+    output.announce(run.report.notices, args)
+    bad = judge(run, args)
+    status = 2 if bad else output.failed(run.report, args)
+    output.emit_report(run.report, args, bad=bad)
+    return status
+
+
+def judge(run: Run, args: CheckOptions) -> bool:
+    """Judge all files; returns whether something could not be read or is for no framework, which was said."""
+    wrong: list[str] = []
+    paths = list(inputs.find(args.paths, wrong.append))
+    wrong += [outcome.error for outcome in outcomes(run, args, paths, _check) if outcome.error is not None]
+    output.complain(wrong)
+    return bool(wrong)
+
+
+def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcome) -> None:
+    explicit = named and not args.skip_unknown
+    loaded = inputs.load(path, named=named)
+    if loaded is None or not check_file(run, loaded[0], explicit=explicit):
+        if explicit:
+            raise UsageError(inputs.unknown(run, path, inputs.SKIP))
+        outcome.skipped = True

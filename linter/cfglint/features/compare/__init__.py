@@ -1,1 +1,68 @@
-"""`cfglint compare`: what differs between two configs, and what that costs."""
+"""``cfglint compare A B``: what differs between two configs, the memory of each, and what the change does."""
+
+from __future__ import annotations
+
+from cfglint.command import options, output, setup
+from cfglint.command.flags import form, free, parse, switch, texts
+from cfglint.errors import UsageError
+from cfglint.features.compare.compute import compared
+from cfglint.features.compare.page import FORMATS, render_comparison
+from cfglint.features.fit import SYMBOLS, CatalogueOptions, run_for, subject_of, targets_of
+
+
+class CompareOptions(CatalogueOptions):
+    """The flags of ``compare``."""
+
+    command = "compare"
+    about = (
+        "What differs between two configs, in words and with both keys; the memory of each on every target, "
+        "and what the change does."
+    )
+    offers = (
+        *("gpu", "hardware", "no_detect", "sides", "set", "rules", "model_config", "online", "format"),
+        *("output_file", "exit_code", "quiet", "verbose", "no_color"),
+    )
+    also = ("framework", "select", "ignore")
+
+    paths: list[str] = free(
+        "A B", "two configs, of one framework or of two; - for stdin", many=True, counted=True, needed=True
+    )
+    sides: list[str] = texts(
+        "what the files are for, instead of recognising it; given twice, first A's and then B's",
+        "NAME[==VERSION]",
+        group="rules",
+        name="framework",
+    )
+    format: str | None = form(FORMATS)
+    exit_code: bool = switch("exit with 1 where something differs, as git diff does", group="output")
+    verbose: bool = switch("all keys, all that follows, and sources", short="v", group="output")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    args = _args(arguments)
+    every, targets, notices = targets_of(args)
+    runs = [run_for(args, targets)]
+    args.framework = args.sides[-1] if args.sides else args.framework
+    framework, version = setup.framework(args, runs[0].pack)
+    runs.append(runs[0].but(framework=framework, version=version))
+    subjects = [subject_of(run, path, notices) for run, path in zip(runs, args.paths, strict=True)]
+    comparison = compared(runs[0], runs[1], *subjects, every=every)
+    output.announce(notices, args)
+    form, verbose = args.format or "text", args.verbose
+    output.emit(lambda style: render_comparison(comparison, form, style, verbose=verbose), args, SYMBOLS)
+    return int(args.exit_code and not comparison.same)
+
+
+def _args(arguments: list[str]) -> CompareOptions:
+    args = parse(CompareOptions, arguments)
+    if len(args.paths) < 2:
+        raise UsageError("cfglint compare wants two configs, A and B; see cfglint compare --help")
+    if len(args.paths) > 2:
+        raise UsageError(f"cfglint compare takes two configs, and {args.paths[2]!r} is a third one")
+    if args.paths == ["-", "-"]:
+        raise UsageError("cfglint compare reads one config from stdin, not both")
+    if len(args.sides) > 2:
+        raise UsageError("--framework is given once for both configs, or twice: first A's, then B's")
+    args.framework = args.sides[0] if args.sides else None
+    return options.merged(args)

@@ -26,7 +26,7 @@ from cfglint.report.blocks import (
     verdict,
 )
 from cfglint.report.encode import encode
-from cfglint.report.markdown import escaped
+from cfglint.report.forms import escaped
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
@@ -157,7 +157,7 @@ class _Widths(Record):
         if len(a) <= self.a and len(b) <= self.b and len(name) <= self.name:
             line = f"{_GAP}{name.ljust(self.name)}{_GAP}"
             return [Line([(line, ""), (a.rjust(self.a), "cyan"), (_GAP + b.rjust(self.b), "magenta")])]
-        from cfglint.report.terminal import paragraph  # rich is only for pages
+        from cfglint.report.forms import paragraph  # rich is only for pages
 
         below = [Line([(_GAP + name, "")])]
         for side, text in (("A", a), ("B", b)):

@@ -1,1 +1,71 @@
-"""`cfglint diagnose`: who held the memory when a job died, read from its log."""
+"""``cfglint diagnose LOG…``: reads why memory ran out, and with the config what mends it."""
+
+from __future__ import annotations
+
+from cfglint import files
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import form, free, parse, switch, text
+from cfglint.errors import UsageError
+from cfglint.features.diagnose.compute import Job, diagnosis, target_of
+from cfglint.features.diagnose.log import Log, read
+from cfglint.features.diagnose.messages import KINDS
+from cfglint.features.diagnose.page import FORMATS, SYMBOLS, render_diagnosis
+
+_CHUNK = 1 << 20
+
+
+class DiagnoseOptions(options.Options):
+    """The flags of ``diagnose``. The log tells which GPU, not the settings."""
+
+    command = "diagnose"
+    about = (
+        "Who held what when memory ran out, by the log of the job; with --config, the fix that the "
+        "measured numbers ask for."
+    )
+    offers = (
+        *("config", "log_gpu", "framework", "set", "model_config", "online", "rules"),
+        *("format", "output_file", "quiet", "no_color"),
+    )
+    also = ("rule",)
+
+    logs: list[str] = free("LOG", "the log of a job, - for stdin", many=True, needed=True)
+    config: str | None = text("the config of the job: what it asked for, and the fix", "PATH")
+    log_gpu: str | None = text(
+        "the GPU of the log, where its memory fits several", "NAME[:N[xNODES]]", name="gpu"
+    )
+    format: str | None = form(FORMATS)
+    quiet: bool = switch("no notices", short="q", group="output")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command: 0 where the log tells of a failure, 1 where it tells of none."""
+    args = parse(DiagnoseOptions, arguments)
+    if not args.logs:
+        raise UsageError("cfglint diagnose wants LOG; see cfglint diagnose --help")
+    args = options.merged(args)
+    log = sum((_read(path) for path in args.logs), Log())
+    if not log.incidents:
+        names = ", ".join("standard input" if path == "-" else path for path in args.logs)
+        print(
+            f"{names}: nothing in {log.lines:,} lines tells that memory ran out; known are "
+            f"{'; '.join(KINDS.values())}"
+        )
+        return 1
+    account = diagnosis(log, None if args.config is None else _job(args, args.config, log))
+    form = args.format or "text"
+    output.emit(lambda style: render_diagnosis(account, form, style), args, SYMBOLS)
+    return 0
+
+
+def _read(path: str) -> Log:
+    try:
+        return read(files.chunks(path, _CHUNK), "stdin" if path == "-" else path)
+    except OSError as error:
+        raise UsageError(f"{path}: no log can be read here: {files.why(error)}") from None
+
+
+def _job(args: DiagnoseOptions, config: str, log: Log) -> Job:
+    target, chosen = target_of(log, args.log_gpu)
+    run = setup.run(args, [target])
+    subject, *_ = inputs.recognised(run, inputs.named(config), config)
+    return Job(config, run, subject, target, chosen)

@@ -11,13 +11,21 @@ from cfglint.api import check_file
 from cfglint.document.reading import read_text
 from cfglint.engine.memory import GIB, VERDICTS, Span, fit_rows, span_of
 from cfglint.errors import UsageError
-from cfglint.features.diagnose.attribution import ENGINE, TRAINER, Share, failures, gpu_of, holders, share_of
-from cfglint.features.diagnose.log_advice import advice
+from cfglint.features.diagnose.attribution import (
+    ENGINE,
+    TRAINER,
+    Share,
+    advice,
+    failures,
+    gpu_of,
+    holders,
+    share_of,
+)
 from cfglint.findings import LEVELS
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import INF, Interval, interval, needs_of, parts
 from cfglint.record import Value, replace
-from cfglint.report.diff import unified
+from cfglint.report.changes import unified
 from cfglint.text import apply_edits
 
 TYPE_CHECKING = False

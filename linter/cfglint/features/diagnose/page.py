@@ -5,8 +5,8 @@ from __future__ import annotations
 from cfglint.engine.memory import GIB
 from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER
+from cfglint.features.diagnose.attribution import gib as sized
 from cfglint.features.diagnose.log import WHEN
-from cfglint.features.diagnose.log_advice import gib as sized
 from cfglint.findings import Report
 from cfglint.record import fields, replace
 from cfglint.report import written

@@ -9,7 +9,7 @@ from cfglint.features.explain.compute import Child
 from cfglint.lang.types import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, PLAIN, describe
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
-from cfglint.report import encode, terminal
+from cfglint.report import encode, forms
 from cfglint.report.blocks import Line
 from cfglint.report.order import shown
 
@@ -78,7 +78,7 @@ def as_text(derivations: Sequence[Derivation], depth: int, style: Style) -> str:
         if i:
             page.add()
         page.derivation(derivation, depth)
-    text = terminal.as_text((Line(row) for row in page.rows), style)
+    text = forms.as_text((Line(row) for row in page.rows), style)
     return text if style.unicode else text.translate(_PLAIN)
 
 
@@ -102,7 +102,7 @@ class _Page:
 
     def tell(self, text: str, first: str, rest: str, style: str = "", guide: str = _GREY) -> None:
         """Add a text behind ``first``, wrapped; further lines stand behind ``rest``."""
-        lines = terminal.wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest)
+        lines = forms.wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest)
         for i, line in enumerate(lines):
             lead = first if i == 0 else rest
             self.add((lead, guide), (line[len(lead) :], style))

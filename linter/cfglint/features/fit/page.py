@@ -23,7 +23,7 @@ from cfglint.report.blocks import (
     verdict,
 )
 from cfglint.report.encode import encode, of_fix
-from cfglint.report.markdown import escaped
+from cfglint.report.forms import escaped
 from cfglint.report.order import Lines, shown
 
 TYPE_CHECKING = False

@@ -1,1 +1,133 @@
-"""`cfglint fix`: apply proven repairs."""
+"""``cfglint fix``: derive, prove and write fixes; ``--diff`` only shows them."""
+
+from __future__ import annotations
+
+import sys
+
+from cfglint import files
+from cfglint.api import check_file
+from cfglint.command import inputs, options, output, setup
+from cfglint.command.flags import free, parse, switch, text
+from cfglint.command.setup import Outcome, outcomes
+from cfglint.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.tree import File
+    from cfglint.engine.run import Run
+    from cfglint.repair.apply import Repaired
+
+
+class FixOptions(options.Options):
+    """The flags of ``fix``."""
+
+    command = "fix"
+    about = "Repair configs: fixes that were derived and proven, and only the values they must change."
+    offers = ("diff", "unsafe", "accept_may", "annotate", "output", "fix_level", *options.SHARED)
+
+    paths: list[str] = free("PATH", options.PATHS, many=True, default=["."])
+    diff: bool = switch("print a unified diff and change no file; exit with 1 if there is one", group="fixes")
+    unsafe: bool = switch("also fixes after which the training's results may differ", group="fixes")
+    accept_may: bool = switch("also repairs that only may suffice, where none is certain", group="fixes")
+    output: str | None = text(
+        "write the fixed copy here and leave the original as it is", "FILE", group="fixes"
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    args = options.merged(parse(FixOptions, arguments))
+    if args.output is not None:
+        if args.diff:
+            raise UsageError("--diff shows what --output would write: choose one of them")
+        if len(args.paths) != 1 or (args.paths[0] != "-" and files.is_folder(args.paths[0])):
+            raise UsageError("--output takes exactly one PATH, a file")
+    run = setup.run(args)
+    output.announce(run.report.notices, args)
+    wrong: list[str] = []
+    paths = list(inputs.find(args.paths, wrong.append))
+    diffs: list[str] = []
+    for outcome in outcomes(run, args, paths, _fix):
+        diffs.append(outcome.diff)
+        error = outcome.error or _written(outcome, args)
+        if error is not None:
+            wrong.append(error)
+    output.complain(wrong)
+    if args.diff:
+        _show("".join(diffs), args)
+        return 2 if wrong else int(any(diffs))
+    status = 2 if wrong else output.failed(run.report, args)
+    # Where stdout has the fixed text, the report goes where notices go.
+    stream = sys.stderr if "-" in args.paths and args.output is None else sys.stdout
+    sys.stdout.flush()
+    output.emit_report(run.report, args, bad=bool(wrong), to=stream)
+    return status
+
+
+def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -> None:
+    explicit = named and not args.skip_unknown
+    loaded = inputs.load(path, named=named)
+    file = loaded[0] if loaded is not None else None
+    if file is None or not run.subjects(file, judge_broken=explicit):
+        if explicit:
+            raise UsageError(inputs.unknown(run, path, inputs.SKIP))
+        outcome.skipped = True
+        if loaded is not None and (path == "-" or args.output is not None):
+            outcome.content = loaded[1]  # a filter gives back what it does not know
+        return
+    assert loaded is not None
+    from cfglint.repair.apply import repair
+
+    least = args.fix_level or "warning"
+    result = repair(
+        run, file, unsafe=args.unsafe, least=least, notes=args.annotate, accept_may=args.accept_may
+    )
+    changed = result.text != file.text
+    if args.diff:
+        if changed:
+            outcome.diff = output.patch(path, file, result.text)
+        return
+    # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
+    if changed or path == "-" or args.output is not None:
+        outcome.content = file.encode(result.text) if changed else loaded[1]
+    outcome.applied = _lines(result, args.output or file.path)
+    run.fixes = 0
+    check_file(run, _parsed(result.text, file))
+
+
+def _parsed(text: str, file: File) -> File:
+    from cfglint.document.reading import read_text
+
+    return file if text == file.text else read_text(text, file.path, bom=file.bom)
+
+
+def _lines(result: Repaired, path: str) -> list[str]:
+    lines = []
+    for finding, fix in result.applied:
+        sure = "" if fix.certainty == "sure" else ", may suffice"
+        effect = f": {fix.effect}" if fix.effect else ""
+        lines.append(f"{path}: {fix.title} ({fix.applicability}{sure}, {finding.code}){effect}")
+    return lines
+
+
+def _written(outcome: Outcome, args: FixOptions) -> str | None:
+    """Write a file's new content and say what was done; returns what went wrong."""
+    if outcome.content is not None:
+        to = args.output or outcome.path
+        if to == "-":
+            output.put(outcome.content)
+        else:
+            try:
+                files.write(to, outcome.content)
+            except UsageError as error:
+                return str(error)
+    output.announce(outcome.applied, args)
+    return None
+
+
+def _show(diff: str, args: FixOptions) -> None:
+    data = diff.encode("utf-8", "surrogateescape")
+    if args.output_file is not None:
+        files.write(args.output_file, data)
+    else:
+        output.put(data)
