@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from cfglint.document.edits import spell
 from cfglint.document.json import parse_json
 from cfglint.document.scalars import (
     JSON,
@@ -20,7 +21,6 @@ from cfglint.document.scalars import (
     is_float_like_string,
     resolve,
     resolve_plain,
-    spell,
 )
 from cfglint.document.tree import Missing, Scalar
 from cfglint.document.yaml import parse_yaml

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cfglint.document.reading import read_text
+from cfglint.document.sections import suppressions
 
 
 class TestSuppressions:
@@ -20,7 +21,7 @@ class TestSuppressions:
             "g: [1,  # cfglint: ignore[FLO]\n"
             "  2]\n"
         )
-        assert read_text(text, "c.yaml").documents[0].suppressions() == [
+        assert suppressions(read_text(text, "c.yaml").documents[0]) == [
             (0, ("DOC",)),
             (2, ("MEM101", "PAR")),
             (4, ("RUN001",)),
@@ -31,11 +32,11 @@ class TestSuppressions:
 
     def test_other_documents_and_json(self):
         file = read_text("a: 1 # cfglint: ignore[A]\n---\nb: 1 # cfglint: ignore[B]\n", "c.yaml")
-        assert [d.suppressions() for d in file.documents] == [[(1, ("A",))], [(3, ("B",))]]
-        assert read_text('{"a": "# cfglint: ignore[A]"}', "c.json").documents[0].suppressions() == []
+        assert [suppressions(d) for d in file.documents] == [[(1, ("A",))], [(3, ("B",))]]
+        assert suppressions(read_text('{"a": "# cfglint: ignore[A]"}', "c.json").documents[0]) == []
 
     def test_many_are_fast(self):
         text = "a: 1  # cfglint: ignore[A]\n" + "".join(
             f"k{i}: 1  # cfglint: ignore[B]\n" for i in range(20_000)
         )
-        assert len(read_text(text, "c.yaml").documents[0].suppressions()) == 20_001
+        assert len(suppressions(read_text(text, "c.yaml").documents[0])) == 20_001

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cfglint.document.edits import annotate, insert_key, replace_value
 from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import TOML, resolve
+from cfglint.document.sections import suppressions
 from cfglint.document.toml import parse_toml
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
 from cfglint.text import apply_edits
@@ -433,7 +434,7 @@ def test_depth_and_digits_are_limited() -> None:
 def test_comments_suppress() -> None:
     text = 'a = "# cfglint: ignore[MEM101]"\nb = 1 # cfglint: ignore[MEM102]\n'
     text += 'c = """\n# cfglint: ignore[MEM103]\n"""\n'
-    assert tree(text).suppressions() == [(2, ("MEM102",))]
+    assert suppressions(tree(text)) == [(2, ("MEM102",))]
 
 
 def test_notes_stand_behind_the_line() -> None:

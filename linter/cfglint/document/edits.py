@@ -1,17 +1,23 @@
-"""Edits that change one value and no other byte: replace a scalar, insert a key, append a comment."""
+"""Edits that change one value and no other byte: replace a scalar, insert a key, append a comment.
+
+And how a value is written, so that the loader reads it back. Edits of scripts are in shell/edits.py.
+"""
 
 from __future__ import annotations
 
 import re
+from math import isinf, isnan
 
-from cfglint.document.scalars import JSON, TOML, resolve, spell
-from cfglint.document.tree import BREAK, Mapping, Scalar, Sequence, descend, effective, line_end, walk
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML, resolve, resolve_plain
+from cfglint.document.sections import BREAK, line_end, owns
+from cfglint.document.tree import Mapping, Scalar, Sequence, effective, walk
 from cfglint.record import Record
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.scalars import Dialect
+    from cfglint.document.toml import Section, Statement
     from cfglint.document.tree import Document, Node, Path
 
 
@@ -74,21 +80,33 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     where the text has no place for it.
     """
     if document.format == "toml":
-        from cfglint.document.toml import insert_toml_key
-
-        return insert_toml_key(document, path, value)
+        return _insert_toml_key(document, path, value)
     if not path or document.error is not None:
         return None
     if document.format == "shell":
         from cfglint.document.shell.edits import insert
 
         return insert(document, path, value)
-    nodes = descend(document.root, path)
+    nodes = _descend(document.root, path)
     names = [part for part in path[max(len(nodes) - 1, 0) :] if isinstance(part, str)]
     if not names or len(names) != len(path) - max(len(nodes) - 1, 0):
         return None
     new = _NewKey(document, names, value, JSON if document.format == "json" else dialect)
     return new.inside(*nodes[-2:]) if nodes else new.first()
+
+
+def _descend(root: Node | None, path: Path) -> list[Node]:
+    """Return the nodes on the way down a path, the root first, as far as the text itself writes them."""
+    nodes = [] if root is None else [root]
+    for part in path if nodes else ():
+        node = nodes[-1]
+        if isinstance(node, Mapping) and isinstance(part, str) and part in node.entries:
+            nodes.append(node.entries[part].value)
+        elif isinstance(node, Sequence) and isinstance(part, int) and 0 <= part < len(node.items):
+            nodes.append(node.items[part])
+        else:
+            break
+    return nodes
 
 
 class _NewKey(Record):
@@ -103,14 +121,14 @@ class _NewKey(Record):
 
     def __post_init__(self) -> None:
         self.text = self.document.file.text
-        match = re.search(BREAK, self.text)
+        match = BREAK.search(self.text)
         if match is not None and match.group() in ("\r\n", "\r"):
             self.newline = match.group()
 
     def inside(self, *nodes: Node) -> Edit | None:
         """Add it to the last of the nodes, which the others lead to."""
         node = nodes[-1]
-        if not self.document.owns(node.start, node.end):
+        if not owns(self.document, node.start, node.end):
             return None
         if isinstance(node, Mapping):
             if len(self.names) > 1 and self.names[0] in effective(node):
@@ -264,3 +282,205 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
         ):
             return None
     return Edit(at, at, f"  # {words}")
+
+
+# ── new keys of TOML ───────────────────────────────────────────────────────────────────────────────────────
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+_COMMENTS = re.compile(r"(?:\r?\n[ \t]*#[^\n]*)*")  # those that go on from one line to the next
+_HEAD = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
+
+
+def _insert_toml_key(document: Document, path: Path, value: object) -> Edit | None:
+    """Return the edit that adds the key, with tables that are absent; None where the text has no place."""
+    if value is None or not path or document.error is not None or not isinstance(path[-1], str):
+        return None
+    text = document.file.text
+    nodes = _descend(document.root, path)
+    depth = len(nodes) - 1
+    if depth == len(path) or not all(isinstance(part, str) for part in path[max(depth, 0) :]):
+        return None
+    if nodes and not isinstance(nodes[-1], Mapping):
+        return None
+    for i, node in reversed(list(enumerate(nodes))):
+        if isinstance(node, Mapping) and text[node.start : node.start + 1] == "{":
+            return _into_braces(node, _dotted(path[i:]), value)
+    return _into_lines(document, path, max(depth, 0), value)
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(_key(part) for part in path if isinstance(part, str))
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.match(name) else spell(name, None, TOML)
+
+
+def _into_braces(table: Mapping, key: str, value: object) -> Edit:
+    pair = f"{key} = {spell(value, None, TOML)}"
+    if not table.entries:
+        return Edit(table.start, table.end, f"{{{pair}}}")
+    at = max(entry.value.end for entry in table.entries.values())
+    return Edit(at, at, f", {pair}")
+
+
+def _into_lines(document: Document, path: Path, depth: int, value: object) -> Edit | None:
+    text = document.file.text
+    from cfglint.document.toml import Scanner
+
+    scanner = Scanner(text)
+    scanner.run()
+    table, names = path[:depth], path[depth:]
+    own = next((section for section in scanner.sections if section.path == table), None)
+    if own is not None and len(names) == 1:
+        return _behind(text, own, own.statements[-1] if own.statements else None, names, value)
+    if own is None:
+        # A table that a dotted key made takes no header: it goes on as it began.
+        for section in scanner.sections:
+            reach = depth - len(section.path)
+            if reach > 0 and section.path == table[: len(section.path)]:
+                rest = table[len(section.path) :]
+                for statement in reversed(section.statements):
+                    if len(statement.names) > reach and statement.names[:reach] == rest:
+                        return _behind(text, section, statement, (*rest, *names), value)
+    around = [section for section in scanner.sections if section.path[:depth] == table]
+    if not around:
+        return None
+    last = around[-1]
+    end = last.statements[-1].end if last.statements else last.end
+    newline = "\r\n" if "\r\n" in text else "\n"
+    header = f"[{_dotted(path[:-1])}]{newline}{_key(str(path[-1]))} = {spell(value, None, TOML)}"
+    if not text.strip():
+        return Edit(len(text), len(text), header + newline)
+    end = _line_end(text, end)
+    comments = _COMMENTS.match(text, end)
+    end = end if comments is None else comments.end()
+    end -= text[:end].endswith("\r")
+    return Edit(
+        end,
+        end,
+        f"{newline}{newline}{header}" + ("" if text[end:].strip("\r\n") else newline * (end == len(text))),
+    )
+
+
+def _behind(text: str, section: Section, statement: Statement | None, names: Path, value: object) -> Edit:
+    """Add a line behind a statement, or behind the header of a table that has none yet."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    equals = " = "
+    start, end = section.start, section.end
+    if statement is not None:
+        start, end = statement.start, statement.end
+        between = text[statement.colon[0] : statement.colon[1]]
+        equals = "=" if between == "=" else " = "
+    line = f"{_dotted(names)}{equals}{spell(value, None, TOML)}"
+    if statement is None and not section.path:
+        head = _HEAD.match(text)  # what is said of the file stays on top
+        at = 0 if head is None else head.end()
+        return Edit(at, at, line + newline + (newline if text[at:].strip() else ""))
+    indent = text[text.rfind("\n", 0, start) + 1 : start]
+    end = _line_end(text, end)
+    return Edit(end, end, f"{newline}{indent if not indent.strip() else ''}{line}")
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    if end < 0:
+        return len(text)
+    return end - 1 if end > at and text[end - 1] == "\r" else end
+
+
+# ── how a value is written ─────────────────────────────────────────────────────────────────────────────────
+# Safe as a plain scalar everywhere: no indicator at the start, no `: `, ` #` or flow bracket.
+_PLAIN = (
+    r"(?:[^\W_]|[_./\\(+]|-(?=\w))"
+    r"(?:[\w./\\()+@%^~=*$;!<>|&'\"-]|#(?<!\s#)|:(?=[\w/])|[ ](?=[^\s#]))*\Z"
+)
+# Dates to PyYAML (which `resolve` keeps as texts), and the marks between documents.
+_NOT_PLAIN = r"[0-9]{4}-[0-9]|(?:---|\.\.\.)(?:\s|\Z)"
+_DOTLESS = r"[-+]?[0-9]+[eE]"
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
+_BOOLEANS = (("true", "false"), ("yes", "no"), ("on", "off"))
+
+
+def _double_quoted(text: str, *, json: bool) -> str:
+    parts = []
+    for char in text:
+        if char in _ESCAPES:
+            parts.append(_ESCAPES[char])
+        elif char.isprintable() or (json and char >= " "):
+            parts.append(char)
+        elif ord(char) > 0xFFFF:
+            parts.append(f"\\U{ord(char):08x}")
+        else:
+            parts.append(f"\\u{ord(char):04x}")
+    return '"' + "".join(parts) + '"'
+
+
+def _spell_text(text: str, like: Scalar | None, dialect: Dialect) -> str:
+    if dialect is JSON:
+        return _double_quoted(text, json=True)
+    if dialect is TOML:
+        if like is not None and like.style == "'" and "'" not in text and text.isprintable():
+            return f"'{text}'"
+        return _double_quoted(text, json=False)
+    style = like.style if like is not None else ""
+    # Both YAML dialects, so that a file keeps its meaning when another framework reads it.
+    if (
+        style not in ("'", '"')
+        and re.match(_PLAIN, text)
+        and not re.match(_NOT_PLAIN, text)
+        and type(resolve_plain(text, PYYAML)) is str
+        and type(resolve_plain(text, OMEGACONF)) is str
+    ):
+        return text
+    if style == '"' or not text.isprintable():
+        return _double_quoted(text, json=False)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _spell_bool(old: str, dialect: Dialect, *, value: bool) -> str:
+    pairs = [pair for pair in _BOOLEANS if old.lower() in pair and dialect not in (JSON, TOML)]
+    spelled = (pairs or _BOOLEANS)[0][not value]
+    if pairs and old[:1].isupper():
+        return spelled.upper() if old.isupper() else spelled.capitalize()
+    return spelled
+
+
+def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
+    if dialect is TOML and (isnan(value) or isinf(value)):
+        return repr(value)
+    if isnan(value):
+        return "NaN" if dialect is JSON else ".nan"
+    if isinf(value):
+        word = "Infinity" if dialect is JSON else ".inf"
+        return word if value > 0 else f"-{word}"
+    mantissa, mark, exponent = repr(value).partition("e")
+    if not mark:
+        return mantissa
+    sign = "-" if exponent[0] == "-" else "+"
+    exponent = exponent.lstrip("+-").lstrip("0")
+    dotless = dialect in (JSON, TOML) or (
+        dialect is OMEGACONF and like is not None and re.match(_DOTLESS, like.text)
+    )
+    if "." not in mantissa and not dotless:
+        mantissa += ".0"
+    return f"{mantissa}e{sign}{exponent}"
+
+
+def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
+    """Return how to write ``value`` so that ``dialect`` reads it back, in the style of the old ``like``."""
+    old = like.text if like is not None and not like.style else ""
+    if isinstance(value, str):
+        return _spell_text(value, like, dialect)
+    if isinstance(value, bool):
+        return _spell_bool(old, dialect, value=value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _spell_float(value, like, dialect)
+    if isinstance(value, list) and dialect is TOML:
+        return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
+    if value is not None or dialect is TOML:
+        raise TypeError(
+            "TOML has no null" if value is None else f"a {type(value).__name__} cannot be written as a scalar"
+        )
+    return old if dialect is not JSON and old in ("~", "Null", "NULL") else "null"

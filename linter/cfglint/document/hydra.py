@@ -10,8 +10,8 @@ import os
 import re
 from fnmatch import fnmatchcase
 
-from cfglint.document.interpolation import MalformedError, Reference, parse
 from cfglint.document.layers import Source, Trouble
+from cfglint.document.omega import MalformedError, Reference, parse
 from cfglint.document.reading import read_text, same
 from cfglint.document.tree import Entry, Mapping, Scalar, Sequence, child, target
 from cfglint.record import Record, field

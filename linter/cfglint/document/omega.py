@@ -1,128 +1,341 @@
-"""What OmegaConf's ``${…}`` stand for, and the resolvers that frameworks register with it.
+r"""OmegaConf's ``${…}``: the text to parts, what these stand for, and the resolvers of frameworks.
 
-Their arithmetic is done by a total evaluator of ours. ``${eval:'…'}`` is Python's `eval` in torchtune; of
-that, numbers, brackets and ``+ - * / // % **`` are read, and anything else is unknown.
+A text is a tuple of literal strings, references (``${a.b[0]}``, ``${..up}``) and calls (``${oc.env:X,1}``).
+Of torchtune's ``${eval:'…'}``, which is Python's, only arithmetic is read. Plain references are followed by a
+`View` itself, so most files need none of this.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate
 from operator import add, floordiv, mod, mul, sub, truediv
 
-from cfglint.document.interpolation import MalformedError, Reference, parse
 from cfglint.document.scalars import typed
-from cfglint.document.tree import Computed, Mapping, Missing, Scalar, Sequence, dotted, number_of, split_key
+from cfglint.document.tree import (
+    DEEPEST_PATH,
+    MAX_REFERENCES,
+    Computed,
+    Mapping,
+    Missing,
+    Scalar,
+    Sequence,
+    dotted,
+    mandatory,
+    missing,
+    number_of,
+    over_budget,
+    plain_reference,
+    split_key,
+)
 from cfglint.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import collections.abc
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol, TypeAlias
 
-    from cfglint.document.interpolation import Argument, Call, Parts
-    from cfglint.document.layers import Layers
-    from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import Document, Node, Path, Place
+    from cfglint.document.tree import Node, Path, Place
 
-DEEPEST_PATH = 200
+    Part: TypeAlias = "str | Reference | Call"
+    Parts: TypeAlias = "tuple[Part, ...]"
+
+    class Values(Protocol):
+        """What a `View` knows of its document."""
+
+        environ: collections.abc.Mapping[str, str] | None
+        resolvers: collections.abc.Sequence[str]
+
+        def place(self, path: Path) -> Place: ...
+        def follow(self, node: Node | Computed | None, at: Path) -> Place: ...
+        def lead(self, path: Path, at: Path) -> Place: ...
+        def value(self, node: Any, at: Path, path: Path) -> object: ...
+
+
+_MOST_CHARACTERS = 100_000  # beyond this a text is data, not a reference
+_UNCLOSED = "'${' is not closed by '}'"
 _LONGEST_TEXT = 1_000_000
 _PLAIN = (str, int, float, type(None))  # what can stand inside a text
 
 
-def missing(why: str, kind: str) -> Computed:
-    """Return a place whose value cannot be known."""
-    return Computed(Missing((), why, kind))
+class Reference(Record):
+    """``${.a.b}``: ``up`` counts the leading dots (0: from the root), a key may itself be a part."""
+
+    up: int
+    keys: Parts
+    start: int
+    end: int
 
 
-def mandatory(at: Path) -> Missing:
-    """Return what ``???`` is."""
-    return Missing((dotted(at),), f"{dotted(at)} is '???': to be set by the user", "missing")
+class Call(Record):
+    """``${name:argument,…}``: a resolver."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    start: int
+    end: int
 
 
-def over_budget() -> Missing:
-    """Return what is left where a document stands for too many values."""
-    return Missing((), "the file's aliases and references stand for more values than are followed", "budget")
+class Argument(Record):
+    """An argument of a resolver; ``kind`` is ``plain`` (typed by the grammar), ``quoted``, ``list``, …
+
+    ``parts`` makes up a plain or quoted one; ``items`` are a list's, or a dict's keys and values in turn.
+    """
+
+    kind: str
+    parts: Parts = ()
+    items: tuple[Argument, ...] = ()
 
 
+class MalformedError(Exception):
+    """A text that holds ``${`` and is no interpolation."""
+
+
+@lru_cache(20_000)
+def parse(text: str) -> Parts:
+    """Return the parts of ``text``, which holds ``${``; raises MalformedError."""
+    if len(text) > _MOST_CHARACTERS:
+        raise MalformedError(f"a text of {len(text)} characters with '${{' in it is not read")
+    plain = plain_reference(text)
+    if plain is not None:
+        return (Reference(0, tuple(plain), 0, len(text)),)
+    return _Parser(text).literal(None, 0)
+
+
+def _joined(pieces: list[Part]) -> Parts:
+    """Return the parts that some pieces make: texts beside each other are one."""
+    parts: list[Part] = []
+    for piece in pieces:
+        if isinstance(piece, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += piece
+        elif piece:
+            parts.append(piece)
+    return tuple(parts)
+
+
+class _Parser(Record):
+    """Reads a text from ``at`` on."""
+
+    text: str
+    at: int = 0
+
+    def next(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def take(self, mark: str) -> bool:
+        """Go behind a mark, where it comes next."""
+        comes = self.text.startswith(mark, self.at)
+        self.at += len(mark) * comes
+        return comes
+
+    def until(self, stops: str) -> str:
+        """Read up to one of some characters, or the end."""
+        start = self.at
+        while self.at < len(self.text) and self.text[self.at] not in stops:
+            self.at += 1
+        return self.text[start : self.at]
+
+    def blank(self) -> str:
+        start = self.at
+        while self.next() in (" ", "\t"):
+            self.at += 1
+        return self.text[start : self.at]
+
+    def literal(self, quote: str | None, depth: int) -> Parts:
+        """Read up to ``quote`` or the end; a backslash escapes ``${`` and the quote."""
+        pieces: list[Part] = []
+        while quote is None or not self.take(quote):
+            if self.at >= len(self.text):
+                if quote is not None:
+                    raise MalformedError(f"the quote {quote} is not closed")
+                break
+            if self.next() == "\\":
+                pieces.append(self.escaped(quote))
+            elif self.text.startswith("${", self.at):
+                pieces.append(self.interpolation(depth))
+            else:
+                self.at += 1
+                pieces.append(self.text[self.at - 1] + self.until("\\$" + (quote or "")))
+        return _joined(pieces)
+
+    def escaped(self, quote: str | None) -> str:
+        """Read backslashes, and the ``${`` or the quote that they escape."""
+        start = self.at
+        while self.next() == "\\":
+            self.at += 1
+        count = self.at - start
+        for mark in ("${", quote or ""):
+            if mark and self.text.startswith(mark, self.at):
+                return "\\" * (count // 2) + (mark if count % 2 and self.take(mark) else "")
+        return self.text[start : self.at]
+
+    def interpolation(self, depth: int) -> Reference | Call:
+        start = self.at
+        if depth >= MAX_REFERENCES:
+            raise MalformedError(f"'${{' nested more than {MAX_REFERENCES} deep")
+        self.at += 2
+        self.blank()
+        up = 0
+        while self.take("."):
+            up += 1
+        keys: list[Part] = []
+        bracketed = False
+        while not keys or self.next() == "[" or self.take("."):
+            bracket = self.take("[")
+            bracketed = bracketed or bracket
+            keys.append(self.key(depth))
+            if bracket and not self.take("]"):
+                raise MalformedError("'[' is not closed by ']'")
+        self.blank()
+        if self.take("}"):
+            return Reference(up, tuple(keys), start, self.at)
+        names = [key for key in keys if isinstance(key, str)]
+        if not up and not bracketed and len(names) == len(keys) and self.take(":"):
+            self.blank()
+            return Call(".".join(names), self.arguments("}", depth), start, self.at)
+        char = self.next()
+        raise MalformedError(f"{char!r} cannot stand in the path of '${{…}}'" if char else _UNCLOSED)
+
+    def key(self, depth: int) -> Part:
+        if self.text.startswith("${", self.at):
+            return self.interpolation(depth + 1)
+        key = self.until("\\{}()[]:. \t'\"")
+        if not key:
+            raise MalformedError("a key is missing in '${…}'" if self.next() else _UNCLOSED)
+        return key
+
+    def arguments(self, close: str, depth: int) -> tuple[Argument, ...]:
+        """Read elements up to ``close``; an element left out between commas is an empty text."""
+        elements: list[Argument] = []
+        closed = self.take(close)
+        while not closed:
+            self.blank()
+            left_out = self.next() in (",", close)
+            elements.append(Argument("quoted") if left_out else self.element(depth))
+            closed = self.ends(close, "the arguments of")
+        return tuple(elements)
+
+    def ends(self, close: str, where: str) -> bool:
+        """Go behind ``close``, or the comma that stands instead."""
+        if self.take(close):
+            return True
+        if not self.take(","):
+            raise MalformedError(f"'{close}' or ',' is expected in {where} '${{…}}'")
+        return False
+
+    def element(self, depth: int) -> Argument:
+        """Read one argument, and the blanks behind it."""
+        if depth >= MAX_REFERENCES:
+            raise MalformedError(f"'${{' nested more than {MAX_REFERENCES} deep")
+        char = self.next()
+        if char not in ("'", '"', "[", "{"):
+            return self.plain("", depth)
+        self.at += 1
+        if char == "{":
+            element = Argument("dict", (), self.mapping(depth + 1))
+        elif char == "[":
+            self.blank()
+            element = Argument("list", (), self.arguments("]", depth + 1))
+        else:
+            element = Argument("quoted", self.literal(char, depth + 1))
+        self.blank()
+        return element
+
+    def mapping(self, depth: int) -> tuple[Argument, ...]:
+        items: list[Argument] = []
+        self.blank()
+        closed = self.take("}")
+        while not closed:
+            self.blank()
+            items.append(self.plain(":", depth))
+            if not self.take(":"):
+                raise MalformedError("':' is expected in a mapping in '${…}'")
+            self.blank()
+            items.append(self.element(depth))
+            closed = self.ends("}", "a mapping in")
+        return tuple(items)
+
+    def plain(self, stops: str, depth: int) -> Argument:
+        pieces: list[Part] = []
+        while True:
+            blanks = self.blank()
+            char = self.next()
+            if not char:
+                raise MalformedError(_UNCLOSED)
+            if char in ",]}" + stops:
+                break
+            pieces.append(blanks)
+            if self.text.startswith("${", self.at):
+                pieces.append(self.interpolation(depth + 1))
+                continue
+            if char in "[{\"'":
+                raise MalformedError(
+                    f"{char!r} cannot stand inside an argument of '${{…}}': quote the argument"
+                )
+            escaped = char == "\\" and self.text[self.at + 1 : self.at + 2] in tuple("\\()[]{}:=, \t")
+            self.at += 1 + escaped
+            pieces.append(self.text[self.at - 1])
+        if not pieces:
+            raise MalformedError("an argument is missing in '${…}'")
+        return Argument("plain", _joined(pieces))
+
+
+# ── what the parts stand for ───────────────────────────────────────────────────────────────────────────────
 class Evaluator(Record):
-    """Finds what references and resolvers lead to, in the places that a `View` knows."""
+    """Finds what a text written at ``at`` leads to, in the places of a `View`."""
 
-    document: Document
-    dialect: Dialect
-    overrides: collections.abc.Sequence[str] = ()
-    environ: collections.abc.Mapping[str, str] | None = None
-    layers: Layers | None = None
-    beneath: Dialect | None = None
-    resolvers: collections.abc.Sequence[str] = ()
+    view: Values
+    at: Path
 
-    def place(self, path: Path) -> Place:
-        """Return the node at ``path`` and its own path."""
-        raise NotImplementedError
-
-    def follow(self, node: Node | Computed | None, at: Path) -> Place:
-        """Return where a reference leads in the end."""
-        raise NotImplementedError
-
-    def value(self, node: Any, at: Path, path: Path, depth: int = 0) -> object:
-        """Return the value of a place."""
-        raise NotImplementedError
-
-    def evaluate(self, node: Scalar, at: Path) -> Place:
-        """Return what a scalar with ``${`` in it stands for."""
+    def evaluate(self, text: str) -> Place:
+        """Return what a text with ``${`` in it stands for."""
         try:
-            parts = parse(node.text)
+            parts = parse(text)
         except MalformedError as error:
-            return missing(f"no interpolation: {error}", "malformed"), at
+            return missing(f"no interpolation: {error}", "malformed"), self.at
         if len(parts) == 1 and not isinstance(parts[0], str):
-            return self._part(parts[0], at)
-        return Computed(self._text(parts, at)), at
+            return self._part(parts[0])
+        return Computed(self._text(parts)), self.at
 
-    def path_of(self, reference: Reference, at: Path) -> Path | Missing:
-        """Return the path that a reference written at ``at`` names."""
+    def path_of(self, reference: Reference) -> Path | Missing:
+        """Return the path that a reference names."""
         keys: list[str] = []
         for key in reference.keys:
             if isinstance(key, str):
                 keys.append(key)
                 continue
-            value = self._native(key, at)
+            value = self._native(key)
             if isinstance(value, Missing):
                 return value
             if not isinstance(value, (str, int)) or isinstance(value, bool):
                 return Missing((), "a key of a reference is neither a text nor a number", "malformed")
             keys.extend(split_key(str(value)))
-        if reference.up > len(at):
+        if reference.up > len(self.at):
             return Missing((), f"{reference.up} dots lead above the top of the file", "absent")
-        if len(keys) > DEEPEST_PATH:
-            return over_budget()
-        return (*(at[: len(at) - reference.up] if reference.up else ()), *keys)
+        return over_budget() if len(keys) > DEEPEST_PATH else self._from(reference.up, keys)
 
-    def reference_place(self, reference: Reference, at: Path) -> Place:
+    def reference_place(self, reference: Reference) -> Place:
         """Return the place that a reference leads to, in the end."""
-        path = self.path_of(reference, at)
-        return (Computed(path), at) if isinstance(path, Missing) else self._lead(path, at)
+        path = self.path_of(reference)
+        return (Computed(path), self.at) if isinstance(path, Missing) else self.view.lead(path, self.at)
 
-    def _lead(self, path: Path, at: Path) -> Place:
-        node, end = self.place(path)
-        if node is None:
-            return missing(f"{dotted(path)} is not in the file", "absent"), at
-        node, end = self.follow(node, end)
-        if isinstance(node, (Mapping, Sequence)) and at[: len(end)] == end:
-            return missing(f"{dotted(at)} refers to a parent of its own", "cycle"), at
-        return node, end
+    def _from(self, up: int, keys: list[str]) -> Path:
+        return (*(self.at[: max(len(self.at) - up, 0)] if up else ()), *keys)
 
-    def _part(self, part: Reference | Call, at: Path) -> Place:
-        return self.reference_place(part, at) if isinstance(part, Reference) else self._call(part, at)
+    def _part(self, part: Reference | Call) -> Place:
+        return self.reference_place(part) if isinstance(part, Reference) else self._call(part)
 
-    def _native(self, part: Reference | Call, at: Path) -> object:
-        node, end = self._part(part, at)
-        return self.value(node, end, end)
+    def _native(self, part: Reference | Call) -> object:
+        node, end = self._part(part)
+        return self.view.value(node, end, end)
 
-    def _text(self, parts: Parts, at: Path) -> object:
+    def _text(self, parts: Parts) -> object:
         texts: list[str] = []
         length = 0
         for part in parts:
-            value = part if isinstance(part, str) else self._native(part, at)
+            value = part if isinstance(part, str) else self._native(part)
             if isinstance(value, Missing):
                 return value
             if not isinstance(value, _PLAIN):
@@ -132,96 +345,86 @@ class Evaluator(Record):
             if length > _LONGEST_TEXT:
                 return over_budget()
         text = "".join(texts)
-        return mandatory(at) if text == "???" else text
+        return mandatory(self.at) if text == "???" else text
 
-    def _call(self, call: Call, at: Path) -> Place:
+    def _call(self, call: Call) -> Place:
         if call.name in ("oc.env", "oc.select") and len(call.arguments) in (1, 2):
-            return self._own_resolver(call.name, *call.arguments, at=at)
-        if call.name in self.resolvers:
-            return Computed(resolved(call.name, [self._argument(each, at) for each in call.arguments])), at
-        return missing(f"the resolver {call.name} is the framework's own", "resolver"), at
+            return self._own_resolver(call.name, *call.arguments)
+        if call.name in self.view.resolvers:
+            return Computed(resolved(call.name, [self._argument(each) for each in call.arguments])), self.at
+        return missing(f"the resolver {call.name} is the framework's own", "resolver"), self.at
 
-    def _own_resolver(self, resolver: str, key: Argument, *default: Argument, at: Path) -> Place:
-        name = self._argument(key, at)
+    def _own_resolver(self, resolver: str, key: Argument, default: Argument | None = None) -> Place:
+        name = self._argument(key)
         if isinstance(name, Missing):
-            return Computed(name), at
+            return Computed(name), self.at
         if not isinstance(name, str):
-            return missing(f"{resolver} wants a text", "malformed"), at
-        if default and default[0].kind != "dict":
-            # OmegaConf evaluates a default that it does not need, and fails where that fails.
-            value = self._argument(default[0], at)
-            if isinstance(value, Missing):
-                return Computed(value), at
-        if resolver == "oc.env":
-            return Computed(self._env(name, default, at)), at
-        return self._select(name, default, at)
+            return missing(f"{resolver} wants a text", "malformed"), self.at
+        # OmegaConf evaluates a default that it does not need, and fails where that fails.
+        value = None if default is None else self._argument(default)
+        if default is not None and default.kind != "dict" and isinstance(value, Missing):
+            return Computed(value), self.at
+        if resolver == "oc.select":
+            return self._select(name, default)
+        if self.view.environ is not None and name in self.view.environ:
+            value = self.view.environ[name]
+        elif default is None:
+            value = Missing((f"env.{name}",), f"the environment variable {name} is not set", "env")
+        elif not isinstance(value, (Missing, *_PLAIN)):
+            value = Missing((), "a list or mapping as the default of oc.env", "malformed")
+        elif value is not None and not isinstance(value, Missing):
+            value = str(value)
+        return Computed(value), self.at
 
-    def _env(self, name: str, default: tuple[Argument, ...], at: Path) -> object:
-        if self.environ is not None and name in self.environ:
-            return self.environ[name]
-        if not default:
-            return Missing((f"env.{name}",), f"the environment variable {name} is not set", "env")
-        value = self._argument(default[0], at)
-        if value is None or isinstance(value, Missing):
-            return value
-        if not isinstance(value, _PLAIN):
-            return Missing((), "a list or mapping as the default of oc.env", "malformed")
-        return str(value)
-
-    def _select(self, key: str, default: tuple[Argument, ...], at: Path) -> Place:
+    def _select(self, key: str, default: Argument | None) -> Place:
         up = len(key) - len(key.lstrip("."))
-        path = (*(at[: max(len(at) - up, 0)] if up else ()), *split_key(key[up:]))
-        if len(path) <= DEEPEST_PATH and up <= len(at):
-            node, _ = self.place(path)
+        path = self._from(up, split_key(key[up:]))
+        if len(path) <= DEEPEST_PATH and up <= len(self.at):
+            node, _ = self.view.place(path)
             value = node.value if isinstance(node, Computed) else None
             unset = isinstance(node, Scalar) and node.text == "???"
-            if (
-                node is not None
-                and not unset
-                and not (isinstance(value, Missing) and value.kind == "missing")
-            ):
-                return self._lead(path, at)
+            unset = unset or (isinstance(value, Missing) and value.kind == "missing")
+            if node is not None and not unset:
+                return self.view.lead(path, self.at)
             if self._enters_a_list(path):
-                return missing(f"{dotted(path)} enters a list by a name", "malformed"), at
-        if not default:
-            return Computed(None), at
-        parts = default[0].parts
-        if default[0].kind == "dict" and not default[0].items:
-            return Mapping(0, flow=True), at
-        if default[0].kind == "plain" and len(parts) == 1 and not isinstance(parts[0], str):
-            return self._part(parts[0], at)
-        return Computed(self._argument(default[0], at)), at
+                return missing(f"{dotted(path)} enters a list by a name", "malformed"), self.at
+        if default is None:
+            return Computed(None), self.at
+        if default.kind == "dict" and not default.items:
+            return Mapping(0, flow=True), self.at
+        if default.kind == "plain" and len(default.parts) == 1 and not isinstance(default.parts[0], str):
+            return self._part(default.parts[0])
+        return Computed(self._argument(default)), self.at
 
     def _enters_a_list(self, path: Path) -> bool:
         for depth, part in enumerate(path):
-            node, _ = self.follow(*self.place(path[:depth]))
+            node, _ = self.view.follow(*self.view.place(path[:depth]))
             if isinstance(node, Sequence) and number_of(part) is None:
                 return True
         return False
 
-    def _argument(self, argument: Argument, at: Path) -> object:
+    def _argument(self, argument: Argument) -> object:
         parts = argument.parts
         if argument.kind == "list":
-            return [self._argument(item, at) for item in argument.items]
+            return [self._argument(item) for item in argument.items]
         if argument.kind == "dict":
             return Missing((), "a mapping written inside an interpolation", "resolver")
         if argument.kind == "plain" and len(parts) == 1:
-            return typed(parts[0]) if isinstance(parts[0], str) else self._native(parts[0], at)
-        return self._text(parts, at)
+            return typed(parts[0]) if isinstance(parts[0], str) else self._native(parts[0])
+        return self._text(parts)
 
 
 # ── resolvers ──────────────────────────────────────────────────────────────────────────────────────────────
 RESOLVERS = ("add", "sub", "mul", "div", "max", "eval")
-_LONGEST = 500
-_DEEPEST = 30
+_LONGEST, _DEEPEST = 500, 30  # characters of a sum, and its brackets
 _LARGEST = 2**63
 
 
 def resolved(name: str, arguments: collections.abc.Sequence[object]) -> object:
     """Return what a resolver of `RESOLVERS` makes of its arguments; Missing where it fails or is unknown."""
-    for argument in arguments:
-        if isinstance(argument, Missing):
-            return argument
+    unknown = next((argument for argument in arguments if isinstance(argument, Missing)), None)
+    if unknown is not None:
+        return unknown
     if name == "eval":
         return _eval(*arguments) if len(arguments) == 1 else _fails(name, "wants one argument")
     if len(arguments) != 2:
@@ -269,17 +472,11 @@ def _eval(text: object) -> object:
         return Missing((), "${eval:…} of more than arithmetic", "resolver")
     import ast
 
-    try:
-        return _sum(ast.parse(_numbers_only(text.strip()), mode="eval").body, 0)
-    except (SyntaxError, ValueError, MemoryError):
-        return Missing((), f"${{eval:…}} of more than arithmetic: {text}", "resolver")
-
-
-def _numbers_only(text: str) -> str:
-    nested = max(accumulate((char == "(") - (char == ")") for char in text), default=0)
-    if nested > _DEEPEST or not set("0123456789.eE+-*/%() \t").issuperset(text):
-        raise SyntaxError
-    return text
+    nested = max(accumulate((char == "(") - (char == ")") for char in text.strip()), default=0)
+    if nested <= _DEEPEST and set("0123456789.eE+-*/%() \t").issuperset(text.strip()):
+        with suppress(SyntaxError, ValueError, MemoryError):
+            return _sum(ast.parse(text.strip(), mode="eval").body, 0)
+    return Missing((), f"${{eval:…}} of more than arithmetic: {text}", "resolver")
 
 
 def _sum(node: Any, depth: int) -> object:

@@ -1,4 +1,4 @@
-"""What a scalar means to the loader that the framework uses, and how a new value is written for it.
+"""What a scalar means to the loader that the framework uses.
 
 PyYAML and OmegaConf both read YAML 1.1, with its octal ``017``, sexagesimal ``12:30`` and ``on``/``off``;
 they differ in floats: ``1e-5`` is a text to PyYAML.
@@ -7,7 +7,6 @@ they differ in floats: ``1e-5`` is a text to PyYAML.
 from __future__ import annotations
 
 import re
-from math import isinf, isnan
 
 from cfglint.document.tree import Missing, Unread
 from cfglint.record import Record, field
@@ -209,101 +208,3 @@ def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
     if not text or text[0] not in _FIRST_OF_NUMBERS or text.isdigit() or len(text) > _MOST_DIGITS:
         return False
     return type(resolve_plain(text, dialect)) is str and re.match(_HUMAN_FLOAT, text) is not None
-
-
-# ── writing ────────────────────────────────────────────────────────────────────────────────────────────────
-# Safe as a plain scalar everywhere: no indicator at the start, no `: `, ` #` or flow bracket.
-_PLAIN = (
-    r"(?:[^\W_]|[_./\\(+]|-(?=\w))"
-    r"(?:[\w./\\()+@%^~=*$;!<>|&'\"-]|#(?<!\s#)|:(?=[\w/])|[ ](?=[^\s#]))*\Z"
-)
-# Dates to PyYAML (which `resolve` keeps as texts), and the marks between documents.
-_NOT_PLAIN = r"[0-9]{4}-[0-9]|(?:---|\.\.\.)(?:\s|\Z)"
-_DOTLESS = r"[-+]?[0-9]+[eE]"
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b"}
-_BOOLEANS = (("true", "false"), ("yes", "no"), ("on", "off"))
-
-
-def _double_quoted(text: str, *, json: bool) -> str:
-    parts = []
-    for char in text:
-        if char in _ESCAPES:
-            parts.append(_ESCAPES[char])
-        elif char.isprintable() or (json and char >= " "):
-            parts.append(char)
-        elif ord(char) > 0xFFFF:
-            parts.append(f"\\U{ord(char):08x}")
-        else:
-            parts.append(f"\\u{ord(char):04x}")
-    return '"' + "".join(parts) + '"'
-
-
-def _spell_text(text: str, like: Scalar | None, dialect: Dialect) -> str:
-    if dialect is JSON:
-        return _double_quoted(text, json=True)
-    if dialect is TOML:
-        if like is not None and like.style == "'" and "'" not in text and text.isprintable():
-            return f"'{text}'"
-        return _double_quoted(text, json=False)
-    style = like.style if like is not None else ""
-    # Both YAML dialects, so that a file keeps its meaning when another framework reads it.
-    if (
-        style not in ("'", '"')
-        and re.match(_PLAIN, text)
-        and not re.match(_NOT_PLAIN, text)
-        and type(resolve_plain(text, PYYAML)) is str
-        and type(resolve_plain(text, OMEGACONF)) is str
-    ):
-        return text
-    if style == '"' or not text.isprintable():
-        return _double_quoted(text, json=False)
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _spell_bool(old: str, dialect: Dialect, *, value: bool) -> str:
-    pairs = [pair for pair in _BOOLEANS if old.lower() in pair and dialect not in (JSON, TOML)]
-    spelled = (pairs or _BOOLEANS)[0][not value]
-    if pairs and old[:1].isupper():
-        return spelled.upper() if old.isupper() else spelled.capitalize()
-    return spelled
-
-
-def _spell_float(value: float, like: Scalar | None, dialect: Dialect) -> str:
-    if dialect is TOML and (isnan(value) or isinf(value)):
-        return repr(value)
-    if isnan(value):
-        return "NaN" if dialect is JSON else ".nan"
-    if isinf(value):
-        word = "Infinity" if dialect is JSON else ".inf"
-        return word if value > 0 else f"-{word}"
-    mantissa, mark, exponent = repr(value).partition("e")
-    if not mark:
-        return mantissa
-    sign = "-" if exponent[0] == "-" else "+"
-    exponent = exponent.lstrip("+-").lstrip("0")
-    dotless = dialect in (JSON, TOML) or (
-        dialect is OMEGACONF and like is not None and re.match(_DOTLESS, like.text)
-    )
-    if "." not in mantissa and not dotless:
-        mantissa += ".0"
-    return f"{mantissa}e{sign}{exponent}"
-
-
-def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
-    """Return how to write ``value`` so that ``dialect`` reads it back, in the style of the old ``like``."""
-    old = like.text if like is not None and not like.style else ""
-    if isinstance(value, str):
-        return _spell_text(value, like, dialect)
-    if isinstance(value, bool):
-        return _spell_bool(old, dialect, value=value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return _spell_float(value, like, dialect)
-    if isinstance(value, list) and dialect is TOML:
-        return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
-    if value is not None or dialect is TOML:
-        raise TypeError(
-            "TOML has no null" if value is None else f"a {type(value).__name__} cannot be written as a scalar"
-        )
-    return old if dialect is not JSON and old in ("~", "Null", "NULL") else "null"

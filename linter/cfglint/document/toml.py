@@ -1,4 +1,4 @@
-"""TOML text to the same nodes, and new keys in such a text.
+"""TOML text to the same nodes.
 
 Python's own reader says what is valid, a scanner of ours where it stands: tomllib is what trainers call, and
 it keeps no places; tomlkit keeps the spelling, without places either. What tomllib took can be cut by a few
@@ -10,11 +10,9 @@ from __future__ import annotations
 import re
 import sys
 
-from cfglint.document.scalars import TOML, spell
-from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Scalar, Sequence, descend
+from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Scalar, Sequence
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
-from cfglint.text import Edit
 
 if sys.version_info >= (3, 11):
     from tomllib import loads
@@ -91,7 +89,7 @@ def parse_toml(text: str) -> list[Document]:
         return [document]
     except ValueError as error:
         stop, document.error = _complaint(text, error)
-    scanner = _Scanner(text[:stop])
+    scanner = Scanner(text[:stop])
     try:
         scanner.run()
     except DocumentError as error:
@@ -153,7 +151,7 @@ class _StopError(Exception):
     """The text ends inside a statement, or is not what tomllib takes."""
 
 
-class _Scanner(Record):
+class Scanner(Record):
     """Builds the tree of a text that tomllib took, or of what stands before tomllib's complaint."""
 
     text: str
@@ -338,105 +336,3 @@ def _unescape(match: re.Match[str]) -> str:
         return _SHORT[short]
     code = four or eight or two
     return chr(int(code, 16)) if code else ""
-
-
-# ── writing ────────────────────────────────────────────────────────────────────────────────────────────────
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
-_COMMENTS = re.compile(r"(?:\r?\n[ \t]*#[^\n]*)*")  # those that go on from one line to the next
-_HEAD = re.compile(r"(?:[ \t]*#[^\n]*\n)+[ \t]*\r?\n")
-
-
-def insert_toml_key(document: Document, path: Path, value: object) -> Edit | None:
-    """Return the edit that adds the key, with tables that are absent; None where the text has no place."""
-    if value is None or not path or document.error is not None or not isinstance(path[-1], str):
-        return None
-    text = document.file.text
-    nodes = descend(document.root, path)
-    depth = len(nodes) - 1
-    if depth == len(path) or not all(isinstance(part, str) for part in path[max(depth, 0) :]):
-        return None
-    if nodes and not isinstance(nodes[-1], Mapping):
-        return None
-    for i, node in reversed(list(enumerate(nodes))):
-        if isinstance(node, Mapping) and text[node.start : node.start + 1] == "{":
-            return _into_braces(node, _dotted(path[i:]), value)
-    return _into_lines(document, path, max(depth, 0), value)
-
-
-def _dotted(path: Path) -> str:
-    return ".".join(_key(part) for part in path if isinstance(part, str))
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.match(name) else spell(name, None, TOML)
-
-
-def _into_braces(table: Mapping, key: str, value: object) -> Edit:
-    pair = f"{key} = {spell(value, None, TOML)}"
-    if not table.entries:
-        return Edit(table.start, table.end, f"{{{pair}}}")
-    at = max(entry.value.end for entry in table.entries.values())
-    return Edit(at, at, f", {pair}")
-
-
-def _into_lines(document: Document, path: Path, depth: int, value: object) -> Edit | None:
-    text = document.file.text
-    scanner = _Scanner(text)
-    scanner.run()
-    table, names = path[:depth], path[depth:]
-    own = next((section for section in scanner.sections if section.path == table), None)
-    if own is not None and len(names) == 1:
-        return _behind(text, own, own.statements[-1] if own.statements else None, names, value)
-    if own is None:
-        # A table that a dotted key made takes no header: it goes on as it began.
-        for section in scanner.sections:
-            reach = depth - len(section.path)
-            if reach > 0 and section.path == table[: len(section.path)]:
-                rest = table[len(section.path) :]
-                for statement in reversed(section.statements):
-                    if len(statement.names) > reach and statement.names[:reach] == rest:
-                        return _behind(text, section, statement, (*rest, *names), value)
-    around = [section for section in scanner.sections if section.path[:depth] == table]
-    if not around:
-        return None
-    last = around[-1]
-    end = last.statements[-1].end if last.statements else last.end
-    newline = "\r\n" if "\r\n" in text else "\n"
-    header = f"[{_dotted(path[:-1])}]{newline}{_key(str(path[-1]))} = {spell(value, None, TOML)}"
-    if not text.strip():
-        return Edit(len(text), len(text), header + newline)
-    end = _line_end(text, end)
-    comments = _COMMENTS.match(text, end)
-    end = end if comments is None else comments.end()
-    end -= text[:end].endswith("\r")
-    return Edit(
-        end,
-        end,
-        f"{newline}{newline}{header}" + ("" if text[end:].strip("\r\n") else newline * (end == len(text))),
-    )
-
-
-def _behind(text: str, section: Section, statement: Statement | None, names: Path, value: object) -> Edit:
-    """Add a line behind a statement, or behind the header of a table that has none yet."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    equals = " = "
-    start, end = section.start, section.end
-    if statement is not None:
-        start, end = statement.start, statement.end
-        between = text[statement.colon[0] : statement.colon[1]]
-        equals = "=" if between == "=" else " = "
-    line = f"{_dotted(names)}{equals}{spell(value, None, TOML)}"
-    if statement is None and not section.path:
-        head = _HEAD.match(text)  # what is said of the file stays on top
-        at = 0 if head is None else head.end()
-        return Edit(at, at, line + newline + (newline if text[at:].strip() else ""))
-    indent = text[text.rfind("\n", 0, start) + 1 : start]
-    end = _line_end(text, end)
-    return Edit(end, end, f"{newline}{indent if not indent.strip() else ''}{line}")
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    if end < 0:
-        return len(text)
-    return end - 1 if end > at and text[end - 1] == "\r" else end

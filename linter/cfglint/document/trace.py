@@ -1,14 +1,17 @@
 """Where a value is defined and who else reads it, and what is wrong with a document as such.
 
-Walked only for findings, apart from `find_defects`, whose lists the CFG rules ask for.
+Only what has something to tell imports this: a `View` notices by itself that nothing is wrong.
 """
 
 from __future__ import annotations
 
-from cfglint.document.interpolation import MAX_DEPTH, MalformedError, Reference, parse, references_in
-from cfglint.document.scalars import is_float_like_string
+from contextlib import suppress
+
+from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Reference, parse
+from cfglint.document.sections import owns
 from cfglint.document.tree import (
     ALL,
+    MAX_REFERENCES,
     Alias,
     Built,
     Computed,
@@ -31,6 +34,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.layers import Source
+    from cfglint.document.omega import Part
     from cfglint.document.tree import File, Node, Path
     from cfglint.document.view import View
 
@@ -100,7 +104,7 @@ class Trace(Record):
             and node.origin is None
             and self.source is None
             and node.style not in ("|", ">")
-            and self.view.document.owns(node.start, node.end)
+            and owns(self.view.document, node.start, node.end)
         )
 
     @property
@@ -229,7 +233,7 @@ class Trace(Record):
         at = self.at
         end, path = view.follow(node, at)
         self.steps.append(Step("interpolation", node.start, node.end, node.text))
-        if end is None or isinstance(end, Computed) or path == at or depth >= MAX_DEPTH:
+        if end is None or isinstance(end, Computed) or path == at or depth >= MAX_REFERENCES:
             self.computed = True
             return node
         try:
@@ -237,7 +241,7 @@ class Trace(Record):
         except MalformedError:
             parts = ()
         if len(parts) == 1 and isinstance(parts[0], Reference):
-            named = view.path_of(parts[0], at)
+            named = Evaluator(view, at).path_of(parts[0])
             if isinstance(named, Missing):
                 self.computed = True
                 return node
@@ -326,8 +330,8 @@ def _referred(view: View, node: Scalar, path: Path) -> list[object]:
         return []
     whole, _ = view.follow(node, path)
     reads: list[object] = [] if whole is None or isinstance(whole, Computed) else [whole]
-    for reference in references_in(parts):
-        read, _ = view.reference_place(reference, path)
+    for reference in _references_in(parts):
+        read, _ = Evaluator(view, path).reference_place(reference)
         if isinstance(read, Scalar) and read is not whole:
             reads.append(read)
     return reads
@@ -370,28 +374,22 @@ def find_defects(view: View) -> Defects:
 
 def _found_defects(view: View) -> Defects:
     defects = Defects()
-    interpolates = view.interpolates
-    nodes = nodes_with_paths(view.root)
-    for path, node in nodes:
-        if node.__class__ is not Scalar or view.source(node) is not None:
-            continue  # what is wrong in another file is said of that one
+    for path, node, cyclic in view.suspects():
         text = node.text
-        if interpolates and text == "???":
+        if view.interpolates and text == "???":
             defects.missing.append(Defect("missing", dotted(path), text, node.start, node.end))
-        elif interpolates and "${" in text:
-            try:
+        elif view.interpolates and "${" in text:
+            with suppress(BudgetError, RecursionError):
                 if view.refill():
-                    _check_interpolation(view, defects, path, node)
-            except (BudgetError, RecursionError):
-                continue
-        elif not node.style and is_float_like_string(node, view.dialect):
+                    _check_interpolation(view, defects, path, node, cyclic=cyclic)
+        else:
             defects.float_strings.append(Defect("float_string", dotted(path), text, node.start, node.end))
     if view.document.duplicates:
-        _duplicates(view, defects, nodes)
+        _duplicates(view, defects, nodes_with_paths(view.root))
     return defects
 
 
-def _check_interpolation(view: View, defects: Defects, path: Path, node: Scalar) -> None:
+def _check_interpolation(view: View, defects: Defects, path: Path, node: Scalar, *, cyclic: bool) -> None:
     key = dotted(path)
     place, _ = view.follow(node, path)
     try:
@@ -399,11 +397,9 @@ def _check_interpolation(view: View, defects: Defects, path: Path, node: Scalar)
     except MalformedError as error:
         defects.unresolved.append(Defect("malformed", key, node.text, node.start, node.end, str(error)))
         return
-    if not isinstance(place, Computed):
-        return  # the common case: it leads somewhere
-    value = place.value
+    value = place.value if isinstance(place, Computed) else None
     if isinstance(value, Missing):
-        if path in view.cyclic or (value.kind == "cycle" and "parent" in value.why):
+        if cyclic or (value.kind == "cycle" and "parent" in value.why):
             around = frozenset(value.why.rpartition("cycle ")[2].split(" -> "))
             if around not in defects.circles:
                 defects.circles.add(around)
@@ -413,17 +409,33 @@ def _check_interpolation(view: View, defects: Defects, path: Path, node: Scalar)
             defects.unset_env.append(Defect("unset_env", key, node.text, node.start, node.end, value.why))
     if len(path) > 1 and path[0] == "defaults" and isinstance(path[1], int):
         return  # Hydra resolves its defaults list against its command line, not against this file
-    for reference in references_in(parts):
+    for reference in _references_in(parts):
         note = _leads_nowhere(view, reference, path)
         if note is not None:
             text = node.text[reference.start : reference.end]
             defects.unresolved.append(Defect("unresolved", key, text, *_part_span(view, node, text), note))
 
 
+def _references_in(parts: tuple[Part, ...]) -> list[Reference]:
+    """Return all references in ``parts``, those inside arguments and keys too."""
+    references: list[Reference] = []
+    waiting: list[Part | Argument] = list(parts)
+    for part in waiting:  # grows on the way
+        if isinstance(part, Reference):
+            references.append(part)
+            waiting.extend(part.keys)
+        elif isinstance(part, Call):
+            waiting.extend(part.arguments)
+        elif isinstance(part, Argument):
+            waiting.extend(part.parts)
+            waiting.extend(part.items)
+    return references
+
+
 def _leads_nowhere(view: View, reference: Reference, path: Path) -> str | None:
     """Say why a reference leads nowhere; None where it leads somewhere, or that is not known."""
-    place, _ = view.reference_place(reference, path)
-    wanted = view.path_of(reference, path)
+    place, _ = Evaluator(view, path).reference_place(reference)
+    wanted = Evaluator(view, path).path_of(reference)
     if isinstance(wanted, Missing):
         return wanted.why if wanted.kind == "absent" else None
     value = place.value if isinstance(place, Computed) else None

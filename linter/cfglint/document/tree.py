@@ -1,9 +1,9 @@
-"""A config file as records: documents, nodes with the span of their own spelling, paths, and the walks."""
+"""A config file as records: documents, nodes with the span of their own spelling, paths, and the walks.
+
+Every run imports this: what few documents need (sections, comments that turn rules off) is in sections.py.
+"""
 
 from __future__ import annotations
-
-import re
-from bisect import bisect_right
 
 from cfglint.record import Record, Value, field
 from cfglint.text import LineIndex
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 200  # of collections in each other
 MAX_NODES = 1_000_000
+MAX_REFERENCES = 50  # in a row, or in each other
+DEEPEST_PATH = 200
+_LONGEST_REFERENCE = 1_000
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 # The words of which one stands in every script that launches a job.
 STARTERS = (
@@ -28,8 +31,6 @@ STARTERS = (
     "sglang", "rl @", "vllm-openai",
 )  # fmt: skip
 BOM = b"\xef\xbb\xbf"
-BREAK = "\r\n|[\n\r\x85\u2028\u2029]"  # the line breaks of YAML; a text, since compiling takes its time
-_MARK = r"#[ \t]*cfglint:[ \t]*(ignore(?:-file)?)[ \t]*\[([^\]\r\n]*)\]"
 
 
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,6 +179,21 @@ def dotted(path: Path) -> str:
     return "".join(parts)
 
 
+def missing(why: str, kind: str) -> Computed:
+    """Return a place whose value cannot be known."""
+    return Computed(Missing((), why, kind))
+
+
+def mandatory(at: Path) -> Missing:
+    """Return what ``???`` is."""
+    return Missing((dotted(at),), f"{dotted(at)} is '???': to be set by the user", "missing")
+
+
+def over_budget() -> Missing:
+    """Return what is left where a document stands for too many values."""
+    return Missing((), "the file's aliases and references stand for more values than are followed", "budget")
+
+
 def split_key(text: str) -> list[str]:
     """Return the keys of ``a.b[0]``; an empty text is one empty key."""
     if "[" not in text:
@@ -221,20 +237,6 @@ def child(node: Node | None, part: object) -> Node | None:
     return None
 
 
-def descend(root: Node | None, path: Path) -> list[Node]:
-    """Return the nodes on the way down a path, the root first, as far as the text itself writes them."""
-    nodes = [] if root is None else [root]
-    for part in path if nodes else ():
-        node = nodes[-1]
-        if isinstance(node, Mapping) and isinstance(part, str) and part in node.entries:
-            nodes.append(node.entries[part].value)
-        elif isinstance(node, Sequence) and isinstance(part, int) and 0 <= part < len(node.items):
-            nodes.append(node.items[part])
-        else:
-            break
-    return nodes
-
-
 def walk(root: Node | None) -> list[Node]:
     """Return all nodes below ``root``, itself first, from the last to the first; aliases are not entered."""
     nodes: list[Node] = []
@@ -265,6 +267,17 @@ def nodes_with_paths(root: Node | None) -> list[tuple[Path, Node]]:
     return nodes
 
 
+def plain_reference(text: str) -> list[str] | None:
+    """Return the keys of a text that is ``${a.b}`` and no more, as most references are; None of any other."""
+    inner = text[2:-1]
+    if text[-1:] != "}" or len(text) > _LONGEST_REFERENCE or text[:2] != "${":
+        return None
+    if not inner.replace(".", "").replace("_", "").isalnum():
+        return None
+    keys = inner.split(".")
+    return keys if all(keys) and len(keys) <= DEEPEST_PATH else None
+
+
 def effective(mapping: Mapping) -> dict[str, Entry]:
     """Return the entries of ``mapping`` with what it merges; its own win, then the earlier merge."""
     if not mapping.merges:
@@ -289,50 +302,6 @@ def effective(mapping: Mapping) -> dict[str, Entry]:
 
 
 # ── files and documents ────────────────────────────────────────────────────────────────────────────────────
-class Job(Record):
-    """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
-
-    ``source`` names who is asked. ``many`` is how many GPUs of its ``kind`` a node has, where kinds differ in
-    that; ``others`` are further kinds that would do, with their numbers (None: as many as ``figures`` say). A
-    command is run ``everywhere`` where each node gets it, and not the first alone.
-    """
-
-    source: str = "#SBATCH"
-    kind: str = ""  # of GPU, as the cluster calls it
-    many: int | None = None
-    others: list[tuple[str, int | None]] = field(factory=list)
-    memory_mib: int | None = None  # that each GPU has at least (gpumem)
-    figures: dict[str, tuple[int, int, int]] = field(factory=dict)
-    everywhere: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        self.everywhere = self.source != "#SBATCH"
-
-    def say(self, name: str, value: int, start: int, end: int) -> None:
-        """Set a figure."""
-        self.figures[name] = value, start, end
-
-    def add_up(self) -> None:
-        """Work out GPUs in all from those of a node, or those of a node from all."""
-        nodes = self.count("nodes")
-        per_node, total = self.count("gpus_per_node"), self.count("gpus")
-        if total is None and per_node is not None and (nodes is not None or "nodes" not in self.figures):
-            self.say("gpus", per_node * (nodes or 1), *self.figures["gpus_per_node"][1:])
-        elif total is not None and per_node is None and nodes and total % nodes == 0:
-            self.say("gpus_per_node", total // nodes, *self.figures["gpus"][1:])
-
-    def count(self, name: str) -> int | None:
-        """Return a figure, such as ``gpus``, ``gpus_per_node``, ``nodes``, ``tasks_per_node``."""
-        figure = self.figures.get(name)
-        return figure[0] if figure is not None else None
-
-
-def line_end(text: str, at: int) -> int:
-    """Return where the line around an offset ends, to YAML."""
-    match = re.compile(BREAK).search(text, at)
-    return len(text) if match is None else match.start()
-
-
 class Document(Record):
     """One document of a file. With ``error`` set, ``root`` is what stood before it, and may be None.
 
@@ -352,115 +321,22 @@ class Document(Record):
     format: str = ""  # until the file's own is put in
     listed: bool = False
     over: tuple[Scalar, ...] = ()
-    job: Job | None = None
+    job: Any = None  # a `Job` of shell/job.py, or None
     file: File = field(init=False, compare=False)
     index: int = 0
     key: Scalar | None = None
     whole: Document = field(init=False, compare=False)
     lent: tuple[tuple[int, int], ...] = ()
-    _loader: str = field(default="", init=False)
+    loader: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self.whole = self
 
     def taken_by(self, dialect: str) -> None:
         """Forget a mistake that is none to a loader: hjson takes comments and a comma too many."""
-        self._loader = dialect
+        self.loader = dialect
         if self.error is self.lax and dialect == "hjson":
             self.error = None
-
-    def again(self, file: File) -> Document | None:
-        """Return this document in an edited version of its file; None where it cannot be found in it."""
-        if len(file.documents) != len(self.file.documents):
-            return None
-        edited = file.documents[self.index]
-        edited.taken_by(self._loader)
-        if edited.error is not None:
-            return None
-        if self.key is None:
-            return edited
-        return next((part for part in edited.sections() if part.key.text == self.key.text), None)  # type: ignore[union-attr]
-
-    def owns(self, start: int, end: int) -> bool:
-        """Whether what stands there is this document's alone, and no other section's as well."""
-        return self.key is None or (
-            self.start <= start
-            and end <= self.end
-            and not any(first <= start and end <= last for first, last in self.lent)
-        )
-
-    def suppressions(self) -> list[tuple[int, tuple[str, ...]]]:
-        """Return ``(line, codes)`` for each ``# cfglint: ignore[…]``; line 0 is the whole file.
-
-        A comment alone on its line counts for the next one.
-        """
-        text = self.file.text
-        if self.format == "json" or "cfglint:" not in text:
-            return []
-        script = self.format == "shell"  # its documents are commands, and comments stand around them
-        spans = [] if script else self._scalar_spans()
-        first, last = (0, len(text)) if script else (self.start, self.end)
-        suppressed: list[tuple[int, tuple[str, ...]]] = []
-        for mark in re.compile(_MARK).finditer(text, first, last):
-            at = mark.start()
-            line, column = self.file.lines.position(at)
-            before = text[at - column + 1 : at]
-            # A comment is preceded by a blank, or is itself within one.
-            if before and not before.endswith((" ", "\t")) and "#" not in before:
-                continue
-            around = bisect_right(spans, (at, len(text))) - 1
-            if around >= 0 and at < spans[around][1]:
-                continue
-            codes = tuple(code.strip() for code in mark.group(2).split(",") if code.strip())
-            if codes:
-                alone = not before.strip()
-                suppressed.append((0 if mark.group(1) == "ignore-file" else line + alone, codes))
-        return suppressed
-
-    def _scalar_spans(self) -> list[tuple[int, int]]:
-        """Return the spans in which ``#`` starts no comment; a block scalar's header line may have one."""
-        text = self.file.text
-        spans: list[tuple[int, int]] = []
-        for node in walk(self.root):
-            if isinstance(node, Mapping):
-                spans.extend((e.key.start, e.key.end) for e in node.entries.values())
-            elif isinstance(node, Scalar) and node.end > node.start:
-                start = line_end(text, node.start) if node.style in ("|", ">") else node.start
-                spans.append((start, node.end))
-        return sorted(spans)
-
-    def sections(self) -> list[Document]:
-        """Return the mappings at the top as documents; none where something else stands there, too."""
-        root = self.root
-        if not isinstance(root, Mapping) or root.merges:
-            return []
-        nodes = [entry.value for entry in root.entries.values()]
-        if not all(isinstance(target(node), Mapping) for node in nodes):
-            return []
-        parts = [self._section(entry.key, entry.value) for entry in root.entries.values()]
-        reads = [{(n.target.start, n.target.end): 0 for n in walk(s) if isinstance(n, Alias)} for s in nodes]
-        for part in parts:  # what others read of it, through an alias or a merge
-            lent = [
-                span
-                for reader, spans in zip(parts, reads, strict=True)
-                if reader is not part
-                for span in spans
-            ]
-            part.lent = tuple(dict.fromkeys(lent))
-        return parts
-
-    def _section(self, key: Scalar, node: Node) -> Document:
-        part = Document(
-            node.start, node.end, target(node), format=self.file.format, index=self.index, key=key
-        )
-        part.file, part.whole = self.file, self
-        part.duplicates = [pair for pair in self.duplicates if node.start <= pair[0].start < node.end]
-        last = key  # of a name that stands twice, the later section is the one that counts
-        for later, first in reversed(self.duplicates):
-            if later is last:
-                part.duplicates.append((later, first))
-                last = first
-        return part
 
 
 class File(Record):

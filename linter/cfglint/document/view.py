@@ -5,13 +5,12 @@ A place is a node and the path at which it is defined, since relative interpolat
 
 from __future__ import annotations
 
-from cfglint.document.interpolation import MAX_DEPTH
-from cfglint.document.layers import Overlay, read_override
-from cfglint.document.omega import DEEPEST_PATH, Evaluator, mandatory, missing, over_budget
-from cfglint.document.scalars import JSON, TOML, resolve
+from cfglint.document.scalars import JSON, TOML, is_float_like_string, resolve
 from cfglint.document.tree import (
     ABSENT,
     ALL,
+    DEEPEST_PATH,
+    MAX_REFERENCES,
     Alias,
     Computed,
     Mapping,
@@ -20,18 +19,23 @@ from cfglint.document.tree import (
     Sequence,
     dotted,
     effective,
+    mandatory,
+    missing,
+    nodes_with_paths,
     number_in,
+    over_budget,
+    plain_reference,
 )
-from cfglint.record import Value, field
+from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import collections.abc
     from typing import Any
 
-    from cfglint.document.layers import Source
+    from cfglint.document.layers import Layers, Source
     from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import All, Entry, Node, Path, Place
+    from cfglint.document.tree import All, Document, Entry, Node, Path, Place
 
 # What following aliases and references may cost, so that ten lines cannot mean a billion values: in one
 # call, in all, and in a call when that is spent.
@@ -62,7 +66,7 @@ class MappingView(Value):
         return f"MappingView({dotted(self.path)!r})"
 
 
-class View(Evaluator):
+class View(Record):
     """One document under one dialect, with overrides and an environment (None: no variable is known).
 
     ``layers`` are the other files that it is composed of; ``beneath`` is how the YAML ones of them are read,
@@ -70,6 +74,13 @@ class View(Evaluator):
     ``memo`` keeps what tracing and looking for defects find out once.
     """
 
+    document: Document
+    dialect: Dialect
+    overrides: collections.abc.Sequence[str] = ()
+    environ: collections.abc.Mapping[str, str] | None = None
+    layers: Layers | None = None
+    beneath: Dialect | None = None
+    resolvers: collections.abc.Sequence[str] = ()
     root: Node | None = field(default=None, init=False)
     origins: dict[int, str] = field(factory=dict, init=False)
     interpolates: bool = field(default=False, init=False)
@@ -98,6 +109,8 @@ class View(Evaluator):
             self.unread = layers.unread or None
             self.interpolates = self.interpolates or (self.beneath or self.dialect).interpolates
         if self.overrides:
+            from cfglint.document.layers import Overlay, read_override
+
             overlay = Overlay(self.root, self.hung or {})
             for text in self.overrides:
                 overlay.apply(read_override(text))
@@ -273,16 +286,56 @@ class View(Evaluator):
             self.cyclic.update(circle)
             names = " -> ".join(dotted(p) for p in circle)
             return missing(f"interpolation cycle {names}", "cycle"), at
-        if len(active) >= MAX_DEPTH:
-            return missing(f"more than {MAX_DEPTH} references in a row", "budget"), at
+        if len(active) >= MAX_REFERENCES:
+            return missing(f"more than {MAX_REFERENCES} references in a row", "budget"), at
         self.spend(1)
         active.append(at)
         try:
-            place = self.evaluate(node, at)
+            keys = plain_reference(node.text)
+            if keys is not None:
+                place = self.lead((*keys,), at)
+            else:
+                from cfglint.document.omega import Evaluator
+
+                place = Evaluator(self, at).evaluate(node.text)
         finally:
             active.pop()
         self._followed[at] = place
         return place
+
+    def lead(self, path: Path, at: Path) -> Place:
+        """Return where a reference at ``at`` to a path leads in the end."""
+        node, end = self.place(path)
+        if node is None:
+            return missing(f"{dotted(path)} is not in the file", "absent"), at
+        node, end = self.follow(node, end)
+        if isinstance(node, (Mapping, Sequence)) and at[: len(end)] == end:
+            return missing(f"{dotted(at)} refers to a parent of its own", "cycle"), at
+        return node, end
+
+    def suspects(self) -> list[tuple[Path, Scalar, bool]]:
+        """Return the scalars that something may be wrong with, and whether each is on a circle; see `trace`.
+
+        Every file is looked through for these: most have none, and then nothing more is imported.
+        """
+        suspects: list[tuple[Path, Scalar, bool]] | None = self.memo.get("suspects")
+        if suspects is None:
+            suspects = self.memo["suspects"] = []
+            for path, node in nodes_with_paths(self.root):
+                if node.__class__ is Scalar and self.source(node) is None and self._suspicious(path, node):
+                    suspects.append((path, node, path in self.cyclic))
+        return suspects
+
+    def _suspicious(self, path: Path, node: Scalar) -> bool:
+        """Whether a scalar is still to be set, leads nowhere, or is a number to people alone."""
+        if self.interpolates and node.text == "???":
+            return True
+        if not self.interpolates or "${" not in node.text:
+            return is_float_like_string(node, self.dialect)
+        try:
+            return self.refill() and isinstance(self.follow(node, path)[0], Computed)
+        except (BudgetError, RecursionError):
+            return False
 
     # ── values ─────────────────────────────────────────────────────────────────────────────────────────────
     def _get(self, path: Path) -> object:
@@ -306,8 +359,8 @@ class View(Evaluator):
             return MappingView(self, path)
         if kind is not Sequence:  # the scalars of a script
             return resolve(node, self.dialect)  # never of another file
-        if depth >= MAX_DEPTH:
-            return Missing((), f"lists nested more than {MAX_DEPTH} deep", "budget")
+        if depth >= MAX_REFERENCES:
+            return Missing((), f"lists nested more than {MAX_REFERENCES} deep", "budget")
         values: list[object] = []
         self.spend(len(node.items))
         for i, item in enumerate(node.items):

@@ -6,7 +6,6 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 from __future__ import annotations
 
 from cfglint.document.scalars import SHELL
-from cfglint.document.trace import Trace, find_defects
 from cfglint.document.tree import Missing, dotted
 from cfglint.document.view import MappingView
 from cfglint.engine.subject import Mistake, Verdict
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from cfglint.document.trace import Trace
+    from cfglint.document.tree import Path
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
@@ -64,6 +65,10 @@ def _mistakes(subject: Subject, kind: str) -> list[Any]:
         return list(_by_schema(subject, kind))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
+    if not (subject.view.suspects() or subject.document.duplicates):
+        return []  # as most documents: what looks for the words is not even imported
+    from cfglint.document.trace import find_defects
+
     return list(getattr(find_defects(subject.view), kind, ()))
 
 
@@ -96,8 +101,15 @@ def _misfits(subject: Subject) -> Iterator[Mistake]:
     for path in _number_paths(subject.pack, subject.framework):
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
-            trace = Trace(subject.view, path)
-            yield Mistake("a number", *trace.own_span, key=dotted(path), text=f'the text "{value}"')
+            yield Mistake(
+                "a number", *_traced(subject, path).own_span, key=dotted(path), text=f'the text "{value}"'
+            )
+
+
+def _traced(subject: Subject, path: Path) -> Trace:
+    from cfglint.document.trace import Trace  # there is something to tell
+
+    return Trace(subject.view, path)
 
 
 def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
@@ -229,7 +241,7 @@ def _unfit_facts(subject: Subject) -> Iterator[Mistake]:
             continue
         value = view.get(path)
         if type(value) is not Missing and needs_of(stated(pack, name, value)):
-            span = Trace(view, path).span
+            span = _traced(subject, path).span
             yield Mistake(_wanted(pack, name, value), *span, key=dotted(path), text=_shown(value))
 
 
@@ -245,7 +257,7 @@ def _unknown_names(subject: Subject) -> Iterator[Mistake]:
             continue
         near = did_you_mean(name, [fact for fact in pack.facts if _is_fact(pack, fact)])
         note = near or "; rules/vocabulary.rules lists them"
-        yield Mistake(note, *Trace(subject.view, path).key_span, key=name)
+        yield Mistake(note, *_traced(subject, path).key_span, key=name)
 
 
 def _is_fact(pack: Pack, name: str) -> bool:

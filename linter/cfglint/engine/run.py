@@ -106,7 +106,10 @@ class Run(Reading):
             if framework is not None:
                 block = self.pack.frameworks[framework]
                 document.taken_by(block["dialect"])
-                parts = (document.sections() if block["sections"] else None) or parts
+                if block["sections"]:
+                    from cfglint.document.sections import sections
+
+                    parts = sections(document) or parts
             subjects += [self.subject(part, framework) for part in parts]
         return subjects
 
@@ -266,8 +269,9 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
     """Return the findings without those that a comment of the file switches off."""
     if "cfglint:" not in file.text:
         return list(findings)
+    from cfglint.document.sections import suppressions
 
-    off = document.whole.suppressions()
+    off = suppressions(document.whole)
     return [
         finding
         for finding in findings

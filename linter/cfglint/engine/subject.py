@@ -183,13 +183,13 @@ class Reading(Record):
         root = document.root
         if document.error is not None or not isinstance(root, Tree):
             return 0
-        for entry in root.entries.values():  # most files have a scalar there, and soon
-            if entry.value.__class__ is Scalar:
-                return 0
-            break
+        if any(entry.value.__class__ is Scalar for entry in root.entries.values()):
+            return 0  # as most files
+        from cfglint.document.sections import sections
+
         dialect = dialect_of(self.pack, framework, document)
         tests = [test for _, test in self.pack.frameworks[framework]["detect"]]
-        parts = (Values(self.pack, View(part, dialect)) for part in document.sections())
+        parts = (Values(self.pack, View(part, dialect)) for part in sections(document))
         return max((sum(test(values) is True for test in tests) for values in parts), default=0)
 
 

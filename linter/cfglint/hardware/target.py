@@ -13,7 +13,7 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.tree import Job
+    from cfglint.document.shell.job import Job
 
     Fact = tuple[object, str]
 

@@ -6,6 +6,7 @@ Nothing counts as a fix before it went through here.
 from __future__ import annotations
 
 from cfglint.document.reading import read_text
+from cfglint.document.sections import again_in
 from cfglint.engine.judge import judge
 from cfglint.repair.trials import is_hint
 from cfglint.text import apply_edits
@@ -24,7 +25,7 @@ def judged_after(trials: Trials, edits: tuple[Edit, ...]) -> Sequence[Judged] | 
     if edits not in trials.edited:
         document = trials.subject.document
         file = document.file
-        again = document.again(read_text(apply_edits(file.text, edits), file.path, bom=file.bom))
+        again = again_in(document, read_text(apply_edits(file.text, edits), file.path, bom=file.bom))
         run = trials.run
         trials.edited[edits] = (
             run.judged(run.subject(again, trials.subject.framework)) if again is not None else None

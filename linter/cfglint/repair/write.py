@@ -5,8 +5,7 @@ What has to stand there is found by reading the framework's bindings backwards (
 
 from __future__ import annotations
 
-from cfglint.document.edits import annotate, insert_key, replace_value
-from cfglint.document.scalars import spell
+from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
 from cfglint.lang import tree as t

@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from cfglint import record
 from cfglint.document.scalars import resolve
-from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Computed, Mapping, Missing, Scalar, Sequence
 from cfglint.document.view import BudgetError, MappingView
 from cfglint.errors import did_you_mean
@@ -326,6 +325,8 @@ def unique(problems: Iterable[Problem], view: View) -> list[tuple[Problem, tuple
 
 def place(problem: Problem, view: View) -> tuple[int, int]:
     """Return the span that a problem stands at: the key, or the value where it is a scalar."""
+    from cfglint.document.trace import Trace
+
     trace = Trace(view, problem.path)
     block = problem.value.__class__ is Mapping or not trace.present or trace.node is None
     return trace.key_span if problem.what == "key" or block else trace.span

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.words import values_of
-from cfglint.document.tree import Job
+from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,44 @@ _ENGINES = ("docker", "podman", "nerdctl")
 _POD_KIND = ("--gpuType", "--gpu-id", "--gpu-type")
 _POD_COUNT = ("--gpuCount", "--gpu-count")
 _POD_SCRIPT = ("--args", "--docker-args")
+
+
+class Job(Record):
+    """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
+
+    ``source`` names who is asked. ``many`` is how many GPUs of its ``kind`` a node has, where kinds differ in
+    that; ``others`` are further kinds that would do, with their numbers (None: as many as ``figures`` say). A
+    command is run ``everywhere`` where each node gets it, and not the first alone.
+    """
+
+    source: str = "#SBATCH"
+    kind: str = ""  # of GPU, as the cluster calls it
+    many: int | None = None
+    others: list[tuple[str, int | None]] = field(factory=list)
+    memory_mib: int | None = None  # that each GPU has at least (gpumem)
+    figures: dict[str, tuple[int, int, int]] = field(factory=dict)
+    everywhere: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.everywhere = self.source != "#SBATCH"
+
+    def say(self, name: str, value: int, start: int, end: int) -> None:
+        """Set a figure."""
+        self.figures[name] = value, start, end
+
+    def add_up(self) -> None:
+        """Work out GPUs in all from those of a node, or those of a node from all."""
+        nodes = self.count("nodes")
+        per_node, total = self.count("gpus_per_node"), self.count("gpus")
+        if total is None and per_node is not None and (nodes is not None or "nodes" not in self.figures):
+            self.say("gpus", per_node * (nodes or 1), *self.figures["gpus_per_node"][1:])
+        elif total is not None and per_node is None and nodes and total % nodes == 0:
+            self.say("gpus_per_node", total // nodes, *self.figures["gpus"][1:])
+
+    def count(self, name: str) -> int | None:
+        """Return a figure, such as ``gpus``, ``gpus_per_node``, ``nodes``, ``tasks_per_node``."""
+        figure = self.figures.get(name)
+        return figure[0] if figure is not None else None
 
 
 # ── batch scripts ──────────────────────────────────────────────────────────────────────────────────────────

@@ -30,9 +30,10 @@ from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.document.shell.job import Job
     from cfglint.document.shell.run import Command
     from cfglint.document.shell.words import Pieces
-    from cfglint.document.tree import Job, Node
+    from cfglint.document.tree import Node
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")

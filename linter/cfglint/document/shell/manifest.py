@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.shell.job import Job
 from cfglint.document.shell.launch import launched, numbers, part, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece, Word, filled, pieces_of, unknown, value_of, word_of
-from cfglint.document.tree import STARTERS, Job, Mapping, Scalar, Sequence, child, effective, target
+from cfglint.document.tree import STARTERS, Mapping, Scalar, Sequence, child, effective, target
 from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from cfglint.document.sections import sections
 from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted
 from cfglint.document.view import View
@@ -144,7 +145,7 @@ def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
 def _telling(run: Run, document: Document, name: str) -> Values:
     """Return the one of a document's sections that tells the most of a framework."""
     dialect = dialect_of(run.pack, name, document)
-    parts = [Values(run.pack, View(part, dialect)) for part in document.sections()]
+    parts = [Values(run.pack, View(part, dialect)) for part in sections(document)]
     tests = [test for _, test in run.pack.frameworks[name]["detect"]]
     return max(parts, key=lambda part: sum(test(part) is True for test in tests))
 

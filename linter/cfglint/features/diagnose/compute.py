@@ -9,6 +9,7 @@ import os
 
 from cfglint.api import check_file
 from cfglint.document.reading import read_text
+from cfglint.document.sections import again_in
 from cfglint.engine.memory import GIB, VERDICTS, Span, fit_rows, span_of
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import (
@@ -277,7 +278,7 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: Fix) -> Repair | 
     """Return what a fix comes to, None where its result is not this document any more."""
     file = subject.document.file
     text = apply_edits(file.text, fix.edits)
-    again = subject.document.again(read_text(text, file.path, bom=file.bom))
+    again = again_in(subject.document, read_text(text, file.path, bom=file.bom))
     if again is None:
         return None
     both = (subject, run.subject(again, subject.framework))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.document.reading import read_text
+from cfglint.document.sections import again_in
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import Origins
 from cfglint.engine.judge import values_for
@@ -141,7 +142,7 @@ class _Writer:
         (change,) = patch.changes
         document = self.subject.document
         text = apply_edits(document.file.text, [change.edit])
-        again = document.again(read_text(text, document.file.path, bom=document.file.bom))
+        again = again_in(document, read_text(text, document.file.path, bom=document.file.bom))
         if again is None:
             return False
         self.subject = self.run.subject(again, self.subject.framework)
