@@ -9,8 +9,9 @@ import zipfile
 
 import pytest
 
-from cfglint.hardware import all_targets, find, gpus, parse_target
-from cfglint.hardware.catalogue import GIB, MIB, catalogue, cuts, entry
+from cfglint.hardware.catalogue import GIB, MIB, catalogue, entry, gpus
+from cfglint.hardware.names import cuts, find
+from cfglint.hardware.target import all_targets, parse_target
 
 GPUS = {gpu.name: gpu for gpu in gpus()}
 NVIDIA = [gpu for gpu in gpus() if gpu.vendor == "nvidia"]
@@ -161,7 +162,7 @@ def test_mig_profile_that_is_not_listed_is_an_estimate_below_every_listed_one():
 def test_importing_touches_nothing_heavy(tmp_path):
     code = (
         "import sys; import yaml; before = set(sys.modules)\n"
-        "from cfglint.hardware import parse_target; parse_target('a40:8')\n"
+        "from cfglint.hardware.target import parse_target; parse_target('a40:8')\n"
         "print(*sorted(set(sys.modules) - before))"
     )
     environment = {**os.environ, "CFGLINT_CACHE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -184,7 +185,7 @@ def test_from_a_zipped_wheel(tmp_path):
                 if file.endswith((".py", ".yaml")):
                     path = os.path.join(folder, file)
                     archive.write(path, os.path.join("cfglint", os.path.relpath(path, package)))
-    code = "import cfglint.hardware as h; print(h.__file__, h.parse_target('a40').vram_gib)"
+    code = "import cfglint.hardware.target as h; print(h.__file__, h.parse_target('a40').vram_gib)"
     others = [p for p in sys.path if not os.path.isfile(os.path.join(p, "cfglint", "__init__.py"))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(wheel), *others])}
     done = subprocess.run(

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cfglint.errors import HardwareError
-from cfglint.hardware import all_targets, find, gpus, parse_target
-from cfglint.hardware.catalogue import catalogue, fold
+from cfglint.hardware.catalogue import catalogue, fold, gpus
+from cfglint.hardware.names import find
+from cfglint.hardware.target import all_targets, parse_target
 
 NAMES = [
     ("a40", "a40"),

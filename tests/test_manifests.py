@@ -20,7 +20,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Scalar, walk
 from cfglint.document.view import View
 from cfglint.document.yaml import parse_yaml
-from cfglint.hardware.target import declared
+from cfglint.hardware.host import declared
 from cfglint.text import apply_edits
 from tiers import tried
 

@@ -82,7 +82,7 @@ class Run(Reading):
         """Return the targets that a document is judged for: those that its job asks for if none are named."""
         if self.named or document.job is None:
             return self.targets
-        from cfglint.hardware.target import declared
+        from cfglint.hardware.host import declared
 
         asked = declared(document.job)
         self._announce(asked)

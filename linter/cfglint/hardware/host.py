@@ -1,4 +1,4 @@
-"""What a machine has, measured by NVML or stated by a hardware sheet, and the target that it makes.
+"""The target that a machine makes, measured by NVML or stated by a hardware sheet, or that a job asks for.
 
 A sheet is JSON to commit and lint against, written by ``cfglint hardware --json``, or by hand::
 
@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 
 from cfglint.errors import HardwareError
-from cfglint.hardware.catalogue import MIB, Gpu, gpu, instance, lookup
-from cfglint.hardware.target import FORMATS, Target, count_facts, gpu_facts
+from cfglint.hardware.catalogue import MIB, Gpu, gpu, lookup
+from cfglint.hardware.names import instance
+from cfglint.hardware.target import FORMATS, Target, count_facts, gpu_facts, parse_target
+from cfglint.lang.values import INF, Interval
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from cfglint.document.shell.job import Job
     from cfglint.hardware.target import Fact
 
 VERSION = 1
@@ -203,6 +206,60 @@ def _weakest(all_facts: list[dict[str, Fact]]) -> dict[str, Fact]:
 def _number(fact: Fact) -> float:
     value = fact[0]
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+# ── by a job ───────────────────────────────────────────────────────────────────────────────────────────────
+def declared(job: Job | None) -> list[Target]:
+    """Return the targets of a job, several where any of some GPUs will do.
+
+    One that names no GPU that the catalogue knows has the number and the memory that the job asks for.
+    """
+    if job is None:
+        return []
+    kinds = [(job.kind, job.many), *job.others]
+    named = [_named(job, kind, many) for kind, many in kinds if kind]
+    targets = {target.name: target for target in named if target is not None}
+    return list(targets.values()) or _unnamed(job)
+
+
+def _spread(job: Job, per_node: int | None) -> tuple[int | None, int]:
+    """Return GPUs in a node, and nodes; what nothing spreads is taken as one node."""
+    nodes, total = job.count("nodes") or 1, job.count("gpus")
+    per_node = per_node if per_node is not None else job.count("gpus_per_node")
+    return (total, 1) if per_node is None and total is not None else (per_node, nodes)
+
+
+def _named(job: Job, kind: str, many: int | None) -> Target | None:
+    per_node, nodes = _spread(job, many)
+    name = kind
+    if per_node:
+        name += f":{per_node}x{nodes}" if nodes > 1 else f":{per_node}"
+    try:
+        target = parse_target(name)
+        if not per_node and nodes > 1 and target.count:  # a cloud's machine says how many it has
+            target = parse_target(f"{name}:{target.count}x{nodes}")
+    except HardwareError:
+        return None
+    for fact in {"gpu.count", "gpu.per_node", "gpu.nodes"} & target.facts.keys():
+        target.facts[fact] = (target.facts[fact][0], job.source)
+    return target
+
+
+def _unnamed(job: Job) -> list[Target]:
+    name, product = "gpu", "any GPU"
+    facts: dict[str, Fact] = {}
+    if job.memory_mib:
+        name, product = f"{job.memory_mib / 1024:.2f}gib", "the job's GPU"
+        source = f"{job.source} --gres=gpumem"
+        # The cluster may give a larger one: what fits in this is sure to fit, what does not is not known.
+        vram = Interval(job.memory_mib * MIB, INF, frozenset({"gpu.vram"}))
+        facts = {"gpu.name": (product, source), "gpu.vram": (vram, source)}
+    per_node, nodes = _spread(job, None)
+    if not per_node:
+        return [Target(name, product, facts)] if facts else []
+    total = per_node * nodes
+    facts |= count_facts(per_node, nodes, job.source)
+    return [Target(f"{name}:{total}", product, facts, count=total, nodes=nodes)]
 
 
 # ── sheets ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,20 +1,13 @@
-"""A target: the GPUs that a config is judged for, as facts with their sources.
-
-One is named (``--gpu rtx-4090:8``) or asked for by a job (``#SBATCH --gpus=rtx_4090:4``,
-``accelerators: A100-80GB:8``).
-"""
+"""A target: the GPUs that a config is judged for, as facts with their sources (``--gpu rtx-4090:8``)."""
 
 from __future__ import annotations
 
 from cfglint.errors import HardwareError
-from cfglint.hardware.catalogue import GIB, MIB, PROVIDERS, Gpu, find, gpus
-from cfglint.lang.values import INF, Interval
+from cfglint.hardware.catalogue import GIB, MIB, PROVIDERS, Gpu, Match, gpu, gpus, lookup
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.shell.job import Job
-
     Fact = tuple[object, str]
 
 FORMATS = ("bf16", "tf32", "fp8", "fp4")
@@ -65,11 +58,13 @@ def parse_target(text: str) -> Target:
     if not name:
         raise HardwareError(f"no GPU in {text!r}; write a name like --gpu rtx-4090 or --gpu rtx-4090:8")
     per_node, nodes = _numbers(text, name, number) if number else (None, 1)
-    try:
-        match = find(name)
-    except HardwareError:
-        _turned_round(text)
-        raise
+    members, several = lookup(name)
+    if len(members) == 1 and several is None:
+        match = Match(gpu(members[0]), members[0])
+    else:
+        from cfglint.hardware.names import find_asked
+
+        match = find_asked(text, name)
     if per_node is None:
         per_node = match.count
     facts = gpu_facts(match.gpu)
@@ -108,71 +103,6 @@ def _numbers(text: str, name: str, number: str) -> tuple[int, int]:
     raise HardwareError(
         f"{text!r}: no number of GPUs after the colon; write --gpu {name}:8, or --gpu {name}:8x2 for 2 nodes"
     )
-
-
-def _turned_round(text: str) -> None:
-    """Raise the better message for ``8xA100``."""
-    count, x, name = text.strip().lower().partition("x")
-    if x and count.strip().isdecimal():
-        try:
-            find(name)
-        except HardwareError:
-            return
-        raise HardwareError(f"{text!r} is turned round; write --gpu {name.strip()}:{count.strip()}") from None
-
-
-# ── by a job ───────────────────────────────────────────────────────────────────────────────────────────────
-def declared(job: Job | None) -> list[Target]:
-    """Return the targets of a job, several where any of some GPUs will do.
-
-    One that names no GPU that the catalogue knows has the number and the memory that the job asks for.
-    """
-    if job is None:
-        return []
-    kinds = [(job.kind, job.many), *job.others]
-    named = [_named(job, kind, many) for kind, many in kinds if kind]
-    targets = {target.name: target for target in named if target is not None}
-    return list(targets.values()) or _unnamed(job)
-
-
-def _spread(job: Job, per_node: int | None) -> tuple[int | None, int]:
-    """Return GPUs in a node, and nodes; what nothing spreads is taken as one node."""
-    nodes, total = job.count("nodes") or 1, job.count("gpus")
-    per_node = per_node if per_node is not None else job.count("gpus_per_node")
-    return (total, 1) if per_node is None and total is not None else (per_node, nodes)
-
-
-def _named(job: Job, kind: str, many: int | None) -> Target | None:
-    per_node, nodes = _spread(job, many)
-    name = kind
-    if per_node:
-        name += f":{per_node}x{nodes}" if nodes > 1 else f":{per_node}"
-    try:
-        target = parse_target(name)
-        if not per_node and nodes > 1 and target.count:  # a cloud's machine says how many it has
-            target = parse_target(f"{name}:{target.count}x{nodes}")
-    except HardwareError:
-        return None
-    for fact in {"gpu.count", "gpu.per_node", "gpu.nodes"} & target.facts.keys():
-        target.facts[fact] = (target.facts[fact][0], job.source)
-    return target
-
-
-def _unnamed(job: Job) -> list[Target]:
-    name, product = "gpu", "any GPU"
-    facts: dict[str, Fact] = {}
-    if job.memory_mib:
-        name, product = f"{job.memory_mib / 1024:.2f}gib", "the job's GPU"
-        source = f"{job.source} --gres=gpumem"
-        # The cluster may give a larger one: what fits in this is sure to fit, what does not is not known.
-        vram = Interval(job.memory_mib * MIB, INF, frozenset({"gpu.vram"}))
-        facts = {"gpu.name": (product, source), "gpu.vram": (vram, source)}
-    per_node, nodes = _spread(job, None)
-    if not per_node:
-        return [Target(name, product, facts)] if facts else []
-    total = per_node * nodes
-    facts |= count_facts(per_node, nodes, job.source)
-    return [Target(f"{name}:{total}", product, facts, count=total, nodes=nodes)]
 
 
 # ── facts ──────────────────────────────────────────────────────────────────────────────────────────────────

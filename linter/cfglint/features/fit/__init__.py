@@ -142,7 +142,7 @@ def _asked(
     job = next((document.job for document in file.documents if document.job is not None), None)
     if job is None or args.gpu or args.hardware:
         return every, targets
-    from cfglint.hardware.target import declared
+    from cfglint.hardware.host import declared
 
     asked = [target for target in declared(job) if target.vram_gib is not None]
     if not asked:
