@@ -23,8 +23,9 @@ from cfglint.document.view import MappingView, View
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.schema import convert
-from cfglint.schema.judge import meant, problems, wanted
+from cfglint.schema.judge import problems
 from cfglint.schema.table import ANY, BOOL, INT, NUMBER, TEXT, compiled, table
+from cfglint.schema.wording import meant, wanted
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "schemas" / "frameworks").glob("*.json"))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.describe import Evaluator, Origins, arithmetic, message, show_value
-from cfglint.engine.judge import BY_SCHEMA
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
@@ -15,23 +14,25 @@ from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
 from cfglint.record import Record
-from cfglint.schema.judge import meant
+from cfglint.schema import BY_SCHEMA, mistakes
+from cfglint.schema.wording import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Mapping as Lookup
     from typing import Any, TypeAlias
 
-    from cfglint.engine.subject import Judged, Mistake, Verdict
+    from cfglint.engine.subject import Judged, Verdict
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
+    from cfglint.schema.judge import Mistake
 
     Span: TypeAlias = tuple[int, int]
     Found: TypeAlias = tuple[Judged, Verdict, Finding]
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
-_LISTS = {f"document.{kind}": kind for kind in (*BY_SCHEMA, "misfits")}
+_LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
 
 class _Spot(Record):
@@ -174,9 +175,12 @@ class Finder:
         needed = self.symbols.rules[verdict.rule.code].requirement
         if not (isinstance(needed, t.Quantifier) and isinstance(needed.source, t.Name)):
             return None
-        mistakes = (judged.subject.checked or {}).get(_LISTS.get(needed.source.name, ""), ())
-        place = (finding.place.start, finding.place.end)
-        return next((m for m in mistakes if (m.start, m.end) == place and m.problem is not None), None)
+        kind = _LISTS.get(needed.source.name)
+        if kind is None:
+            return None
+        subject, place = judged.subject, (finding.place.start, finding.place.end)
+        noted = mistakes(subject.framework, subject.view).get(kind, ())
+        return next((m for m in noted if (m.start, m.end) == place and m.problem is not None), None)
 
     def _rests_on(self, judged: Judged, verdict: Verdict) -> Iterator[Span]:
         """Yield where the keys stand that a rule speaks of; a place in another file is none of this one's."""

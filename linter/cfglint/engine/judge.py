@@ -5,20 +5,20 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 
 from __future__ import annotations
 
-from cfglint.document.scalars import SHELL
 from cfglint.document.tree import Missing, dotted
 from cfglint.document.view import MappingView
-from cfglint.engine.subject import Mistake, Verdict
+from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean
 from cfglint.facts import NO_KEYS, Values, stated
 from cfglint.lang.runtime import as_number
 from cfglint.lang.values import INF, needs_of
-from cfglint.schema import judge as schema_judge
-from cfglint.schema.table import table, typed
+from cfglint.schema import BY_SCHEMA, mistakes
+from cfglint.schema.judge import Mistake
+from cfglint.schema.table import typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from cfglint.document.trace import Trace
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang.pack import CompiledRule, Pack
-    from cfglint.schema.judge import Problem
-    from cfglint.schema.table import Table
-
-BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values")
-_MAYBE = ("section", "subclass", "own", "versions")
-_FATE = {
-    "refused": "",
-    "section": "",
-    "ignored": ": it has no effect",
-    "subclass": ": the run stops, unless a class of your own defines it",
-    "own": ": it has no effect, unless code of your own reads it",
-    "versions": ": the server stops at it, unless it is of another version",
-}
 
 
 def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
@@ -61,10 +48,10 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
 
 # ── what is wrong with a document, by the lists that the CFG rules read ─────────────────────────────────────
 def _mistakes(subject: Subject, kind: str) -> list[Any]:
-    if kind in BY_SCHEMA:
-        return list(_by_schema(subject, kind))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
+    if kind in BY_SCHEMA:
+        return mistakes(subject.framework, subject.view).get(kind, [])
     if not (subject.view.suspects() or subject.document.duplicates):
         return []  # as most documents: what looks for the words is not even imported
     from cfglint.document.trace import find_defects
@@ -96,8 +83,7 @@ def _misfits(subject: Subject) -> Iterator[Mistake]:
         return
     if _names_are_keys(subject):
         yield from _unfit_facts(subject)
-    if table(subject.framework) is not None:
-        yield from _by_schema(subject, "misfits")
+    yield from mistakes(subject.framework, subject.view).get("misfits", ())
     for path in _number_paths(subject.pack, subject.framework):
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
@@ -116,7 +102,6 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
     """Return the keys that a framework's bindings read as numbers, without those that its schema types."""
     paths = pack.number_paths.get(framework)
     if paths is None:
-        schema = table(framework)
         paths = pack.number_paths[framework] = tuple(
             dict.fromkeys(
                 alternative[4][0]
@@ -124,103 +109,10 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
                 if name in pack.facts
                 and pack.facts[name][0] == "number"  # a binding may give a let's name too
                 for alternative in alternatives
-                if alternative[5]
-                and alternative[4]
-                and (schema is None or not typed(schema, alternative[4][0]))
+                if alternative[5] and alternative[4] and not typed(framework, alternative[4][0])
             )
         )
     return paths
-
-
-# ── by the framework's schema ──────────────────────────────────────────────────────────────────────────────
-def _by_schema(subject: Subject, kind: str) -> list[Mistake]:
-    """Return the mistakes of one kind that the framework's schema finds; none where it has no schema."""
-    if subject.checked is None:
-        schema = None if subject.framework is None else table(subject.framework)
-        subject.checked = {}
-        wrong = _problems(schema, subject) if schema is not None else ()
-        if schema is not None and wrong:
-            subject.checked = _noted(wrong, schema, subject)
-    return subject.checked.get(kind, [])
-
-
-def _problems(schema: Table, subject: Subject) -> list[Problem]:
-    """Return what is wrong with a document; of a launch script's flags, another program's may be its own."""
-    if subject.view.dialect is not SHELL:
-        return schema_judge.problems(schema, subject.view)
-    if not _starts_own_program(schema, subject):
-        return []
-    wrong = schema_judge.problems(schema, subject.view, skip=("launch",))
-    return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
-
-
-def _starts_own_program(schema: Table, subject: Subject) -> bool:
-    from fnmatch import fnmatchcase
-
-    started = [subject.view.get(("launch", key)) for key in ("program", "module")]
-    return any(
-        isinstance(program, str) and fnmatchcase(program, pattern)
-        for program in started
-        for pattern in schema.programs
-    )
-
-
-def _begins_another(problem: Problem) -> bool:
-    """Whether argparse takes a flag for the one that it begins."""
-    name = str(problem.path[-1])
-    return any(key.startswith(name) for key in problem.node[3] or ())
-
-
-def _noted(wrong: Sequence[Problem], schema: Table, subject: Subject) -> dict[str, list[Mistake]]:
-    """Return what is wrong with a document's keys and values, each kind in the file's order."""
-    view = subject.view
-    meant = {id(problem): schema_judge.meant(problem, view) for problem in wrong if problem.what == "key"}
-
-    def counts(problem: Problem) -> bool:
-        """Whether a problem is told: what is probably the job's own is left out."""
-        if problem.what != "key":
-            return True
-        mark = problem.node[6]  # a slip of the pen looks like a key that is there
-        slip = mark not in _MAYBE or meant[id(problem)] is not None
-        return slip and (mark != "ignored" or view.get(problem.path) is not None)
-
-    counted = [problem for problem in wrong if counts(problem)]
-    if any(problem.what == "key" for problem in counted) and _extended(schema, subject):
-        counted = [problem for problem in counted if problem.what != "key"]
-    by_kind: dict[str, list[Mistake]] = {}
-    for problem, span in schema_judge.unique(counted, view):
-        key = dotted(problem.path)
-        mark = problem.node[6]
-        if problem.what == "key":
-            kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
-            likely = meant[id(problem)]
-            near = f"; did you mean {likely!r}?" if likely else schema_judge.near(problem)
-            note = _FATE[mark] + (near or schema_judge.elsewhere(problem, schema))
-            mistake = Mistake(note, *span, key, mark, problem=problem)
-        else:
-            kind = "misfits"
-            if problem.what == "value":
-                kind = "doubtful_values" if mark == "named" else "refused_values"
-            note = schema_judge.wanted(problem.node) + schema_judge.near(problem)
-            mistake = Mistake(note, *span, key, schema_judge.shown(problem.value), "refused", problem)
-        by_kind.setdefault(kind, []).append(mistake)
-    return by_kind
-
-
-def _extended(schema: Table, subject: Subject) -> bool:
-    """Whether the file says that other classes than the framework's own take keys from it."""
-    from fnmatch import fnmatchcase
-
-    for key, pattern in schema.unless:
-        path = tuple(key.split("."))
-        if pattern == "*" and subject.view.has(path):
-            return True
-        value = subject.view.get(path)
-        wanted, pattern_text = pattern[0] != "!", pattern.lstrip("!")
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, (str, int)) and fnmatchcase(str(item), pattern_text) == wanted:
-                return True
-    return False
 
 
 # ── files whose keys are the facts' own names ──────────────────────────────────────────────────────────────
@@ -279,7 +171,11 @@ def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, 
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return f'the text "{value}"'
-    return "a mapping" if isinstance(value, MappingView) else schema_judge.shown(value)
+    if isinstance(value, MappingView):
+        return "a mapping"
+    from cfglint.schema.wording import shown
+
+    return shown(value)
 
 
 def _wanted(pack: Pack, name: str, value: object) -> str:

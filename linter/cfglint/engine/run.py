@@ -179,9 +179,7 @@ class Run(Reading):
     def findings(self, judgements: Sequence[Judged]) -> list[Found]:
         """Return the findings of a subject; one mistake has one, whichever rules see it."""
         found = list(self._findings(judgements))
-        if len(found) > 1 and judgements[0].subject.checked:
-            return self.finder.once(found, len(judgements))
-        return found
+        return self.finder.once(found, len(judgements)) if len(found) > 1 else found
 
     def _findings(self, judgements: Sequence[Judged]) -> Iterator[Found]:
         """Yield what the rules find; what no target plays a part in comes once."""

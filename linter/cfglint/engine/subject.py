@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import CompiledRule, Pack
-    from cfglint.schema.judge import Problem
 
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 _BY_FORM: dict[str, Dialect] = {"json": JSON, "toml": TOML, "shell": SHELL}
@@ -40,19 +39,6 @@ _DIALECTS: dict[str, Dialect] = {
 }
 
 
-class Mistake(Record):
-    """A mistake in the file, in the shape of the document's own defects."""
-
-    note: str
-    start: int
-    end: int
-    key: str = ""
-    text: str = ""
-    kind: str = ""
-    problem: Problem | None = None  # what the schema's judge found
-    related: None = None
-
-
 class Subject(Record):
     """A document as one framework sees it; ``framework`` is None where none recognises it."""
 
@@ -62,7 +48,6 @@ class Subject(Record):
     framework: str | None
     version: tuple[float, ...] | None
     tables: Tables  # a path in the document is seen from its folder
-    checked: dict[str, list[Mistake]] | None = field(default=None, init=False)  # by the schema
 
 
 class Verdict(Record):

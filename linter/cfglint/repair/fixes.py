@@ -22,14 +22,15 @@ from cfglint.repair.search import LIMIT
 from cfglint.repair.solve import ANY, SHOWN
 from cfglint.repair.trials import Group, to_mend
 from cfglint.repair.write import titled
-from cfglint.schema.judge import meant
+from cfglint.schema import mistakes
+from cfglint.schema.wording import meant
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.engine.subject import Judged, Mistake, Verdict
+    from cfglint.engine.subject import Judged, Verdict
     from cfglint.facts import Values
     from cfglint.findings import Finding
     from cfglint.hardware.catalogue import Gpu
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Trials
+    from cfglint.schema.judge import Mistake
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _ALTERNATIVES = 3
@@ -356,14 +358,15 @@ def renames(
     No knob moves, and it is proven likewise. A key that had no effect gets one, so a rename may change
     results: it is never a safe fix.
     """
-    checked = trials.subject.checked or {}
+    subject = trials.subject
+    noted = mistakes(subject.framework, subject.view)
     for *_, finding in findings:
         kind = RENAMED.get(finding.code, "").removeprefix("document.")
         if LEVELS.index(finding.level) < LEVELS.index(least):
             continue
         place = finding.place
-        mistakes = [m for m in checked.get(kind, ()) if (m.start, m.end) == (place.start, place.end)]
-        fix = _rename(trials, mistakes[0], finding.code) if len(mistakes) == 1 else None
+        own = [m for m in noted.get(kind, ()) if (m.start, m.end) == (place.start, place.end)]
+        fix = _rename(trials, own[0], finding.code) if len(own) == 1 else None
         if fix is not None:
             yield finding, fix
 

@@ -74,15 +74,18 @@ def table(name: str) -> Table | None:
     return _tables[name]
 
 
-def typed(table: Table, path: tuple[str | int, ...]) -> bool:
-    """Whether a table says of which kind the value of a key is; of an unknown key it says nothing."""
-    node = table.nodes[0]
+def typed(framework: str, path: tuple[str | int, ...]) -> bool:
+    """Whether a framework's schema says of which kind a key's value is; of an unknown key it says nothing."""
+    schema = table(framework)
+    if schema is None:
+        return False
+    node = schema.nodes[0]
     for part in path:
         item = isinstance(part, int) or part == "*"
         number = node[5] if item else (node[3] or {}).get(str(part), node[4])
         if number < 0:
             return False
-        node = table.nodes[number]
+        node = schema.nodes[number]
     return node[0] != EVERYTHING
 
 

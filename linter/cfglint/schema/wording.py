@@ -1,0 +1,222 @@
+"""What a problem that the judge found is called: what was wanted, which key was meant, where it stands.
+
+Nothing here runs for a file that its framework's schema takes.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.trace import Trace
+from cfglint.document.tree import Mapping, dotted
+from cfglint.errors import did_you_mean
+from cfglint.schema.judge import Mistake
+from cfglint.schema.table import BOOL, INT, LIST, MAP, NULL, NUMBER, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cfglint.document.view import View
+    from cfglint.schema.judge import Problem
+    from cfglint.schema.table import Node, Table
+
+_SHORT = 5  # letters; in a shorter name, two differences are another word
+_LONGEST_LIST = 240  # characters of the members that a message lists
+_MAYBE = ("section", "subclass", "own", "versions")
+_FATE = {
+    "refused": "",
+    "section": "",
+    "ignored": ": it has no effect",
+    "subclass": ": the run stops, unless a class of your own defines it",
+    "own": ": it has no effect, unless code of your own reads it",
+    "versions": ": the server stops at it, unless it is of another version",
+}
+
+
+def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[Mistake]]:
+    """Return what is wrong with a document's keys and values, each kind in the file's order."""
+    likely = {id(problem): meant(problem, view) for problem in wrong if problem.what == "key"}
+
+    def counts(problem: Problem) -> bool:
+        """Whether a problem is told: what is probably the job's own is left out."""
+        if problem.what != "key":
+            return True
+        mark = problem.node[6]  # a slip of the pen looks like a key that is there
+        slip = mark not in _MAYBE or likely[id(problem)] is not None
+        return slip and (mark != "ignored" or view.get(problem.path) is not None)
+
+    counted = [problem for problem in wrong if counts(problem)]
+    if any(problem.what == "key" for problem in counted) and _extended(table, view):
+        counted = [problem for problem in counted if problem.what != "key"]
+    by_kind: dict[str, list[Mistake]] = {}
+    for problem, span in unique(counted, view):
+        key = dotted(problem.path)
+        mark = problem.node[6]
+        if problem.what == "key":
+            kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
+            name = likely[id(problem)]
+            hint = f"; did you mean {name!r}?" if name else near(problem)
+            note = _FATE[mark] + (hint or elsewhere(problem, table))
+            mistake = Mistake(note, *span, key, mark, problem=problem)
+        else:
+            kind = "misfits"
+            if problem.what == "value":
+                kind = "doubtful_values" if mark == "named" else "refused_values"
+            note = wanted(problem.node) + near(problem)
+            mistake = Mistake(note, *span, key, shown(problem.value), "refused", problem)
+        by_kind.setdefault(kind, []).append(mistake)
+    return by_kind
+
+
+def _extended(table: Table, view: View) -> bool:
+    """Whether the file says that other classes than the framework's own take keys from it."""
+    from fnmatch import fnmatchcase
+
+    for key, pattern in table.unless:
+        path = tuple(key.split("."))
+        if pattern == "*" and view.has(path):
+            return True
+        value = view.get(path)
+        expected, pattern_text = pattern[0] != "!", pattern.lstrip("!")
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, (str, int)) and fnmatchcase(str(item), pattern_text) == expected:
+                return True
+    return False
+
+
+def wanted(node: Node) -> str:
+    """Say what a value has to be."""
+    kinds, members, limits, *_ = node
+    parts = []
+    if kinds & NUMBER:
+        parts.append(("a whole number" if kinds & NUMBER == INT else "a number") + _range(limits))
+    if kinds & BOOL:
+        parts.append("true or false")
+    parts += [word for bit, word in ((TEXT, "a text"), (LIST, "a list"), (MAP, "a mapping")) if kinds & bit]
+    if members is not None:
+        shown = [_member(member) for member in members if member is not None]
+        text = ", ".join(shown)
+        while len(text) > _LONGEST_LIST:
+            shown.pop()
+            text = f"{', '.join(shown)} and {sum(m is not None for m in members) - len(shown)} others"
+        parts.append(f"one of {text}" if len(shown) > 1 else text)
+        kinds |= NULL * (None in members)
+    if kinds & NULL and parts:
+        parts.append("null")
+    return " or ".join(parts) or "null"
+
+
+def _member(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _range(limits: tuple[float | None, ...] | None) -> str:
+    if limits is None:
+        return ""
+    least, greatest, above, below = limits
+    low = f"at least {least:g}" if least is not None else f"above {above:g}" if above is not None else ""
+    high = (
+        f"at most {greatest:g}" if greatest is not None else f"below {below:g}" if below is not None else ""
+    )
+    if least is not None and greatest is not None:
+        return f" from {least:g} to {greatest:g}"
+    return " " + " and ".join(part for part in (low, high) if part)
+
+
+def shown(value: object) -> str:
+    """Say what stands there."""
+    if isinstance(value, str):
+        return f'the text "{value if len(value) <= 60 else value[:59] + "…"}"'
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return str(value)
+    return "a mapping" if isinstance(value, Mapping) else "a list"
+
+
+def near(problem: Problem) -> str:
+    """Return ``"; did you mean …?"`` for an unknown key, or for a text that is no member.
+
+    A key of which more than a third is different is no help.
+    """
+    if problem.what == "key":
+        name = str(problem.path[-1])
+        most = max(2, len(name) // 3)
+        return did_you_mean(
+            name, [key for key in problem.node[3] or () if _distance(_plain(name), _plain(key)) <= most]
+        )
+    members = [member for member in problem.node[1] or () if isinstance(member, str)]
+    return did_you_mean(problem.value, members) if isinstance(problem.value, str) else ""
+
+
+def elsewhere(problem: Problem, table: Table) -> str:
+    """Say which section has the key, where the one it stands in has not."""
+    name = problem.path[-1]
+    root = table.nodes[0][3] or {}
+    holders = [key for key, number in root.items() if name in (table.nodes[number][3] or ())]
+    if name in root and len(problem.path) > 1:
+        return "; it is a key of the top level"
+    if not 0 < len(holders) < 3:
+        return ""
+    return f"; {' and '.join(holders)} {'has' if len(holders) == 1 else 'have'} it"
+
+
+def meant(problem: Problem, view: View) -> str | None:
+    """Return the one key that an unknown one was surely meant to be; None where none or several may be."""
+    name, keys = str(problem.path[-1]), problem.node[3] or ()
+    plain = _plain(name)
+    letters, shortest, longest = set(plain), len(plain) - 2, len(plain) + 2
+    apart = {
+        key: _distance(plain, _plain(key))
+        for key in keys
+        if shortest <= len(key) <= longest
+        and len(letters.symmetric_difference(_plain(key))) <= 4
+        and _alike(plain, _plain(key))
+    }
+    least = min(apart.values(), default=9)
+    best = [key for key, distance in apart.items() if distance == least]
+    if name.startswith(("_", ".")):  # what other keys read through an anchor
+        return None
+    if len({_plain(key) for key in best}) != 1 or least > (1 if len(name) <= _SHORT else 2):
+        return None
+    if _plain(best[0]) in {_plain(key) for key in view.keys(problem.path[:-1]) if key != name}:
+        return None
+    alike = [key for key in best if ("-" in key) == ("-" in name)]  # of two spellings, the file's own
+    return (alike or best)[0]
+
+
+def _alike(name: str, key: str) -> bool:
+    """Whether two changes may suffice, by the letters alone: most names are told apart without more."""
+    return sum(abs(name.count(letter) - key.count(letter)) for letter in {*name, *key}) <= 4
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_").lower()
+
+
+def _distance(one: str, other: str) -> int:
+    """Return how many letters differ, are missing, too many, or change places with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        before, last, row = row, before, [i] + [0] * len(other)
+        for j, there in enumerate(other, 1):
+            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != there))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == there:
+                row[j] = min(row[j], last[j - 2] + 1)
+    return row[-1]
+
+
+def unique(problems: Iterable[Problem], view: View) -> list[tuple[Problem, tuple[int, int]]]:
+    """Return the problems with their spans; what several keys read from one place is told once."""
+    places: dict[tuple[str, int, int], tuple[Problem, tuple[int, int]]] = {}
+    for problem in problems:
+        span = place(problem, view)
+        places.setdefault((problem.what, *span), (problem, span))
+    return list(places.values())
+
+
+def place(problem: Problem, view: View) -> tuple[int, int]:
+    """Return the span that a problem stands at: the key, or the value where it is a scalar."""
+    trace = Trace(view, problem.path)
+    block = problem.value.__class__ is Mapping or not trace.present or trace.node is None
+    return trace.key_span if problem.what == "key" or block else trace.span
