@@ -208,6 +208,7 @@ class _Layer:
         given = {**key, **{f"--rule {i}": rule for i, rule in enumerate(rules, 1)}}
         self.key: dict[str, str] = {**below.key, **given} if below is not None else given
         self._built: tuple[Code, bytes] | None = None
+        self._code: Code | None = None
         self._trees: Trees | None = None
 
     def code(self) -> Code:
@@ -217,10 +218,12 @@ class _Layer:
             ends, functions, *rest = self._build()[0]
             return (ends, *rest), bytes(functions)
 
-        entry = cached_beside(self.name, self.key, build)
-        value: Any = entry[0]
-        ends, tables, blocks = value
-        return ends, entry[1], tables, blocks
+        if self._code is None:
+            entry = cached_beside(self.name, self.key, build)
+            value: Any = entry[0]
+            ends, tables, blocks = value
+            self._code = ends, entry[1], tables, blocks
+        return self._code
 
     def trees(self) -> Trees:
         """Return the symbols up to this layer, and its own parsed files."""
@@ -278,6 +281,7 @@ def read_rules(paths: Iterable[str]) -> dict[str, str]:
 
 
 _shipped: dict[str, str] = {}
+_layers: list[_Layer] = []  # that of the shipped rules, once it was read
 
 
 def shipped_rules() -> dict[str, str]:
@@ -295,10 +299,12 @@ def load(texts: Mapping[str, str] | None = None, rules: Sequence[str] = ()) -> P
     Raises RulesError where a rule file does not load.
     """
     pack = Pack()
-    # The shipped files are not even read while they stay as they are: a tenth of what starting takes.
-    shipped = _Layer(
-        "rules", None, shipped_rules, files.shipped_changes("rules", ".rules") or shipped_rules()
-    )
+    # The shipped files are not even read while they stay as they are: a tenth of what starting takes. Nor is
+    # their layer read twice by one process, such as an editor's.
+    key = files.shipped_changes("rules", ".rules") or shipped_rules()
+    if not _layers or _layers[0].key != key:
+        _layers[:] = [_Layer("rules", None, shipped_rules, key)]
+    shipped = _layers[0]
     pack.add(shipped.code(), shipped.trees)
     if texts or rules:
         given = dict(texts or {})
