@@ -436,9 +436,12 @@ class Builder:
                 elif isinstance(node, t.Framework):
                     own = (e for e in node.entries if isinstance(e, (t.Binding, t.Let)))
                     places |= {(node.name, entry.name): (source, entry.span) for entry in own}
+        if all(isinstance(node, (t.Rule, t.Knob)) for source in sources for node in source.statements):
+            return  # they derive nothing
         reported: set[frozenset[str]] = set()
+        shared = Graph(self.symbols)
         for framework in (None, *self.symbols.frameworks):
-            graph = Graph(self.symbols, framework)
+            graph = Graph(self.symbols, framework, shared)
             under = f"under {framework}, " if framework is not None else ""
             for circle in graph.circles():
                 if frozenset(circle) in reported:

@@ -208,18 +208,28 @@ def uses(node: t.Expr, symbols: Symbols) -> set[str]:
     return names
 
 
-class Graph:
-    """Names by what they are derived from."""
+_NOTHING: frozenset[str] = frozenset()
 
-    def __init__(self, symbols: Symbols, framework: str | None = None) -> None:
+
+class Graph:
+    """Names by what they are derived from.
+
+    A framework's graph takes what stands outside of its block from the ``shared`` one, that of no framework.
+    """
+
+    def __init__(self, symbols: Symbols, framework: str | None = None, shared: Graph | None = None) -> None:
         self.symbols = symbols
-        self.edges: dict[str, set[str]] = {}
+        self.edges: dict[str, frozenset[str]] = {}
         nodes: Sequence[t.Framework] = symbols.frameworks.get(framework, ()) if framework is not None else ()
         entries = [entry for node in nodes for entry in node.entries]
         own = {entry.name for entry in entries if isinstance(entry, t.Let)}
         for let in (*symbols.lets.values(), *symbols.functions.values()):
-            if let.name not in own:
+            if let.name in own:
+                continue
+            if shared is None:
                 self._note(let.name, let.body)
+            else:
+                self.edges[let.name] = shared.edges[let.name]
         for entry in entries:
             if isinstance(entry, t.Binding):
                 self._note(entry.name, entry.source, entry.when, entry.default, entry.null)
@@ -229,12 +239,12 @@ class Graph:
             for name in symbols.types:
                 derived = name in symbols.lets or name in own  # a let goes before the table
                 if name.startswith(f"{prefix}.") and name not in registry.keys and not derived:
-                    self.edges.setdefault(name, set()).update(registry.keys)
+                    self.edges[name] = self.edges.get(name, _NOTHING).union(registry.keys)
 
     def _note(self, name: str, *expressions: t.Expr | None) -> None:
         for expression in expressions:
             if expression is not None:
-                self.edges.setdefault(name, set()).update(uses(expression, self.symbols))
+                self.edges[name] = self.edges.get(name, _NOTHING) | uses(expression, self.symbols)
 
     def circles(self) -> Iterator[list[str]]:
         """Yield the circles found, as lists of names that begin and end with the same one."""
