@@ -186,7 +186,7 @@ def mentions(symbols, name):
 
 
 def test_every_binding_is_mentioned(facts, symbols):
-    known = {name: mentions(symbols, name) for name, _, _ in facts}
+    known = {name: mentions(symbols, name) for name in {name for name, _, _ in facts}}
     missing = {
         (name, key)
         for name, key, _ in facts

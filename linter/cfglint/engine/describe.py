@@ -42,7 +42,12 @@ class Evaluator:
     ) -> tuple[object, Type]:
         """Return the value of ``node`` and its type."""
         bound = variables or {}
-        key = (node, tuple(bound))
+        function, kind = self.compiled(node, tuple(bound))
+        return function(values, *bound.values()), kind
+
+    def compiled(self, node: t.Expr, bound: tuple[str, ...] = ()) -> tuple[Callable[..., Any], Type]:
+        """Return the function of ``node``, which takes the values and the ``bound`` variables; and its type."""
+        key = (node, bound)
         if key not in self._compiled:
             emitter = Function(self.names, {name: (f"x_{name}", ANY) for name in bound})
             atom, kind = emitter.value(node)
@@ -50,8 +55,7 @@ class Evaluator:
             namespace: dict[str, Any] = {**NAMESPACE, "INF": INF}
             exec(emitter.finish("F", ", ".join(["V", *(f"x_{name}" for name in bound)])), namespace)  # noqa: S102
             self._compiled[key] = (namespace["F"], kind)
-        function, kind = self._compiled[key]
-        return function(values, *bound.values()), kind
+        return self._compiled[key]
 
     def type_of(self, name: str) -> Type:
         """Return a name's type."""

@@ -30,7 +30,7 @@ from cfglint.repair.tracks import UNSOLVABLE, Broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from cfglint.facts import Steps
@@ -65,15 +65,14 @@ def main(arguments: list[str]) -> int:
     """Run the rules' own examples, and rules against rules; exit 1 if something is wrong."""
     args = parse(TestArguments, arguments)
     pack = load(read_rules(args.rules) if args.rules else None)
-    own = {source.path for source in pack.sources()} if args.rules else None
-    outcomes = [o for o in run_examples(pack) if own is None or o.place.partition(":")[0] in own]
+    mine = None
+    if args.rules:
+        own, symbols = {source.path for source in pack.sources()}, pack.symbols()
+        mine = {c for c in symbols.rules if symbols.where[f"rule {c}"].rpartition(":")[0] in own}
+    outcomes = run_examples(pack, mine)
     wrong = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in wrong:
         print(outcome)
-    mine = None
-    if own is not None:
-        symbols = pack.symbols()
-        mine = {c for c in symbols.rules if symbols.where[f"rule {c}"].rpartition(":")[0] in own}
     at_odds = clashes(pack, mine)
     for clash in at_odds:
         print(clash)
@@ -113,12 +112,11 @@ class Clash(Value):
         return f"{self.place}: {self.what}"
 
 
-def run_examples(pack: Pack) -> list[Outcome]:
-    """Run the examples of every rule of a pack; those that are not ``ok`` contradict their rule."""
+def run_examples(pack: Pack, codes: Container[str] | None = None) -> list[Outcome]:
+    """Run the examples of a pack's rules, or of rules ``codes``; what is not ``ok`` contradicts its rule."""
     examples = _Examples(pack)
-    return [
-        examples.outcome(rule, example, place) for rule in pack.rules for example, place in examples.of(rule)
-    ]
+    rules = [rule for rule in pack.rules if codes is None or rule.code in codes]
+    return [examples.outcome(rule, example, place) for rule in rules for example, place in examples.of(rule)]
 
 
 def clashes(pack: Pack, codes: Container[str] | None = None) -> list[Clash]:
@@ -401,17 +399,17 @@ class _Pair(Record):
     def _at_odds(self, values: Sequence[object], facts: Mapping[str, object]) -> bool:
         """Whether each value breaks one of two rules, though some value suits each of them."""
         name = self.pair[0].knob.name
-        evaluator = self.run.finder.evaluator
+        compiled = self.run.finder.evaluator.compiled
+        required, other = (compiled(single.rule.requirement)[0] for single in self.pair)
 
-        def holds(single: _Single, value: object) -> bool:
+        def holds(requirement: Callable[..., object], value: object) -> bool:
             try:
-                given = self._facts(facts, {name: value})
-                return evaluator(single.rule.requirement, given)[0] is not False
+                return requirement(self._facts(facts, {name: value})) is not False
             except UNSOLVABLE:
                 return True
 
-        first, second = ([value for value in values if holds(single, value)] for single in self.pair)
-        if not first or not second or any(holds(self.pair[1], value) for value in first):
+        first, second = ([value for value in values if holds(test, value)] for test in (required, other))
+        if not first or not second or any(holds(other, value) for value in first):
             return False
         return any(
             all(
