@@ -117,7 +117,7 @@ class TestBeneath:
 
     def test_mistakes_of_the_other_file_are_not_this_ones(self):
         seen = over("over: base.yaml\nx: ${nowhere}\n", {"d/base.yaml": "y: ${neither}\n"})
-        assert [d.text for d in find_defects(seen).unresolved] == ["${nowhere}"]
+        assert [d.text for d in find_defects(seen)["unresolved"]] == ["${nowhere}"]
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ class TestInterpolation:
     def test_a_cycle_names_its_way(self):
         text = "a: ${b}\nb: x${c}\nc: ${a}\nd: ${a}\n"
         assert value(text, "a").why == "interpolation cycle a -> b -> c -> a"
-        assert [d.key for d in find_defects(view(text)).cycles] == ["a"]
+        assert [d.key for d in find_defects(view(text))["cycles"]] == ["a"]
 
     def test_a_reference_to_a_parent(self):
         assert value("a: {b: '${a}'}\n", "a.b").kind == "cycle"
@@ -314,7 +314,7 @@ def test_every_value_of_the_corpus_is_omegaconfs(folder, monkeypatch):
         seen = View(documents[0], OMEGACONF, environ=dict(os.environ), resolvers=["eval"])
         if isinstance(conf, DictConfig):
             count += compare(seen, conf, ())
-        for defect in find_defects(seen).unresolved:
+        for defect in find_defects(seen)["unresolved"]:
             if not defect.key.startswith("defaults["):
                 assert OmegaConf.select(conf, defect.key, throw_on_resolution_failure=False) is None, defect
     assert count > 100

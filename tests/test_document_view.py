@@ -249,27 +249,27 @@ class TestDefects:
             "gconfig: {n: 1}\ng: ${\nh: ${oc.select:zz}\ni: ${oc.select:zz,${nope}}\n"
         )
         found = find_defects(view(text))
-        assert [(d.key, text[d.start : d.end]) for d in found.duplicate_keys] == [("a", "a")]
-        assert text[slice(*found.duplicate_keys[0].related)] == "a"
-        assert [(d.key, text[d.start : d.end]) for d in found.unresolved] == [
+        assert [(d.key, text[d.start : d.end]) for d in found["duplicate_keys"]] == [("a", "a")]
+        assert text[slice(*found["duplicate_keys"][0].related)] == "a"
+        assert [(d.key, text[d.start : d.end]) for d in found["unresolved"]] == [
             ("b", "${zz.x}"),
             ("f", "${gconf.n}"),
             ("g", "${"),
             ("i", "${nope}"),
         ]
-        assert "gconfig.n" in found.unresolved[1].note
-        assert [d.key for d in found.missing] == ["c"]
-        assert found.float_strings == []
-        assert [d.key for d in found.unset_env] == ["e"]
-        assert [d.key for d in find_defects(view(text, dialect=PYYAML)).float_strings] == ["d"]
-        assert find_defects(view(text, dialect=PYYAML)).unresolved == []
+        assert "gconfig.n" in found["unresolved"][1].note
+        assert [d.key for d in found["missing"]] == ["c"]
+        assert found["float_strings"] == []
+        assert [d.key for d in found["unset_env"]] == ["e"]
+        assert [d.key for d in find_defects(view(text, dialect=PYYAML))["float_strings"]] == ["d"]
+        assert find_defects(view(text, dialect=PYYAML))["unresolved"] == []
 
     def test_nested_duplicates_have_their_path(self):
         text = "a:\n- b: 1\n  b: 2\n  b: 3\n"
-        assert [d.key for d in find_defects(view(text)).duplicate_keys] == ["a[0].b", "a[0].b"]
+        assert [d.key for d in find_defects(view(text))["duplicate_keys"]] == ["a[0].b", "a[0].b"]
 
     def test_hydras_defaults_are_its_own(self):
-        assert find_defects(view("defaults:\n- x: ${engine}_actor\n")).unresolved == []
+        assert find_defects(view("defaults:\n- x: ${engine}_actor\n"))["unresolved"] == []
 
 
 class TestHostile:

@@ -14,6 +14,7 @@ from cfglint.document.tree import (
     Sequence,
     child,
     effective,
+    number_in,
     split_key,
     target,
     walk,
@@ -218,17 +219,18 @@ class Overlay(Record):
             holder.merges = []
             holder.entries.pop(last, None)
         else:
-            index = _index(holder, last)
+            index = number_in(holder.items, last)
             if index is not None:
                 del holder.items[index]
 
     def _inside(self, holder: Mapping | Sequence, key: str) -> Node | None:
-        node = target(child(holder, _index(holder, key) if isinstance(holder, Sequence) else key))
+        part = number_in(holder.items, key) if isinstance(holder, Sequence) else key
+        node = target(child(holder, part))
         return self.hung.get(id(node), node)
 
     def _put(self, holder: Mapping | Sequence, key: str, value: Node, path: str, override: Override) -> None:
         if isinstance(holder, Sequence):
-            index = _index(holder, key)
+            index = number_in(holder.items, key)
             if index is None:
                 raise UsageError(
                     f"{override.origin}: the list at {path.rpartition('.')[0]} has {len(holder.items)} items,"
@@ -256,13 +258,3 @@ class Overlay(Record):
     def sources(self, originals: dict[int, Source]) -> dict[int, Source]:
         """Return where nodes come from, with the copies that were made of them."""
         return originals | {copy: originals[node] for copy, node in self._copied.items() if node in originals}
-
-
-def _index(sequence: Sequence, key: str) -> int | None:
-    digits = key.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
-        return None
-    index = int(key)
-    if index < 0:
-        index += len(sequence.items)
-    return index if 0 <= index < len(sequence.items) else None

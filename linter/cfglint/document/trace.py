@@ -5,6 +5,7 @@ Only what has something to tell imports this: a `View` notices by itself that no
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 
 from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Reference, parse
@@ -20,11 +21,9 @@ from cfglint.document.tree import (
     Scalar,
     Sequence,
     Unread,
-    child,
     dotted,
     effective,
     nodes_with_paths,
-    number_in,
     target,
 )
 from cfglint.document.view import BudgetError
@@ -33,9 +32,11 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cfglint.document.layers import Source
     from cfglint.document.omega import Part
-    from cfglint.document.tree import File, Node, Path
+    from cfglint.document.tree import Entry, File, Node, Path, Place
     from cfglint.document.view import View
 
 _MOST_REFERENCES = 500
@@ -71,13 +72,15 @@ class Trace(Record):
     computed: bool = field(default=False, init=False)
     source: Source | None = field(default=None, init=False)
     key_source: Source | None = field(default=None, init=False)
+    _depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         view = self.view
         self.key_span = (view.document.start, view.document.start)
         view.refill()
         try:
-            self._walk(self.path[: self.path.index(ALL)] if ALL in self.path else self.path, 0)
+            path = self.path[: self.path.index(ALL)] if ALL in self.path else self.path
+            self.node, self.at = self._walk(path)  # type: ignore[assignment] # never Computed
         except (BudgetError, RecursionError):
             self.node = None
         node = self.node
@@ -168,51 +171,30 @@ class Trace(Record):
             source = source.by
         return f"{place} through {', '.join(via)}" if via else place
 
-    # ── the way down ───────────────────────────────────────────────────────────────────────────────────────
-    def _walk(self, path: Path, depth: int) -> None:
+    # ── the way down, as `View.place` goes it ──────────────────────────────────────────────────────────
+    def _walk(self, path: Path) -> Place:
         """Go down ``path`` from the root, writing down each step."""
-        view = self.view
-        node: Node | None = view.root
-        self.at = ()
-        for part in path:
-            node = self._follow(node, depth)
-            root = view.hanging(node)
-            node = root if isinstance(root, Mapping) else node
-            node = self._enter(node, part) if isinstance(node, Mapping) else self._item(node, part)
-            if isinstance(node, Alias):
-                if view.document.format != "shell":  # there, one variable that two flags read
-                    self.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
-                node = node.target
-            if node is None:
-                self.node = None
-                return
-        self.node = self._follow(node, depth)
+        node, at = self.view.place(path, self)
+        return self.follow(None if isinstance(node, Computed) else node, at)
 
-    def _item(self, node: Node | None, part: object) -> Node | None:
-        index = number_in(node.items, part) if isinstance(node, Sequence) else None
-        if index is None:
-            return None
-        self.at = (*self.at, index)
-        return child(node, index)
+    def alias(self, node: Alias) -> None:
+        """Write an alias down."""
+        if self.view.document.format != "shell":  # there, one variable that two flags read
+            self.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
 
-    def _enter(self, node: Mapping, part: object) -> Node | None:
+    def enter(self, mapping: Mapping, part: str, entry: Entry) -> None:
+        """Write down the merges through which a mapping has an entry, and the override that set it."""
         view = self.view
-        if not isinstance(part, str) or part not in view.entries(node):
-            return None
         seen: set[int] = set()
-        while part not in node.entries and id(node) not in seen:
-            seen.add(id(node))
-            for value in _merge_sources(node):
+        while part not in mapping.entries and id(mapping) not in seen:
+            seen.add(id(mapping))
+            for value in _merge_sources(mapping):
                 merged = target(value)
                 if isinstance(merged, Mapping) and id(merged) not in seen and part in effective(merged):
                     text = f"<<: *{value.name}" if isinstance(value, Alias) else "<<"
                     self.steps.append(Step("merge", value.start, value.end, text))
-                    node = merged
+                    mapping = merged
                     break
-        entry = node.entries.get(part)
-        if entry is None:
-            return None
-        self.at = (*self.at, part)
         value = entry.value
         origin = value.origin if isinstance(value, Scalar) else view.origins.get(id(value))
         self.key_source = view.source(entry.key)
@@ -223,19 +205,17 @@ class Trace(Record):
             self.key_source = None
             if entry.key.origin:
                 self.key_span = (start, start)
-        return value
 
-    def _follow(self, node: Node | None, depth: int) -> Node | None:
+    def follow(self, node: Node | Computed | None, at: Path) -> Place:
         """Follow a reference to its definition; what is put together from parts is its own definition."""
         view = self.view
         if not isinstance(node, Scalar) or not view.interpolates or "${" not in node.text:
-            return node
-        at = self.at
+            return node, at
         end, path = view.follow(node, at)
         self.steps.append(Step("interpolation", node.start, node.end, node.text))
-        if end is None or isinstance(end, Computed) or path == at or depth >= MAX_REFERENCES:
+        if end is None or isinstance(end, Computed) or path == at or self._depth >= MAX_REFERENCES:
             self.computed = True
-            return node
+            return node, at
         try:
             parts = parse(node.text)
         except MalformedError:
@@ -244,10 +224,12 @@ class Trace(Record):
             named = Evaluator(view, at).path_of(parts[0])
             if isinstance(named, Missing):
                 self.computed = True
-                return node
+                return node, at
             path = named
-        self._walk(path, depth + 1)
-        return self.node
+        self._depth += 1
+        place = self._walk(path)
+        self._depth -= 1
+        return place
 
 
 def _line(file: File, offset: int) -> int:
@@ -341,7 +323,6 @@ def _referred(view: View, node: Scalar, path: Path) -> list[object]:
 class Defect(Record):
     """One defect of the value at ``key``; ``related`` is a second span, such as the first of two keys."""
 
-    kind: str
     key: str
     text: str
     start: int
@@ -350,70 +331,54 @@ class Defect(Record):
     related: tuple[int, int] | None = None
 
 
-class Defects(Record):
-    """The defects of a document, by kind, each in the file's order."""
-
-    duplicate_keys: list[Defect] = field(factory=list)
-    unresolved: list[Defect] = field(factory=list)
-    cycles: list[Defect] = field(factory=list)
-    missing: list[Defect] = field(factory=list)
-    float_strings: list[Defect] = field(factory=list)
-    unset_env: list[Defect] = field(factory=list)
-    circles: set[frozenset[str]] = field(
-        factory=set
-    )  # each is reported once, however many keys it runs through
-
-
-def find_defects(view: View) -> Defects:
-    """Walk the document once, each node as often as it is written."""
-    defects: Defects | None = view.memo.get("defects")
+def find_defects(view: View) -> dict[str, list[Defect]]:
+    """Return the defects of a document by the names of their lists, each in the file's order."""
+    defects: dict[str, list[Defect]] | None = view.memo.get("defects")
     if defects is None:
-        defects = view.memo["defects"] = _found_defects(view)
-    return defects
-
-
-def _found_defects(view: View) -> Defects:
-    defects = Defects()
-    for path, node, cyclic in view.suspects():
-        text = node.text
-        if view.interpolates and text == "???":
-            defects.missing.append(Defect("missing", dotted(path), text, node.start, node.end))
-        elif view.interpolates and "${" in text:
+        defects = view.memo["defects"] = defaultdict(list)
+        circles: set[frozenset[str]] = set()  # each is reported once, however many keys it runs through
+        for path, node, cyclic in view.suspects():
             with suppress(BudgetError, RecursionError):
-                if view.refill():
-                    _check_interpolation(view, defects, path, node, cyclic=cyclic)
-        else:
-            defects.float_strings.append(Defect("float_string", dotted(path), text, node.start, node.end))
-    if view.document.duplicates:
-        _duplicates(view, defects, nodes_with_paths(view.root))
+                for kind, defect in _defects_of(view, path, node, cyclic=cyclic):
+                    if kind == "cycles":
+                        around = frozenset(defect.note.rpartition("cycle ")[2].split(" -> "))
+                        if around in circles:
+                            continue
+                        circles.add(around)
+                    defects[kind].append(defect)
+        if view.document.duplicates:
+            defects["duplicate_keys"] = _duplicates(view)
     return defects
 
 
-def _check_interpolation(view: View, defects: Defects, path: Path, node: Scalar, *, cyclic: bool) -> None:
-    key = dotted(path)
-    place, _ = view.follow(node, path)
-    try:
-        parts = parse(node.text)
-    except MalformedError as error:
-        defects.unresolved.append(Defect("malformed", key, node.text, node.start, node.end, str(error)))
-        return
-    value = place.value if isinstance(place, Computed) else None
-    if isinstance(value, Missing):
-        if cyclic or (value.kind == "cycle" and "parent" in value.why):
-            around = frozenset(value.why.rpartition("cycle ")[2].split(" -> "))
-            if around not in defects.circles:
-                defects.circles.add(around)
-                defects.cycles.append(Defect("cycle", key, node.text, node.start, node.end, value.why))
+def _defects_of(view: View, path: Path, node: Scalar, *, cyclic: bool) -> Iterator[tuple[str, Defect]]:
+    """Yield what is wrong with a scalar, and the name of its list."""
+    key, text, span = dotted(path), node.text, (node.start, node.end)
+    if view.interpolates and text == "???":
+        yield "missing", Defect(key, text, *span)
+    elif not view.interpolates or "${" not in text:
+        yield "float_strings", Defect(key, text, *span)
+    elif view.refill():
+        place, _ = view.follow(node, path)
+        try:
+            parts = parse(text)
+        except MalformedError as error:
+            yield "unresolved", Defect(key, text, *span, str(error))
             return
-        if value.kind == "env":
-            defects.unset_env.append(Defect("unset_env", key, node.text, node.start, node.end, value.why))
-    if len(path) > 1 and path[0] == "defaults" and isinstance(path[1], int):
-        return  # Hydra resolves its defaults list against its command line, not against this file
-    for reference in _references_in(parts):
-        note = _leads_nowhere(view, reference, path)
-        if note is not None:
-            text = node.text[reference.start : reference.end]
-            defects.unresolved.append(Defect("unresolved", key, text, *_part_span(view, node, text), note))
+        value = place.value if isinstance(place, Computed) else None
+        if isinstance(value, Missing):
+            if cyclic or (value.kind == "cycle" and "parent" in value.why):
+                yield "cycles", Defect(key, text, *span, value.why)
+                return
+            if value.kind == "env":
+                yield "unset_env", Defect(key, text, *span, value.why)
+        if len(path) > 1 and path[0] == "defaults" and isinstance(path[1], int):
+            return  # Hydra resolves its defaults list against its command line, not against this file
+        for reference in _references_in(parts):
+            note = _leads_nowhere(view, reference, path)
+            if note is not None:
+                part = text[reference.start : reference.end]
+                yield "unresolved", Defect(key, part, *_part_span(view, node, part), note)
 
 
 def _references_in(parts: tuple[Part, ...]) -> list[Reference]:
@@ -467,25 +432,20 @@ def _nearest(view: View, wanted: Path) -> str:
     return f"{name} is not in the file{did_you_mean(name, names)}"
 
 
-def _duplicates(view: View, defects: Defects, nodes: list[tuple[Path, Node]]) -> None:
-    paths: dict[int, Path] = {}
-    for path, node in nodes:
-        if isinstance(node, Mapping):
-            for name, entry in node.entries.items():
-                paths[id(entry.key)] = (*path, name)
+def _duplicates(view: View) -> list[Defect]:
+    paths = {
+        id(entry.key): (*path, name)
+        for path, node in nodes_with_paths(view.root)
+        if isinstance(node, Mapping)
+        for name, entry in node.entries.items()
+    }
     later = {id(first): key for key, first in view.document.duplicates}
+    defects = []
     for key, first in view.document.duplicates:
         last = key
         while id(last) in later:
             last = later[id(last)]
-        defects.duplicate_keys.append(
-            Defect(
-                "duplicate_key",
-                dotted(paths.get(id(last), (key.text,))),
-                key.text,
-                key.start,
-                key.end,
-                "the last one holds to PyYAML; OmegaConf refuses the file",
-                (first.start, first.end),
-            )
-        )
+        path = dotted(paths.get(id(last), (key.text,)))
+        note = "the last one holds to PyYAML; OmegaConf refuses the file"
+        defects.append(Defect(path, key.text, key.start, key.end, note, (first.start, first.end)))
+    return defects

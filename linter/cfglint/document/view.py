@@ -31,11 +31,19 @@ from cfglint.record import Record, Value, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import collections.abc
-    from typing import Any
+    from typing import Any, Protocol
 
     from cfglint.document.layers import Layers, Source
     from cfglint.document.scalars import Dialect
     from cfglint.document.tree import All, Document, Entry, Node, Path, Place
+
+    class Walker(Protocol):
+        """Who is told of the way to a place, as a `Trace` is."""
+
+        def enter(self, mapping: Any, part: Any, entry: Entry) -> None: ...
+        def alias(self, node: Alias) -> None: ...
+        def follow(self, node: Node | Computed | None, at: Path) -> Place: ...
+
 
 # What following aliases and references may cost, so that ten lines cannot mean a billion values: in one
 # call, in all, and in a call when that is spent.
@@ -204,23 +212,26 @@ class View(Record):
         """Return the root of the file that hangs at a node."""
         return None if self.hung is None else self.hung.get(id(node))
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path, walker: Walker | None = None) -> Place:
         """Return the node at ``path`` and its own path; a reference at the very end is not followed.
 
-        The node is None where nothing is there, a Computed with a Missing where that is not known.
+        The node is None where nothing is there, a Computed with a Missing where that is not known. A
+        ``walker`` is told of each step, and follows references in its own way.
         """
         node: Any = self.root
         at: Path = ()
         for part in path:
             kind = node.__class__
             if kind is Scalar:
-                node, at = self.follow(node, at)
+                node, at = (walker or self).follow(node, at)
                 kind = node.__class__
             if kind is Mapping:
                 entries = node.entries if not node.merges else self.entries(node)
                 entry = entries.get(part)  # type: ignore[arg-type] # a number finds nothing
                 if entry is None:
                     return None if self.unread is None else self._elsewhere((*at, part)), at
+                if walker is not None:
+                    walker.enter(node, part, entry)
                 node = entry.value
                 at = (*at, part)
             elif kind is Sequence:
@@ -230,14 +241,16 @@ class View(Record):
                 node = node.items[index]
                 at = (*at, index)
             else:
-                node, at = self._inside(node, part, at)
+                node, at = self._inside(node, part, at, walker)
                 if node is None or (node.__class__ is Computed and isinstance(node.value, Missing)):
                     return node, at
             if node.__class__ is Alias:
+                if walker is not None:
+                    walker.alias(node)
                 node = node.target
         return node, at
 
-    def _inside(self, node: Any, part: str | int | All, at: Path) -> Place:
+    def _inside(self, node: Any, part: str | int | All, at: Path, walker: Walker | None) -> Place:
         """Step into a computed list, or a scalar that names a file."""
         if node.__class__ is Computed:
             value: Any = node.value
@@ -251,7 +264,11 @@ class View(Record):
             return Computed(mandatory(at)), at
         root = self.hanging(node)
         entry = self.entries(root).get(part) if isinstance(root, Mapping) else None  # type: ignore[arg-type]
-        return (None, at) if entry is None else (entry.value, (*at, part))
+        if entry is None:
+            return None, at
+        if walker is not None:
+            walker.enter(root, part, entry)
+        return entry.value, (*at, part)
 
     def _elsewhere(self, path: Path) -> Computed | None:
         """Return what an absent key is where a file that may define it is not here."""

@@ -56,7 +56,7 @@ def _mistakes(subject: Subject, kind: str) -> list[Any]:
         return []  # as most documents: what looks for the words is not even imported
     from cfglint.document.trace import find_defects
 
-    return list(getattr(find_defects(subject.view), kind, ()))
+    return list(find_defects(subject.view).get(kind, ()))
 
 
 def _syntax_errors(subject: Subject) -> Iterator[Mistake]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Built, Mapping, Scalar, Unread, walk
+from cfglint.document.tree import Built, Mapping, Scalar, Unread, child, walk
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
@@ -100,7 +100,8 @@ def _behind(
     word = spelled(value)
     if document.listed or end <= document.start or word is None or value is False:
         return None
-    suite = _suite(document)
+    named = child(child(document.root, "launch"), "suite")  # the framework whose own command it is
+    suite = named.text if isinstance(named, Scalar) else ""
     hydra = isinstance(document.root, Mapping) and not _HYDRA_NAMES.isdisjoint(document.root.entries)
     if leaves:
         overrides = _OVERRIDE.match(text, leaves[-1][0].start) is not None
@@ -112,13 +113,6 @@ def _behind(
     goes_on = _CONTINUED.findall(text, document.start, end)
     words = _flag(".".join(names), value, word, dashes=dashes, override=overrides)
     return Edit(end, end, (goes_on[-1] if goes_on else " ") + " ".join(words))
-
-
-def _suite(document: Document) -> str:
-    """Return the framework whose own command it is."""
-    head = document.root.entries["launch"].value if isinstance(document.root, Mapping) else None
-    entry = head.entries.get("suite") if isinstance(head, Mapping) else None
-    return entry.value.text if entry is not None and isinstance(entry.value, Scalar) else ""
 
 
 def _has_dashes(text: str, leaves: list[tuple[Scalar, Scalar]]) -> bool:

@@ -23,6 +23,7 @@ from cfglint.document.tree import (
     Scalar,
     Sequence,
     Unread,
+    child,
     target,
     walk,
 )
@@ -348,7 +349,7 @@ class _Reader:
             )
         counts = _COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
-            number: self._variable(source) if counts.environment else _given(flags, source)
+            number: self._variable(source) if counts.environment else child(flags, source)
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }
@@ -374,7 +375,7 @@ class _Reader:
 
     def _hosts(self, flags: Mapping, nodes: Node | None) -> dict[str, Node | None]:
         """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""
-        included = _given(flags, "include") or _given(flags, "i")
+        included = child(flags, "include") or child(flags, "i")
         text = included.text if isinstance(included, Scalar) and not isinstance(included, Unread) else ""
         hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
         if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
@@ -383,7 +384,7 @@ class _Reader:
                 "total": Built(str(sum(map(len, hosts))), *place),
                 "nodes": Built(str(len(hosts)), *place),
             }
-        if nodes is None and _given(flags, "hostfile") is None and _given(flags, "H") is None:
+        if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
             return {"nodes": self._computed("1")}
         return {}
 
@@ -400,11 +401,6 @@ class _Reader:
 
 def _add(mapping: Mapping, key: str, value: Node, word: Word) -> None:
     mapping.entries[key] = Entry(Scalar(key, word.start, word.end, '"'), value)
-
-
-def _given(flags: Mapping, name: str) -> Node | None:
-    entry = flags.entries.get(name)
-    return entry.value if entry is not None else None
 
 
 def _span(pieces: Pieces, name: Word) -> tuple[int, int]:
