@@ -46,7 +46,7 @@ class Evaluator:
         return function(values, *bound.values()), kind
 
     def compiled(self, node: t.Expr, bound: tuple[str, ...] = ()) -> tuple[Callable[..., Any], Type]:
-        """Return the function of ``node``, which takes the values and the ``bound`` variables; and its type."""
+        """Return the function of ``node``, of the values and the ``bound`` variables, and its type."""
         key = (node, bound)
         if key not in self._compiled:
             emitter = Function(self.names, {name: (f"x_{name}", ANY) for name in bound})
