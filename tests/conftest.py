@@ -27,9 +27,15 @@ SMALL = ["--select", "CLI", "--rule", "gpu.vram<48 and colocated -> mem_fraction
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Keep what tests compile away from the user's cache, and tests away from the user's."""
+    """Keep what tests compile away from the user's cache, and tests away from the user's.
+
+    The processes of one session share it: the rules are compiled once.
+    """
     before = os.environ.get("CFGLINT_CACHE")
-    os.environ["CFGLINT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    session = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        session = session.parent
+    os.environ["CFGLINT_CACHE"] = str(session / "cfglint-cache")
     yield
     if before is None:
         del os.environ["CFGLINT_CACHE"]
@@ -99,6 +105,14 @@ def cfglint():
         return done
 
     return run
+
+
+@pytest.fixture
+def warm(cfglint, config, small, tmp_path):
+    """A cache of its own that holds what ``check config *small`` compiles; and what that prints."""
+    done = cfglint("check", config, *small)
+    shutil.copytree(os.environ["CFGLINT_CACHE"], tmp_path / "warm")
+    return tmp_path / "warm", done
 
 
 @pytest.fixture
