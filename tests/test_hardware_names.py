@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cfglint.errors import HardwareError
-from cfglint.hardware.catalogue import catalogue, fold, gpus
+from cfglint.hardware.catalogue import catalogue, entry, fold, gpus
 from cfglint.hardware.names import find
 from cfglint.hardware.target import all_targets, parse_target
 
@@ -136,7 +136,7 @@ def test_every_product_label_and_slurm_type():
 
 def test_every_alias_leads_to_its_gpu_or_to_a_smaller_one_with_a_notice():
     for gpu in gpus():
-        for alias in gpu.aliases:
+        for alias in entry(gpu.name).get("aliases", ()):
             match = find(alias)
             if match.gpu.name == gpu.name:
                 continue
@@ -152,7 +152,7 @@ def test_every_canonical_name_is_printed_as_itself():
 
 def test_every_cloud_instance():
     for gpu in gpus():
-        for provider, instances in gpu.cloud.items():
+        for provider, instances in entry(gpu.name).get("cloud", {}).items():
             for instance, count in instances.items():
                 for written in (instance, f"{provider}:{instance}", f"{provider.upper()}:{instance.lower()}"):
                     target = parse_target(written)

@@ -9,8 +9,8 @@ import re
 from math import isinf, isnan
 
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML, resolve, resolve_plain
-from cfglint.document.sections import BREAK, line_end, owns
 from cfglint.document.tree import Mapping, Scalar, Sequence, effective, walk
+from cfglint.document.yaml import BREAK, line_end
 from cfglint.record import Record
 from cfglint.text import Edit
 
@@ -121,14 +121,14 @@ class _NewKey(Record):
 
     def __post_init__(self) -> None:
         self.text = self.document.file.text
-        match = BREAK.search(self.text)
+        match = re.search(BREAK, self.text)
         if match is not None and match.group() in ("\r\n", "\r"):
             self.newline = match.group()
 
     def inside(self, *nodes: Node) -> Edit | None:
         """Add it to the last of the nodes, which the others lead to."""
         node = nodes[-1]
-        if not owns(self.document, node.start, node.end):
+        if not self.document.owns(node.start, node.end):
             return None
         if isinstance(node, Mapping):
             if len(self.names) > 1 and self.names[0] in effective(node):

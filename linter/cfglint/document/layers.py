@@ -57,11 +57,6 @@ class Trouble(Record):
     note: str
     by: Source | None = None
 
-    @property
-    def name(self) -> str:
-        """How the file was named."""
-        return self.node.text
-
 
 class Way(Record):
     """How a framework's files make one config: ``composes`` is ``""``, ``parents`` or ``hydra``.

@@ -5,11 +5,12 @@ Only what has something to tell imports this: a `View` notices by itself that no
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import defaultdict
 from contextlib import suppress
 
 from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Reference, parse
-from cfglint.document.sections import owns
 from cfglint.document.tree import (
     ALL,
     MAX_REFERENCES,
@@ -25,8 +26,10 @@ from cfglint.document.tree import (
     effective,
     nodes_with_paths,
     target,
+    walk,
 )
 from cfglint.document.view import BudgetError
+from cfglint.document.yaml import line_end
 from cfglint.errors import did_you_mean
 from cfglint.record import Record, field
 
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.layers import Source
     from cfglint.document.omega import Part
-    from cfglint.document.tree import Entry, File, Node, Path, Place
+    from cfglint.document.tree import Document, Entry, File, Node, Path, Place
     from cfglint.document.view import View
 
 _MOST_REFERENCES = 500
@@ -107,7 +110,7 @@ class Trace(Record):
             and node.origin is None
             and self.source is None
             and node.style not in ("|", ">")
-            and owns(self.view.document, node.start, node.end)
+            and self.view.document.owns(node.start, node.end)
         )
 
     @property
@@ -155,19 +158,17 @@ class Trace(Record):
         name = None if self.present else self.view.awaits(self.path)
         if name is not None:
             return f"{name} is not here"
-        own = self.view.document.file
-        place = f"line {_line(self.file, self.span[0])}"
-        if self.source is not None:
-            place = f"{self.file.path}:{_line(self.file, self.span[0])}"
+        line = self.file.lines.position(self.span[0])[0]
+        place = f"line {line}" if self.source is None else f"{self.file.path}:{line}"
         via = [step.text for step in self.steps if step.kind in ("interpolation", "alias", "merge")][:1]
         source = self.source
         while source is not None:
             if source.node.origin is not None:
                 via.append(source.node.origin)
                 break
-            line = _line(own if source.by is None else source.by.file, source.node.start)
-            path = "" if source.by is None else source.by.file.path
-            via.append(f"{source.key} at " + (f"line {line}" if source.by is None else f"{path}:{line}"))
+            file = self.view.document.file if source.by is None else source.by.file
+            line = file.lines.position(source.node.start)[0]
+            via.append(f"{source.key} at " + (f"line {line}" if source.by is None else f"{file.path}:{line}"))
             source = source.by
         return f"{place} through {', '.join(via)}" if via else place
 
@@ -230,10 +231,6 @@ class Trace(Record):
         place = self._walk(path)
         self._depth -= 1
         return place
-
-
-def _line(file: File, offset: int) -> int:
-    return file.lines.position(offset)[0]
 
 
 def _merge_sources(node: Mapping) -> list[Node]:
@@ -449,3 +446,49 @@ def _duplicates(view: View) -> list[Defect]:
         note = "the last one holds to PyYAML; OmegaConf refuses the file"
         defects.append(Defect(path, key.text, key.start, key.end, note, (first.start, first.end)))
     return defects
+
+
+# ── which rules its comments turn off ──────────────────────────────────────────────────────────────────────
+_MARK = re.compile(r"#[ \t]*cfglint:[ \t]*(ignore(?:-file)?)[ \t]*\[([^\]\r\n]*)\]")
+
+
+def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
+    """Return ``(line, codes)`` for each ``# cfglint: ignore[…]``; line 0 is the whole file.
+
+    A comment alone on its line counts for the next one.
+    """
+    text = document.file.text
+    if document.format == "json" or "cfglint:" not in text:
+        return []
+    script = document.format == "shell"  # its documents are commands, and comments stand around them
+    spans = [] if script else _scalar_spans(document)
+    first, last = (0, len(text)) if script else (document.start, document.end)
+    suppressed: list[tuple[int, tuple[str, ...]]] = []
+    for mark in _MARK.finditer(text, first, last):
+        at = mark.start()
+        line, column = document.file.lines.position(at)
+        before = text[at - column + 1 : at]
+        # A comment is preceded by a blank, or is itself within one.
+        if before and not before.endswith((" ", "\t")) and "#" not in before:
+            continue
+        around = bisect_right(spans, (at, len(text))) - 1
+        if around >= 0 and at < spans[around][1]:
+            continue
+        codes = tuple(code.strip() for code in mark.group(2).split(",") if code.strip())
+        if codes:
+            alone = not before.strip()
+            suppressed.append((0 if mark.group(1) == "ignore-file" else line + alone, codes))
+    return suppressed
+
+
+def _scalar_spans(document: Document) -> list[tuple[int, int]]:
+    """Return the spans in which ``#`` starts no comment; a block scalar's header line may have one."""
+    text = document.file.text
+    spans: list[tuple[int, int]] = []
+    for node in walk(document.root):
+        if isinstance(node, Mapping):
+            spans.extend((e.key.start, e.key.end) for e in node.entries.values())
+        elif isinstance(node, Scalar) and node.end > node.start:
+            start = line_end(text, node.start) if node.style in ("|", ">") else node.start
+            spans.append((start, node.end))
+    return sorted(spans)

@@ -1,6 +1,6 @@
 """A config file as records: documents, nodes with the span of their own spelling, paths, and the walks.
 
-Every run imports this: what few documents need (sections, comments that turn rules off) is in sections.py.
+Every run imports this: what few documents need is in compose.py and trace.py.
 """
 
 from __future__ import annotations
@@ -337,6 +337,14 @@ class Document(Record):
         self.loader = dialect
         if self.error is self.lax and dialect == "hjson":
             self.error = None
+
+    def owns(self, start: int, end: int) -> bool:
+        """Whether what stands there is this document's alone, and no other section's as well."""
+        return self.key is None or (
+            self.start <= start
+            and end <= self.end
+            and not any(first <= start and end <= last for first, last in self.lent)
+        )
 
 
 class File(Record):

@@ -77,6 +77,15 @@ _ADVICE = {
 }
 
 
+BREAK = "\r\n|[\n\r\x85\u2028\u2029]"  # between lines; a text, since few need it
+
+
+def line_end(text: str, at: int) -> int:
+    """Return where the line around an offset ends, to YAML."""
+    match = re.compile(BREAK).search(text, at)
+    return len(text) if match is None else match.start()
+
+
 def parse_yaml(text: str) -> list[Document]:
     """Return the documents of ``text``, which has no byte order mark; errors are kept in them."""
     broken = _broken_character(text) if "\ufeff" in text else None
@@ -114,21 +123,17 @@ def _broken_character(text: str) -> DocumentError | None:
     return DocumentError(what, match.start())
 
 
-def _parser(text: str) -> Any:
+def _build(text: str) -> tuple[list[Document], DocumentError | None]:
+    """Drive libyaml over ``text``; one flat loop, since a hostile file nests deeper than Python recurses."""
+    from yaml import events
+    from yaml.error import MarkedYAMLError, YAMLError
+
     try:
         from yaml._yaml import CParser
     except ImportError:
         raise CfglintError(
             "PyYAML lacks libyaml: `pip install --force-reinstall --only-binary :all: pyyaml` installs it"
         ) from None
-    return CParser(text)
-
-
-def _build(text: str) -> tuple[list[Document], DocumentError | None]:
-    """Drive libyaml over ``text``; one flat loop, since a hostile file nests deeper than Python recurses."""
-    from yaml import events
-    from yaml.error import MarkedYAMLError, YAMLError
-
     builder = _Builder(text)
     handlers = {
         events.ScalarEvent: builder.scalar,
@@ -142,7 +147,7 @@ def _build(text: str) -> tuple[list[Document], DocumentError | None]:
     error: DocumentError | None = None
     kind: Any = None
     try:
-        for event in islice(iter(_parser(text).get_event, None), MAX_NODES):
+        for event in islice(iter(CParser(text).get_event, None), MAX_NODES):
             kind = event.__class__
             if kind in handlers:
                 handlers[kind](event)

@@ -107,7 +107,7 @@ class Run(Reading):
                 block = self.pack.frameworks[framework]
                 document.taken_by(block["dialect"])
                 if block["sections"]:
-                    from cfglint.document.sections import sections
+                    from cfglint.document.compose import sections
 
                     parts = sections(document) or parts
             subjects += [self.subject(part, framework) for part in parts]
@@ -267,7 +267,7 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
     """Return the findings without those that a comment of the file switches off."""
     if "cfglint:" not in file.text:
         return list(findings)
-    from cfglint.document.sections import suppressions
+    from cfglint.document.trace import suppressions
 
     off = suppressions(document.whole)
     return [

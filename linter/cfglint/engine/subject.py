@@ -170,7 +170,7 @@ class Reading(Record):
             return 0
         if any(entry.value.__class__ is Scalar for entry in root.entries.values()):
             return 0  # as most files
-        from cfglint.document.sections import sections
+        from cfglint.document.compose import sections
 
         dialect = dialect_of(self.pack, framework, document)
         tests = [test for _, test in self.pack.frameworks[framework]["detect"]]

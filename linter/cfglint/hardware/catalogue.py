@@ -38,7 +38,6 @@ class Gpu(Record):
     formats: list[str]
     nominal_gb: int
     usable_why: str
-    aliases: list[str] = field(factory=list)
     vendor: str = "nvidia"
     capability: float | None = None
     nvml_mib: int | None = None
@@ -46,13 +45,9 @@ class Gpu(Record):
     bandwidth_gbs: float | None = None
     tflops: float | None = None
     nvlink: bool | str | None = None
-    pcie: int | None = None
-    ecc: bool | None = None
-    cloud: dict[str, dict[str, int]] = field(factory=dict)
     source: dict[str, str] = field(factory=dict)
     unverified: list[str] = field(factory=list)
     estimated: list[str] = field(factory=list)
-    note: str | None = None
     mig: str | None = None
 
     @property

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import marshal
 import re
+from contextlib import suppress
 
 from cfglint.errors import HardwareError, did_you_mean
 from cfglint.hardware.catalogue import PROVIDERS, Gpu, Match, catalogue, fold, gpu, lookup
@@ -57,20 +58,14 @@ def find_asked(text: str, name: str) -> Match:
     """Return the GPU that ``name`` means in ``text``; raises a better message for ``8xA100``."""
     try:
         return find(name)
-    except HardwareError:
-        count, x, turned = text.strip().lower().partition("x")
-        if x and count.strip().isdecimal() and _is_known(turned):
-            advice = f"write --gpu {turned.strip()}:{count.strip()}"
-            raise HardwareError(f"{text!r} is turned round; {advice}") from None
-        raise
-
-
-def _is_known(name: str) -> bool:
-    try:
-        find(name)
-    except HardwareError:
-        return False
-    return True
+    except HardwareError as unknown:
+        error = unknown
+    count, x, turned = (part.strip() for part in text.strip().lower().partition("x"))
+    if x and count.isdecimal():
+        with suppress(HardwareError):
+            find(turned)
+            error = HardwareError(f"{text!r} is turned round; write --gpu {turned}:{count}")
+    raise error
 
 
 def _candidates(name: str) -> list[str]:

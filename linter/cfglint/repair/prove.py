@@ -5,8 +5,8 @@ Nothing counts as a fix before it went through here.
 
 from __future__ import annotations
 
+from cfglint.document.compose import again_in
 from cfglint.document.reading import read_text
-from cfglint.document.sections import again_in
 from cfglint.engine.judge import judge
 from cfglint.repair.trials import is_hint
 from cfglint.text import apply_edits

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from cfglint.document.sections import sections
+from cfglint.document.compose import sections
 from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted
 from cfglint.document.view import View

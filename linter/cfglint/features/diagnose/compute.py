@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from cfglint.api import check_file
+from cfglint.document.compose import again_in
 from cfglint.document.reading import read_text
-from cfglint.document.sections import again_in
 from cfglint.engine.memory import GIB, VERDICTS, Span, fit_rows, span_of
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import (

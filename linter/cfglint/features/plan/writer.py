@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cfglint.document.compose import again_in
 from cfglint.document.reading import read_text
-from cfglint.document.sections import again_in
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import Origins
 from cfglint.engine.judge import values_for
