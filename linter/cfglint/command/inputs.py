@@ -8,14 +8,13 @@ import sys
 
 from cfglint import files
 from cfglint.document.reading import read
-from cfglint.document.tree import MAX_BYTES, SCRIPTS, STARTERS
+from cfglint.document.tree import MAX_BYTES, SCRIPTS, STARTERS, File
 from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cfglint.document.tree import File
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 

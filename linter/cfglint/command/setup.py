@@ -9,11 +9,11 @@ from cfglint import files
 from cfglint.api import selector
 from cfglint.command import output
 from cfglint.command.inputs import second
-from cfglint.command.options import ByPath
+from cfglint.command.options import ByPath, Options
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
-from cfglint.findings import Report
+from cfglint.findings import Fix, Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
 from cfglint.models.registry import tables
@@ -23,9 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias, TypeVar
-
-    from cfglint.command.options import Options
-    from cfglint.findings import Fix
 
     Own = TypeVar("Own", bound=Options)
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.

@@ -10,13 +10,12 @@ from rich.cells import cell_len
 
 from cfglint.record import Record
 from cfglint.report.order import shown_char
-from cfglint.text import Edit, apply_edits, line_starts
+from cfglint.text import Edit, LineIndex, apply_edits, line_starts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.text import LineIndex
 
 _TAB = "    "
 _CUT = "…"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint.report.order import Lines, closing, grouped, shown
+from cfglint.report.order import Group, Lines, closing, grouped, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.findings import Finding, Fix, Place, Report
-    from cfglint.report.order import Group
 
 # What each form calls a level.
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}

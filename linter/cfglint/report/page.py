@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cfglint.record import Record
 from cfglint.report.blocks import DASH, Blank, Diff, Line, Paragraph, heading, many, note
-from cfglint.report.changes import changes, difference, window
+from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
-from cfglint.report.order import Lines, counts, fix_key, grouped, shown, undecided
+from cfglint.report.order import Group, Lines, counts, fix_key, grouped, shown, undecided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cfglint.findings import Fix, MemoryChange, Report
     from cfglint.report import Style
     from cfglint.report.blocks import Block
-    from cfglint.report.changes import Change
-    from cfglint.report.order import Group
 
 _LEVELS = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.document.compose import sections
 from cfglint.document.trace import Trace
-from cfglint.document.tree import dotted
+from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
 from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.evaluation_scope import Bound
@@ -20,18 +20,16 @@ from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Value, replace
 from cfglint.report.blocks import Line, Paragraph
 from cfglint.report.order import shown
-from cfglint.schema.table import table
+from cfglint.schema.table import Table, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    from cfglint.document.tree import Document
     from cfglint.engine.run import Run
     from cfglint.facts import Steps
     from cfglint.report.blocks import Block, Piece
-    from cfglint.schema.table import Table
 
     # What a condition lacks: groups of keys, one of each is wanted, and the keys that forbid it.
     Lack: TypeAlias = tuple[list[tuple[str, ...]], list[Steps]]

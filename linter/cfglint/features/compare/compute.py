@@ -8,12 +8,23 @@ knobs say, what the rules compute, and ratios of what both configs state.
 from __future__ import annotations
 
 from cfglint.engine.describe import Evaluator, show_value
-from cfglint.engine.knobs import alters_results, effects
-from cfglint.engine.memory import fit_rows
-from cfglint.engine.run import unsuppressed
-from cfglint.features.compare.reading import alike, covered, is_unknown, keys, leaves, read_by, reading
+from cfglint.engine.knobs import Effect, alters_results, effects
+from cfglint.engine.memory import FitRow, fit_rows
+from cfglint.engine.run import Run, unsuppressed
+from cfglint.features.compare.reading import (
+    FactSide,
+    Key,
+    Reading,
+    alike,
+    covered,
+    is_unknown,
+    keys,
+    leaves,
+    read_by,
+    reading,
+)
 from cfglint.lang.pack import shipped_rules
-from cfglint.lang.types import DURATION, MEMORY
+from cfglint.lang.types import DURATION, MEMORY, Type
 from cfglint.record import Value, replace
 from cfglint.report.order import shown
 
@@ -21,14 +32,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cfglint.engine.knobs import Effect
-    from cfglint.engine.memory import FitRow
-    from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
-    from cfglint.features.compare.reading import FactSide, Key, Reading
     from cfglint.lang.symbols import Symbols
-    from cfglint.lang.types import Type
 
 _NOT_OURS = ("gpu", "framework", "document", "host")  # facts of the machine and of the file as such
 _OWN = "own settings of"  # the group of what no section of the vocabulary holds

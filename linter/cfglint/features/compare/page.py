@@ -6,7 +6,7 @@ from itertools import groupby
 
 from cfglint.features.compare.reading import listed
 from cfglint.record import Record
-from cfglint.report import written
+from cfglint.report import Style, written
 from cfglint.report.blocks import (
     DASH,
     INF,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         Difference,
         Ratio,
     )
-    from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
     Rows = Sequence[tuple[str, str, str]]  # names with the values of A and B

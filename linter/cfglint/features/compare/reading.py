@@ -7,11 +7,11 @@ import re
 from cfglint.document.tree import ABSENT, Missing, Scalar, dotted
 from cfglint.document.tree import Mapping as MappingNode
 from cfglint.document.tree import Sequence as SequenceNode
-from cfglint.document.view import BudgetError, MappingView
-from cfglint.engine.describe import Origins, show_value
+from cfglint.document.view import BudgetError, MappingView, View
+from cfglint.engine.describe import Evaluator, Origin, Origins, show_value
 from cfglint.lang import tree as t
 from cfglint.lang.tree import paths_in
-from cfglint.lang.types import ANY
+from cfglint.lang.types import ANY, Type
 from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
 from cfglint.record import Record, Value
 from cfglint.report.order import shown
@@ -20,14 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from cfglint.document.view import View
-    from cfglint.engine.describe import Evaluator, Origin
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
     from cfglint.hardware.target import Target
     from cfglint.lang.symbols import Symbols
-    from cfglint.lang.types import Type
 
 _MOST = 20_000  # keys of a file that are looked at; real configs have some hundreds
 _DEEPEST = 60

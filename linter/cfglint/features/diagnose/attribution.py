@@ -7,7 +7,7 @@ import re
 
 from cfglint.engine.memory import GIB
 from cfglint.features.diagnose import messages
-from cfglint.features.diagnose.log import CAPTURE, LOADING, TRAINING, WHEN
+from cfglint.features.diagnose.log import CAPTURE, LOADING, TRAINING, WHEN, Log
 from cfglint.hardware.catalogue import gpus
 from cfglint.hardware.target import Target, gpu_facts
 from cfglint.lang.values import interval
@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cfglint.features.diagnose.log import Log
     from cfglint.features.diagnose.messages import Incident, Process
 
 ENGINE, TRAINER, OTHER = "engine", "trainer", "other"

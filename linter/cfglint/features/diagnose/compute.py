@@ -10,11 +10,12 @@ import os
 from cfglint.api import check_file
 from cfglint.document.compose import again_in
 from cfglint.document.reading import read_text
-from cfglint.engine.memory import GIB, VERDICTS, Span, fit_rows, span_of
+from cfglint.engine.memory import GIB, VERDICTS, FitRow, Span, fit_rows, span_of
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import (
     ENGINE,
     TRAINER,
+    Holder,
     Share,
     advice,
     failures,
@@ -22,8 +23,8 @@ from cfglint.features.diagnose.attribution import (
     holders,
     share_of,
 )
-from cfglint.findings import LEVELS
-from cfglint.hardware.target import parse_target
+from cfglint.findings import LEVELS, Finding, Fix
+from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.values import INF, Interval, interval, needs_of, parts
 from cfglint.record import Value, replace
 from cfglint.report.changes import unified
@@ -33,15 +34,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.memory import FitRow
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
-    from cfglint.features.diagnose.attribution import Holder
     from cfglint.features.diagnose.log import Log
     from cfglint.features.diagnose.messages import Incident
-    from cfglint.findings import Finding, Fix
-    from cfglint.hardware.target import Target
     from cfglint.lang.values import Number
 
     Corrections = dict[str, tuple[Number, str]]  # facts with their sources

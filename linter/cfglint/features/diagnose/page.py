@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cfglint.engine.memory import GIB
+from cfglint.engine.memory import GIB, Span
 from cfglint.features.diagnose import messages
-from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER
+from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER, Holder
 from cfglint.features.diagnose.attribution import gib as sized
 from cfglint.features.diagnose.log import WHEN
 from cfglint.findings import Report
-from cfglint.record import fields, replace
-from cfglint.report import written
+from cfglint.record import Record, fields, replace
+from cfglint.report import Style, written
 from cfglint.report.blocks import (
     DASH,
     INF,
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from cfglint.engine.memory import Span
-    from cfglint.features.diagnose.attribution import Holder
     from cfglint.features.diagnose.compute import Diagnosis, Failure, Judgement, Prediction, Repair
     from cfglint.features.diagnose.messages import Incident
-    from cfglint.record import Record
-    from cfglint.report import Style
     from cfglint.report.blocks import Block
 
 FORMATS = ("text", "json", "markdown")

@@ -21,7 +21,7 @@ from cfglint.engine.evaluation_scope import (
     substitute,
 )  # fmt: skip
 from cfglint.engine.judge import values_for
-from cfglint.engine.knobs import Meter, verdict_of
+from cfglint.engine.knobs import Meter, Move, verdict_of
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
 from cfglint.lang.show import show
@@ -33,7 +33,6 @@ from cfglint.record import Record, replace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.knobs import Move
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps, Values

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from cfglint.engine.evaluation_scope import HERE
-from cfglint.features.explain.compute import Child
+from cfglint.features.explain.compute import Child, Derivation, Node
 from cfglint.lang.types import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, PLAIN, describe
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
-from cfglint.report import encode, forms
+from cfglint.report import Style, encode, forms
 from cfglint.report.blocks import Line
 from cfglint.report.order import shown
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.engine.knobs import Move
-    from cfglint.features.explain.compute import Derivation, Node
-    from cfglint.report import Style
     from cfglint.report.blocks import Piece
 
 VERSION = 1

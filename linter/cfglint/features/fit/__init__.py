@@ -8,7 +8,7 @@ from cfglint.features.fit.compute import cases, explained, fit_of, read_axis
 from cfglint.features.fit.page import as_data, page
 from cfglint.hardware.target import Target, all_targets, parse_target
 from cfglint.record import replace
-from cfglint.report import written
+from cfglint.report import Style, written
 from cfglint.report.blocks import DASH
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cfglint.engine.memory import Fit
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
-    from cfglint.report import Style
 
 SYMBOLS = f"█░│{DASH}"  # what pages show where they can
 FORMATS = ("text", "json", "markdown", "svg")

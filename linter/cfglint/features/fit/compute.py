@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import ABSENT, dotted, split_key
-from cfglint.engine.dependencies import watched
+from cfglint.engine.dependencies import WatchedValues, watched
 from cfglint.engine.memory import (
     GIB,
     TOTAL,
@@ -19,7 +19,7 @@ from cfglint.engine.memory import (
     fit_rows,
 )
 from cfglint.errors import UsageError, did_you_mean
-from cfglint.facts import stated
+from cfglint.facts import Values, stated
 from cfglint.findings import Fix
 from cfglint.lang.types import show_number
 from cfglint.lang.values import INF, Interval, needs_of
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.view import View
-    from cfglint.engine.dependencies import WatchedValues
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
-    from cfglint.facts import Values
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import Pack
     from cfglint.repair.solve import Solver

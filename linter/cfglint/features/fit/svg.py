@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.engine.memory import PARTS
+from cfglint.engine.memory import PARTS, Fit, FitRow
 from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report import Style
 from cfglint.report.blocks import INF, about, cut, gib, spread
@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.memory import Fit, FitRow
 
 _WIDTH = 960
 _MARGIN = 24

@@ -7,18 +7,15 @@ from cfglint.command import options, output, setup
 from cfglint.command.flags import form, free, number, parse, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.fit import SYMBOLS, run_for, subject_of
-from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner
+from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner, PlanRow
 from cfglint.features.plan.page import as_data, combination, page, what_was_taken
-from cfglint.features.plan.ranking import plan_of
-from cfglint.report import written
+from cfglint.features.plan.ranking import Plan, plan_of
+from cfglint.report import Style, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
-    from cfglint.features.plan.compute import PlanRow
-    from cfglint.features.plan.ranking import Plan
-    from cfglint.report import Style
 
 FORMATS = ("text", "json", "markdown")
 CHECKPOINTING = {"both": (OFF, ON), "on": (ON,), "off": (OFF,)}

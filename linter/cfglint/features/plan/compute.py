@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import Span, given_by, row_of
+from cfglint.engine.memory import FitRow, Span, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Value, replace
@@ -19,7 +19,6 @@ from cfglint.record import Value, replace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cfglint.engine.memory import FitRow
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
     from cfglint.hardware.target import Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from cfglint.features.fit.page import missing
-from cfglint.features.plan.ranking import rounded
+from cfglint.features.plan.ranking import Plan, Planned, Rival, rounded
 from cfglint.report.blocks import (
     DASH,
     Blank,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from cfglint.engine.memory import Span
     from cfglint.features.plan.compute import Choice, PlanRow
-    from cfglint.features.plan.ranking import Plan, Planned, Rival
     from cfglint.features.plan.writer import Taken
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import Span, given_by, row_of
+from cfglint.engine.memory import Span, Wanted, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted
 from cfglint.features.plan.compute import (
@@ -20,6 +20,8 @@ from cfglint.features.plan.compute import (
     Batch,
     Choice,
     Planner,
+    PlanRow,
+    Shape,
     choices,
     gpu_counts,
     nearest,
@@ -27,17 +29,14 @@ from cfglint.features.plan.compute import (
     unreachable,
     whole,
 )
-from cfglint.hardware.target import all_targets
+from cfglint.hardware.target import Target, all_targets
 from cfglint.lang.values import Interval, parts
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.engine.memory import Wanted
     from cfglint.facts import Values
-    from cfglint.features.plan.compute import PlanRow, Shape
-    from cfglint.hardware.target import Target
 
 _AGAIN = {"none": 0, "selective": 1, "full": 2}
 

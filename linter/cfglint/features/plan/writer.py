@@ -16,7 +16,7 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.memory import row_of
 from cfglint.lang import tree as t
 from cfglint.record import Value
-from cfglint.repair.write import Writer, invert, shown
+from cfglint.repair.write import Writer, Written, invert, shown
 from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
     from cfglint.features.plan.compute import Planner, PlanRow
-    from cfglint.repair.write import Written
 
 _PASSES = 3  # a key that was written may move a fact that came before it
 _FIRST = ("num_gpus", "train_gpus", "train_dp", "dp_shard")  # what the others may follow from

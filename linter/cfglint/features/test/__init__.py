@@ -19,7 +19,7 @@ from cfglint.facts import NEWEST, Values
 from cfglint.hardware.target import all_targets
 from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names
-from cfglint.lang.pack import load, read_rules
+from cfglint.lang.pack import CompiledRule, Pack, load, read_rules
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record, Value
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.facts import Steps
-    from cfglint.lang.pack import CompiledRule, Pack
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.types import Type
 

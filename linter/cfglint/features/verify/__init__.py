@@ -7,10 +7,10 @@ import os
 from cfglint import files
 from cfglint.command import inputs, options, output, setup
 from cfglint.command.flags import free, parse, switch
-from cfglint.engine.memory import GIB
+from cfglint.engine.memory import GIB, Span
 from cfglint.errors import HardwareError, UsageError
 from cfglint.record import Value
-from cfglint.report import written
+from cfglint.report import Style, written
 from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, spread
 from cfglint.report.order import shown
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from cfglint.engine.memory import Span
     from cfglint.hardware.host import Device
     from cfglint.hardware.nvml import Holding, Holdings
-    from cfglint.report import Style
     from cfglint.report.blocks import Block
 
 _SHOWN = 200  # characters of a command line
