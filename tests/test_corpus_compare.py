@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from cfglint.command.flags import PAGES
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.features.compare.compute import compared
-from cfglint.features.compare.page import FORMATS, render_comparison
+from cfglint.features.compare.page import as_data, page
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
-from cfglint.report import Style
+from cfglint.report import Style, written
 from tiers import sampled
 
 SHARED = os.environ.get("CFGLINT_SHARED")
@@ -45,6 +46,13 @@ def _compared(pack, a, b):
     return compared(Run(pack, targets), Run(pack, targets), a, b)
 
 
+def _written(comparison, form):
+    def blocks(style):
+        return page(comparison, style, verbose=False)
+
+    return written(form, Style(width=80), blocks, lambda: as_data(comparison))
+
+
 def test_neighbours(known) -> None:
     pack, subjects = known
     assert len(subjects) > 50
@@ -55,8 +63,8 @@ def test_neighbours(known) -> None:
             d.name: (d.b, d.a) for d in back.settings
         }
         assert {k.key: (k.a, k.b) for k in comparison.keys} == {k.key: (k.b, k.a) for k in back.keys}
-        for form in FORMATS:
-            text = render_comparison(comparison, form, Style(width=80))
+        for form in PAGES:
+            text = _written(comparison, form)
             if form == "text":
                 assert max(map(len, text.splitlines())) <= 80
             if form == "json":

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     A = TypeVar("A", bound="Arguments")
 
+PAGES = ("text", "json", "markdown")  # the forms of most features' pages
 SWITCH, TEXT, LIST, NUMBER, TABLE = "switch", "text", "list", "number", "table"
 # What a flag is in the settings: the same, a path relative to their file, or its opposite (--no-detect).
 SAME, PATH, OPPOSITE = "same", "path", "opposite"

@@ -6,7 +6,7 @@ import os
 import sys
 
 from cfglint import files
-from cfglint.report import Style, render
+from cfglint.report import Style, render, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cfglint.command.options import Options
     from cfglint.document.tree import File
     from cfglint.findings import Report
+    from cfglint.report import Page
 
 
 def say(line: str) -> None:
@@ -44,6 +45,11 @@ def emit(page: Callable[[Style], str], args: Options, symbols: str = "", *, to: 
         return
     stream = sys.stdout if to is None else to
     stream.write(page(terminal(stream, symbols, color=not args.no_color)))
+
+
+def emit_page(args: Options, page: Page, data: Callable[[], object], symbols: str = "") -> None:
+    """Print what a feature has to say, in the form of ``--format``."""
+    emit(lambda style: written(args.format or "text", style, page, data), args, symbols)
 
 
 def terminal(stream: TextIO, symbols: str, *, color: bool) -> Style:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from cfglint.findings import Report
     from cfglint.report.blocks import Block
 
+    Page = Callable[["Style"], Iterable[Block]]
+
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 
 
@@ -38,11 +40,15 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
         from cfglint.report.order import as_concise
 
         return as_concise(report, verbose=verbose)
-    if form in ("text", "markdown", "json"):
+    if form == "json":
+        from cfglint.report.encode import as_json, of_report
+
+        return as_json(of_report(report))
+    if form in ("text", "markdown"):
+        from cfglint.report.page import page
+
         style = Style(color=color, width=width)
-        return written(
-            form, style, lambda style: _page(report, style, verbose=verbose), lambda: _data(report)
-        )
+        return drawn(form, style, lambda style: page(report, style, verbose=verbose))
     if form in FORMATS:
         from cfglint.report import ci
 
@@ -52,30 +58,17 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
     raise UsageError(f"no report format {form!r}{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})")
 
 
-def _page(report: Report, style: Style, *, verbose: bool) -> Iterable[Block]:
-    from cfglint.report.page import page
+def drawn(form: str, style: Style, page: Page) -> str:
+    """Return a page as text or Markdown."""
+    from cfglint.report.forms import as_markdown, as_text
 
-    return page(report, style, verbose=verbose)
-
-
-def _data(report: Report) -> object:
-    from cfglint.report.encode import of_report
-
-    return of_report(report)
+    return as_markdown(page(Style(markdown=True))) if form == "markdown" else as_text(page(style), style)
 
 
-def written(
-    form: str, style: Style, page: Callable[[Style], Iterable[Block]], data: Callable[[], object]
-) -> str:
-    """Return a feature's page in ``form``: its blocks as text or Markdown, or its data as JSON."""
-    if form == "json":
-        from cfglint.report.encode import as_json
+def written(form: str, style: Style, page: Page, data: Callable[[], object]) -> str:
+    """Return what a feature has to say in ``form``: its page, or its data as JSON."""
+    if form != "json":
+        return drawn(form, style, page)
+    from cfglint.report.encode import as_json
 
-        return as_json(data())
-    if form == "markdown":
-        from cfglint.report.forms import as_markdown
-
-        return as_markdown(page(Style(markdown=True)))
-    from cfglint.report.forms import as_text
-
-    return as_text(page(style), style)
+    return as_json(data())

@@ -185,6 +185,12 @@ def many(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
+def few(names: Sequence[str], most: int) -> str:
+    """Return names, some of many: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + more
+
+
 def about(path: str, framework: str | None, model: str | None) -> str:
     """Return ``a.yaml (areal, Qwen/Qwen2.5-7B)``."""
     names = ", ".join(part for part in (framework, model) if part)

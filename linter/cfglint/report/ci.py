@@ -51,7 +51,7 @@ def _in_repository(path: str) -> str:
 # ── GitHub: workflow commands, which annotate the lines of a pull request ────────────────────────────────
 def as_github(report: Report) -> str:
     """Return one workflow command per finding, then the closing lines."""
-    lines = Lines(report)
+    lines = Lines(report.texts)
     groups = grouped(report.findings)
     rows = [_command(lines, group) + "\n" for group in groups]
     # The runner still obeys the old `##[…]` commands in the middle of a line (actions/runner#4692).
@@ -90,7 +90,7 @@ def as_gitlab(report: Report) -> str:
     """Return a list of findings, each with a fingerprint that survives moved lines."""
     from cfglint.report.encode import as_json
 
-    lines = Lines(report)
+    lines = Lines(report.texts)
     counted: dict[str, int] = {}
     return as_json([_entry(lines, group, counted) for group in grouped(report.findings)])
 
@@ -116,7 +116,7 @@ def _entry(lines: Lines, group: Group, counted: dict[str, int]) -> dict[str, Any
 # ── JUnit XML: a finding is a failed test, a clean file one that passed ──────────────────────────────────
 def as_junit(report: Report) -> str:
     """Return one suite per file; warnings and hints fail as well, their level is the failure's type."""
-    lines = Lines(report)
+    lines = Lines(report.texts)
     files: dict[str, list[Group]] = {path: [] for path in sorted(report.texts)}
     for group in grouped(report.findings):
         files.setdefault(group.first.place.path, []).append(group)
@@ -163,7 +163,7 @@ def as_sarif(report: Report) -> str:
     from cfglint.about import HOMEPAGE, VERSION
     from cfglint.report.encode import as_json
 
-    lines = Lines(report)
+    lines = Lines(report.texts)
     groups = grouped(report.findings)
     codes = sorted({group.first.code for group in groups})
     rules = [next(group.first for group in groups if group.first.code == code) for code in codes]

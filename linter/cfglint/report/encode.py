@@ -53,7 +53,7 @@ def picked(record: object, names: Iterable[str], *, places: int = PLACES) -> dic
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────
 def of_report(report: Report) -> dict[str, Any]:
     """Return the JSON report, as ``schemas/report.schema.json`` describes it; a finding once per target."""
-    lines = Lines(report)
+    lines = Lines(report.texts)
     return {
         "version": 1,
         "targets": encode(report.targets, places=None),

@@ -7,7 +7,7 @@ from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from cfglint.findings import Finding, Fix, Report, Undecided
@@ -111,12 +111,12 @@ def grouped(findings: Iterable[Finding]) -> list[Group]:
 
 
 class Lines:
-    """Positions in all files of a report, each indexed when it is first asked for."""
+    """Positions in all files of a report, given by path, each indexed when it is first asked for."""
 
     __slots__ = ("_indexes", "_texts")
 
-    def __init__(self, report: Report) -> None:
-        self._texts = report.texts
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
         self._indexes: dict[str, LineIndex] = {}
 
     def index(self, path: str) -> LineIndex:
@@ -139,7 +139,7 @@ class Lines:
 # ── a report in short: all that a clean run prints ───────────────────────────────────────────────────────
 def as_concise(report: Report, *, verbose: bool) -> str:
     """Return ``path:line:column: level CODE message [target]`` per finding, then the closing lines."""
-    lines = Lines(report)
+    lines = Lines(report.texts)
     groups = grouped(report.findings)
     rows = []
     for group in groups:

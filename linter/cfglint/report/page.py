@@ -10,9 +10,9 @@ from cfglint.report.order import Group, Lines, counts, fix_key, grouped, shown, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from cfglint.findings import Fix, MemoryChange, Report
+    from cfglint.findings import Finding, Fix, MemoryChange, Report
     from cfglint.report import Style
     from cfglint.report.blocks import Block
 
@@ -73,7 +73,7 @@ def _range(bounds: tuple[float, float]) -> str:
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────
 def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
-    lines = Lines(report)
+    lines = Lines(report.texts)
     path = None
     for group in groups:
         finding = group.first
@@ -113,7 +113,7 @@ class _Text:
     def __init__(self, report: Report, width: int, *, verbose: bool) -> None:
         self.width = width
         self.verbose = verbose
-        self.lines = Lines(report)
+        self.lines = Lines(report.texts)
         self.texts = report.texts
         self.gutter = 1
         self.shown_fixes: dict[tuple[object, ...], str] = {}
@@ -122,6 +122,14 @@ class _Text:
         """Return a sentence under the source; ``label`` is what stands before it, in ``style``."""
         indent = " " * (self.gutter + 1)
         return Paragraph(text, lead=indent + label, lead_style=style, rest=indent + "  ")
+
+    def variants(
+        self, label: str, group: Group, read: Callable[[Finding], str], style: str
+    ) -> Iterator[Block]:
+        """Yield what ``read`` gives for a group's findings, with the targets where it differs."""
+        for text, targets in group.variants(read):
+            if text:
+                yield self.tell(f"{label} [{targets}]: " if targets else f"{label}: ", shown(text), style)
 
     def finding(self, group: Group) -> Iterator[Block]:
         finding = group.first
@@ -148,9 +156,7 @@ class _Text:
             yield from self.background(group)
         for fix, targets, changed in fixes:
             yield from self.fix(group, fix, targets, changed)
-        for unfixed, names in group.variants(lambda finding: finding.unfixed):
-            if unfixed:
-                yield self.tell(f"no fix [{names}]: " if names else "no fix: ", shown(unfixed), "yellow")
+        yield from self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")
         yield from self.alternatives(group, word="or" if fixes else "try")
         yield from self.related(group)
         yield Blank()
@@ -181,14 +187,12 @@ class _Text:
             yield self.tell("why: ", shown(group.first.why), "bold")
         if group.first.see:
             yield self.tell("see: ", shown(group.first.see), "bold")
-        facts = group.variants(
-            lambda finding: "; ".join(
-                f"{shown(fact.name)} {shown(fact.value)} ({shown(fact.source)})" for fact in finding.facts
-            )
+        yield from self.variants(
+            "facts",
+            group,
+            lambda finding: "; ".join(f"{fact.name} {fact.value} ({fact.source})" for fact in finding.facts),
+            "bold",
         )
-        for text, targets in facts:
-            if text:
-                yield self.tell(f"facts [{targets}]: " if targets else "facts: ", text, "bold")
 
     def fix(self, group: Group, fix: Fix, targets: str, changed: Sequence[Change]) -> Iterator[Block]:
         """Yield the fix with the lines that it changes; one that was shown before is only named."""
@@ -210,16 +214,16 @@ class _Text:
             yield Line([number, (f"{row.sign} {cut}".rstrip(), style)])
         if rows[most:]:
             yield self.tell("", f"… {len(rows) - most} more changed lines")
-        memory = group.variants(
+        yield from self.variants(
+            "memory",
+            group,
             lambda finding: (
                 memory_told(finding.fix.memory)
                 if finding.fix is not None and fix_key(finding.fix) == fix_key(fix)
                 else ""
-            )
+            ),
+            "green",
         )
-        for text, names in memory:
-            if text:
-                yield self.tell(f"memory [{names}]: " if names else "memory: ", text, "green")
         if fix.next:
             yield self.tell("if it still runs out: ", shown(", then ".join(fix.next)), "green")
 

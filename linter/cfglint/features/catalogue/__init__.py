@@ -8,7 +8,6 @@ from cfglint import files
 from cfglint.command import inputs, options, output, setup
 from cfglint.command.flags import Arguments, form, free, parse, switch
 from cfglint.errors import HardwareError, UsageError, did_you_mean
-from cfglint.report import written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,11 +138,12 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
         else:  # of a script, the commands that train
             shown += [document for document in documents if document.framework is not None or args.verbose]
     output.complain(wrong)
-    form = args.format or "text"
-    if form == "json" or shown or hidden or not wrong:
-        blocks = list(page(shown, hidden, verbose=args.verbose))
-        data = {"version": 1, "documents": encode(shown)}
-        output.emit(lambda style: written(form, style, lambda _: blocks, lambda: data), args)
+    if args.format == "json" or shown or hidden or not wrong:
+        output.emit_page(
+            args,
+            lambda _: page(shown, hidden, verbose=args.verbose),
+            lambda: {"version": 1, "documents": encode(shown)},
+        )
     return 2 if wrong else int(unknown)
 
 

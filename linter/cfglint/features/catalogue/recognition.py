@@ -18,7 +18,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Value, replace
-from cfglint.report.blocks import Line, Paragraph
+from cfglint.report.blocks import Line, Paragraph, few
 from cfglint.report.order import shown
 from cfglint.schema.table import Table, table
 
@@ -362,25 +362,21 @@ def _lines(recognition: Recognition, *, verbose: bool) -> Iterator[tuple[str, st
 
 
 def _keys(keys: Sequence[Key], *, verbose: bool = True) -> str:
-    most = len(keys) if verbose else _KEYS
-    more = f" and {len(keys) - most} more" if len(keys) > most else ""
-    return ", ".join(map(_key, keys[:most])) + more
+    return few([_key(key) for key in keys], len(keys) if verbose else _KEYS)
 
 
 def _key(key: Key) -> str:
     if key.key.startswith("launch."):
         return "the program that is started"
-    return shown(key.key) + (f" (line {key.line})" if key.line is not None else "")
+    return key.key + (f" (line {key.line})" if key.line is not None else "")
 
 
 def _claim(claim: Claim, *, verbose: bool) -> str:
     signs = f"{claim.framework}, by {_keys(claim.keys, verbose=verbose)}" if claim.keys else claim.framework
     if not claim.matters:
         return f"{signs}; it does not matter: whatever both say is the same"
-    most = len(claim.differs) if verbose else _DIFFERENCES
-    some = (f"{d.name} {shown(d.as_taken)} or {shown(d.as_this)}" for d in claim.differs[:most])
-    more = f" and {len(claim.differs) - most} more" if len(claim.differs) > most else ""
-    return f"{signs}; it matters: {', '.join(some)}{more}"
+    differs = [f"{d.name} {d.as_taken} or {d.as_this}" for d in claim.differs]
+    return f"{signs}; it matters: {few(differs, len(differs) if verbose else _DIFFERENCES)}"
 
 
 def _near(near: Near) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cfglint.command import options, output, setup
-from cfglint.command.flags import form, free, parse, switch, texts
+from cfglint.command.flags import PAGES, form, free, parse, switch, texts
 from cfglint.errors import UsageError
 from cfglint.features.compare.compute import compared
-from cfglint.features.compare.page import FORMATS, render_comparison
+from cfglint.features.compare.page import as_data, page
 from cfglint.features.fit import SYMBOLS, CatalogueOptions, run_for, subject_of, targets_of
 
 
@@ -33,7 +33,7 @@ class CompareOptions(CatalogueOptions):
         group="rules",
         name="framework",
     )
-    format: str | None = form(FORMATS)
+    format: str | None = form(PAGES)
     exit_code: bool = switch("exit with 1 where something differs, as git diff does", group="output")
     verbose: bool = switch("all keys, all that follows, and sources", short="v", group="output")
 
@@ -49,8 +49,12 @@ def main(arguments: list[str]) -> int:
     subjects = [subject_of(run, path, notices) for run, path in zip(runs, args.paths, strict=True)]
     comparison = compared(runs[0], runs[1], *subjects, every=every)
     output.announce(notices, args)
-    form, verbose = args.format or "text", args.verbose
-    output.emit(lambda style: render_comparison(comparison, form, style, verbose=verbose), args, SYMBOLS)
+    output.emit_page(
+        args,
+        lambda style: page(comparison, style, verbose=args.verbose),
+        lambda: as_data(comparison),
+        SYMBOLS,
+    )
     return int(args.exit_code and not comparison.same)
 
 

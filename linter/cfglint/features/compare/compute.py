@@ -143,6 +143,11 @@ class Comparison(Value):
     every: bool
 
     @property
+    def sides(self) -> tuple[tuple[str, CompareSide], ...]:
+        """Both configs with the letters that stand for them."""
+        return ("A", self.a), ("B", self.b)
+
+    @property
     def same(self) -> bool:
         """Whether nothing differs that a file says."""
         return not (self.settings or self.derived or self.keys)

@@ -6,7 +6,6 @@ from itertools import groupby
 
 from cfglint.features.compare.reading import listed
 from cfglint.record import Record
-from cfglint.report import Style, written
 from cfglint.report.blocks import (
     DASH,
     INF,
@@ -18,8 +17,10 @@ from cfglint.report.blocks import (
     Paragraph,
     Table,
     about,
+    few,
     gib,
     item,
+    many,
     note,
     range_of,
     spread,
@@ -42,11 +43,11 @@ if TYPE_CHECKING:
         Difference,
         Ratio,
     )
+    from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
     Rows = Sequence[tuple[str, str, str]]  # names with the values of A and B
 
-FORMATS = ("text", "json", "markdown")
 _GAP, _INDENT = "  ", "    "
 _LONGEST = 30  # cells of a value that stands in a column
 _WIDEST = 28  # cells of the names' column
@@ -59,17 +60,14 @@ _COLORS = {"A": "cyan", "B": "magenta"}
 _WAYS = {"b": "A to B", "a": "B to A"}
 
 
-def render_comparison(comparison: Comparison, form: str, style: Style, *, verbose: bool = False) -> str:
-    """Return ``comparison`` in ``form``, ending in a line break; JSON holds all of it, verbose or not."""
-    return written(
-        form, style, lambda style: page(comparison, style, verbose=verbose), lambda: as_data(comparison)
-    )
-
-
 def page(comparison: Comparison, style: Style, *, verbose: bool) -> Iterator[Block]:
-    """Yield the page; Markdown has settings and keys as tables, memory and keys to unfold."""
-    for name, side, md in (("A", comparison.a, "**A** {}<br>"), ("B", comparison.b, "**B** {}")):
+    """Yield the page; Markdown has settings and keys as tables, memory and keys to unfold.
+
+    JSON (``as_data``) holds all of it, verbose or not.
+    """
+    for name, side in comparison.sides:
         title = about(side.path, side.framework, side.model)
+        md = f"**{name}** {{}}{'<br>' * (name == 'A')}"
         yield Paragraph(title, "", f"{name}  ", f"bold {_COLORS[name]}", "   ", md)
     yield Blank()
     yield item(_differing(comparison), "bold")
@@ -77,15 +75,16 @@ def page(comparison: Comparison, style: Style, *, verbose: bool) -> Iterator[Blo
         yield item(line)
     derived = [d for d in comparison.derived if verbose or not d.own]
     keys = listed(comparison.keys, whole=verbose)
-    left = 0 if verbose else max(len(keys) - _FEW_KEYS, 0)
+    few_keys = keys if verbose else keys[:_FEW_KEYS]
+    left = len(keys) - len(few_keys)
     if style.markdown:
         yield from _markdown(comparison, derived)
-        yield from _markdown_keys(comparison, keys[: len(keys) - left], left)
+        yield from _markdown_keys(comparison, few_keys, left)
     else:
         if not comparison.same:
             yield from _settings(comparison, style, verbose=verbose)
             yield from _derived(comparison, derived, style) if derived else ()
-            yield from _keys(comparison, keys[: len(keys) - left], left, style)
+            yield from _keys(comparison, few_keys, left, style)
         yield from _memory(comparison, verbose=verbose)
     lines = _findings(comparison)
     if lines:
@@ -193,7 +192,7 @@ def _settings(comparison: Comparison, style: Style, *, verbose: bool) -> Iterato
         own = [f"{d.name} {side.shown}" for d, side in facts if side.value is not None]
         if own:
             yield Blank()
-            yield note(f"by default, in {name} alone: {_few(own, len(own) if verbose else _FEW)}")
+            yield note(f"by default, in {name} alone: {few(own, len(own) if verbose else _FEW)}")
 
 
 def _setting(difference: Difference, *, verbose: bool) -> Iterator[Block]:
@@ -264,7 +263,7 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
                 allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserved_gib)
                 yield note(f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}")
     if len(rows) > len(chosen):
-        yield note(f"and {_many(len(rows) - len(chosen), 'target')} more; --verbose shows the memory of all")
+        yield note(f"and {many(len(rows) - len(chosen), 'target')} more; --verbose shows the memory of all")
 
 
 def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
@@ -299,34 +298,23 @@ def _change(a: Span, b: Span) -> str:
 
 
 # ── the first sentences ─────────────────────────────────────────────────────────────────────────────────
-def _few(names: Sequence[str], most: int = _FEW) -> str:
-    """Return names, some of many."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
-
-
-def _many(number: int, thing: str) -> str:
-    """Return ``1 key`` or ``2 keys``."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
 def _differing(comparison: Comparison) -> str:
     """Say how much differs, and which of it is known to change results."""
     if comparison.same:
         return "nothing differs" + ("" if comparison.alike else " in what cfglint knows of both")
     number = sum(not d.by_default for d in comparison.settings)
-    text = f"{_many(number, 'setting')} differ{'s' * (number == 1)}"
+    text = f"{many(number, 'setting')} differ{'s' * (number == 1)}"
     if comparison.keys:
-        text += f", and {_many(len(comparison.keys), 'key')} that no setting stands for"
+        text += f", and {many(len(comparison.keys), 'key')} that no setting stands for"
     altering = [d.name for d in comparison.settings if d.alters_results and not d.by_default]
-    return f"{text}; results change with {_few(altering)}" if altering else text
+    return f"{text}; results change with {few(altering, _FEW)}" if altering else text
 
 
 def _fitting(comparison: Comparison) -> Iterator[str]:
     """Say where each fits: a line for each target, or what of the whole catalogue is enough."""
     if comparison.every:
         same = comparison.a.rows == comparison.b.rows
-        sides = (("both", comparison.a),) if same else (("A", comparison.a), ("B", comparison.b))
+        sides = (("both", comparison.a),) if same else comparison.sides
         yield from (_smallest(name, side) for name, side in sides)
         yield from _only(comparison.pairs)
         return
@@ -355,8 +343,8 @@ def _only(pairs: Sequence[tuple[FitRow, FitRow]]) -> Iterator[str]:
     for name, lacking, rows in (("A", "B", pairs), ("B", "A", [(b, a) for a, b in pairs])):
         targets = [row.target for row, beside in rows if row.verdict == "fits" != beside.verdict]
         if targets:
-            where = f"{_many(len(targets), 'GPU')} where {lacking} does not surely"
-            yield f"{name} fits on {where}: {_few(targets)}"
+            where = f"{many(len(targets), 'GPU')} where {lacking} does not surely"
+            yield f"{name} fits on {where}: {few(targets, _FEW)}"
 
 
 def _costs(comparison: Comparison) -> Iterator[str]:
@@ -421,8 +409,8 @@ def _sources(difference: Difference) -> list[str]:
 def _unread(comparison: Comparison) -> list[str]:
     """Say how much of each config no name of the vocabulary stands for."""
     return [
-        f"{name}: {side.unread} of its {_many(side.keys, 'key')} are in no name that cfglint knows"
-        for name, side in (("A", comparison.a), ("B", comparison.b))
+        f"{name}: {side.unread} of its {many(side.keys, 'key')} are in no name that cfglint knows"
+        for name, side in comparison.sides
     ]
 
 
@@ -451,6 +439,9 @@ def _findings(comparison: Comparison) -> list[str]:
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────
+_OF_TARGET = ("target", "capacity_gib", "fix", "varied")  # what no side has of its own
+
+
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as ``schemas/compare.schema.json`` describes it."""
     sides: dict[str, Any] = {}
@@ -469,8 +460,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
             {
                 "target": a.target,
                 "capacity_gib": encode(a.capacity_gib),
-                "a": encode(a, omit=("target", "capacity_gib", "fix", "varied")),
-                "b": encode(b, omit=("target", "capacity_gib", "fix", "varied")),
+                **{name: encode(row, omit=_OF_TARGET) for name, row in (("a", a), ("b", b))},
             }
             for a, b in comparison.pairs
         ],

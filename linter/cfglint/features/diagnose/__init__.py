@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from cfglint import files
 from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import form, free, parse, switch, text
+from cfglint.command.flags import PAGES, form, free, parse, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.compute import Job, diagnosis, target_of
 from cfglint.features.diagnose.log import Log, read
 from cfglint.features.diagnose.messages import KINDS
-from cfglint.features.diagnose.page import FORMATS, SYMBOLS, render_diagnosis
+from cfglint.features.diagnose.page import SYMBOLS, render_diagnosis
 
 _CHUNK = 1 << 20
 
@@ -33,7 +33,7 @@ class DiagnoseOptions(options.Options):
     log_gpu: str | None = text(
         "the GPU of the log, where its memory fits several", "NAME[:N[xNODES]]", name="gpu"
     )
-    format: str | None = form(FORMATS)
+    format: str | None = form(PAGES)
     quiet: bool = switch("no notices", short="q", group="output")
 
 

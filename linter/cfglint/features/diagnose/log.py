@@ -313,7 +313,7 @@ class _Reader(Record):
                 self.incidents[incident.line, source] = incident
         for offset, name, engine, value in notes(text):
             number = lines[bisect_right(starts, offset) - 1][0]
-            self.notes[name, engine, number] = Note(name, number, self.path, value, engine, source)
+            self.notes[name, engine, number] = Note(name, number, self.path, value, engine)
         for (number, _), part in zip(lines, parts, strict=True):
             if killed(part):
                 self.deaths.append(Incident(KILLED, self.path, number, source))

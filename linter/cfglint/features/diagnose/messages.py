@@ -91,14 +91,13 @@ class Incident(Value):
 
 
 class Note(Value):
-    """One line in which an engine or a trainer says what it holds: a name of the list below."""
+    """One line in which an engine says what it holds: a name of the list below."""
 
     name: str
     line: int
     path: str
     value: float
-    engine: str | None = None
-    source: str = ""
+    engine: str
 
 
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,37 +284,18 @@ def killed(text: str) -> bool:
     return re.search(_KILLED, text) is not None
 
 
-# ── notes: what engines and trainers say of themselves ──────────────────────────────────────────────────
-_N = f"({_NUMBER})"
-_GB = f"({_NUMBER})Gi?B"  # SGLang and vLLM write GB for 2^30 bytes, AReaL's device.py too
-_NOTES: tuple[tuple[str, str | None, str], ...] = (
-    ("weights", "sglang", rf"Loadweightend\..{{0,400}}?memusage={_N}"),
-    ("free after weights", "sglang", rf"Loadweightend\..{{0,300}}?availmem={_N}"),
-    ("free at start", "sglang", rf"Loadweightbegin\.availmem={_N}"),
-    ("tokens", "sglang", r"KVCacheisallocated\..{0,80}?#tokens:(\d{1,12})"),
-    ("K cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?Ksize:{_N}GB"),
-    ("V cache", "sglang", rf"KVCacheisallocated\..{{0,160}}?Vsize:{_N}GB"),
-    ("KV cache", "sglang", rf"KVCacheisallocated\..{{0,120}}?KVsize:{_N}GB"),
-    ("free after pool", "sglang", rf"Memorypoolend\.availmem={_N}"),
-    ("before graphs", "sglang", rf"[Cc]apture(?:cuda|CUDA)graphbegin\..{{0,90}}?mem={_N}"),
-    ("graphs", "sglang", rf"Capture(?:cuda|CUDA)graphend\..{{0,80}}?memusage={_N}"),
-    ("tokens", "sglang", r"max_total_num_tokens=(\d{1,12})"),
+# ── notes: what engines say of themselves ──────────────────────────────────────────────────
+_NOTES = (
+    ("weights", "sglang", rf"Loadweightend\..{{0,400}}?memusage=({_NUMBER})"),
+    ("free at start", "sglang", rf"Loadweightbegin\.availmem=({_NUMBER})"),
     ("mem_fraction", "sglang", rf"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
-    ("weights", "vllm", rf"[Mm]odelloadingtook{_GB}"),
-    ("KV cache", "vllm", rf"AvailableKVcachememory:{_GB}"),
-    ("tokens", "vllm", r"GPUKVcachesize:([\d,]{1,16})tokens"),
-    ("graphs", "vllm", rf"[Gg]raphcapturingfinishedin\d{{1,6}}secs,took{_GB}"),
+    ("weights", "vllm", rf"[Mm]odelloadingtook({_NUMBER})Gi?B"),
     ("mem_fraction", "vllm", rf"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
-    ("device used", None, rf"devicememoryused/total\(GB\):{_N}/"),
-    ("trainer reserved", None, rf"memoryreserved\(GB\):{_N}"),
-    ("trainer allocated", None, rf"memoryallocated\(GB\):{_N}"),
-    ("trainer reserved", None, rf"Max_CA{_N}GB"),
-    ("trainer allocated", None, rf"Max_MA{_N}GB"),
 )
 
 
-def notes(text: str) -> Iterator[tuple[int, str, str | None, float]]:
-    """Yield what a text without blanks notes: offset, name, engine, and the number (GiB, tokens, a share)."""
+def notes(text: str) -> Iterator[tuple[int, str, str, float]]:
+    """Yield what a text without blanks notes: offset, name, engine, and the number (GiB, a share)."""
     for name, engine, words in _NOTES:
         for match in re.finditer(words, text):
-            yield match.start(), name, engine, float(match[1].replace(",", "") or 0)
+            yield match.start(), name, engine, float(match[1])

@@ -7,7 +7,6 @@ from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER, Holder
 from cfglint.features.diagnose.attribution import gib as sized
 from cfglint.features.diagnose.log import WHEN
-from cfglint.findings import Report
 from cfglint.record import Record, fields, replace
 from cfglint.report import Style, written
 from cfglint.report.blocks import (
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from cfglint.features.diagnose.messages import Incident
     from cfglint.report.blocks import Block
 
-FORMATS = ("text", "json", "markdown")
 SYMBOLS = f"{DASH}—"
 _NARROWEST = 40  # cells of a line
 _REPEATS = 5  # later failures that are told
@@ -327,20 +325,10 @@ def _after(repair: Repair) -> str:
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────
-_MEMORY = frozenset(
-    (
-        "capacity",
-        "free",
-        "asked",
-        "allocated",
-        "cached",
-        "pools",
-        "kv_needed",
-        "kv_available",
-        "held",
-        "needed",
-    )
-)
+_MEMORY = {
+    "capacity", "free", "asked", "allocated", "cached", "pools", "kv_needed", "kv_available", "held",
+    "needed",
+}  # fmt: skip
 # A fix as the report of check tells it; what it does to the memory stands in `parts`.
 _OF_FIX = ("id", "applicability", "certainty", "title", "effect", "edits")
 
@@ -384,9 +372,7 @@ def _failure_data(failure: Failure, predictions: dict[str, Prediction]) -> dict[
 
 def _judgement_data(judgement: Judgement) -> dict[str, Any]:
     data: dict[str, Any] = encode(judgement, omit=("text", "predictions", "findings", "repairs"))
-    report = Report()
-    report.texts[judgement.path] = judgement.text
-    lines = Lines(report)
+    lines = Lines({judgement.path: judgement.text})
     return {
         **data,
         "findings": [{"code": f.code, "level": f.level, "message": f.message} for f in judgement.findings],

@@ -10,12 +10,12 @@ from cfglint.lang.types import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMOR
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
 from cfglint.report import Style, encode, forms
-from cfglint.report.blocks import Line
+from cfglint.report.blocks import Line, few
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from cfglint.engine.knobs import Move
@@ -45,7 +45,7 @@ class Shown(Record):
     node: Node
     label: str
     mark: str
-    state: str = "full"
+    state: str
     children: tuple[Shown, ...] = ()
 
 
@@ -57,13 +57,10 @@ def fold(roots: Iterable[Node], depth: int) -> tuple[Shown, ...]:
         node = child.node
         # What chose a branch matters less than what is in it.
         left = max(left - _ASIDE, 0) if child.label == "chooses" else left
-        state = "full"
-        if node.children:
-            state = "above" if id(node) in before else "folded" if left == 0 else "full"
-        if not node.children or state != "full":
-            return Shown(node, child.label, child.mark, state)
+        if node.children and (id(node) in before or left == 0):
+            return Shown(node, child.label, child.mark, "above" if id(node) in before else "folded")
         before.add(id(node))
-        return Shown(node, child.label, child.mark, state, tuple(shown(c, left - 1) for c in node.children))
+        return Shown(node, child.label, child.mark, "full", tuple(shown(c, left - 1) for c in node.children))
 
     return tuple(shown(Child(root), depth) for root in roots)
 
@@ -133,7 +130,7 @@ class _Page:
         """Add the condition or the requirement and what it rests on."""
         node = tree.node
         self.add()
-        verdict = {"true": "true", "false": "false"}.get(node.text, "open")
+        verdict = node.text if node.text in ("true", "false") else "open"
         self.tell(f"{node.name}  is {verdict}", f"{label} ", " " * (len(label) + 1), "bold", "bold")
         if node.numbers and node.numbers != node.name:
             self.tell(f"= {node.numbers}", " " * (len(label) + 1), " " * (len(label) + 3), _DIM)
@@ -155,21 +152,14 @@ class _Page:
         head = indent + (corner if last else tee)
         below = indent + (blank if last else bar)
         name = shown(_name(tree))
-        tail = []
-        if tree.mark:
-            tail.append((tree.mark, "bold"))
-        if tree.state == "above":
-            tail.append(("(above)", _GREY))
-        elif tree.state == "folded":
-            tail.append(("…", _GREY))
-        if node.origin.source and tree.state != "above":
-            tail.append((shown(node.origin.source), _GREY))
-        if node.children and node.text in ("unknown", "open") and tree.state != "above":
-            tail.append((f"wants {_some(needs_of(node.value))}", _GREY))
+        tail = [tree.mark, {"above": "(above)", "folded": "…"}.get(tree.state, "")]
+        if tree.state != "above":
+            tail.append(shown(node.origin.source))
+            if node.children and node.text in ("unknown", "open"):
+                tail.append(f"wants {few(sorted(needs_of(node.value)), _WANTED)}")
         parts = [(head, _GREY), (name.ljust(name_width), "red" if tree.mark == "fails" else "")]
         parts.append((f"  {shown(node.text).ljust(value_width)}", "bold"))
-        for text, style in tail:
-            parts.append((f"  {text}", style))
+        parts += [(f"  {text}", _GREY if i else "bold") for i, text in enumerate(tail) if text]
         self.row(parts, below + ("   " if not tree.children else bar))
         if tree.state != "full":
             return
@@ -187,19 +177,12 @@ class _Page:
         self.add(*parts)
 
     def formula(self, node: Node, indent: str) -> None:
-        if node.formula and node.formula != node.text:
-            both = f"= {node.formula}"
-            if node.numbers:
-                joined = f"{both} = {node.numbers}"
-                room = min(self.width or _ONE_LINE, _ONE_LINE)
-                if cell_len(indent) + cell_len(joined) <= room:
-                    both = joined
-                else:
-                    self.tell(both, indent, indent + "  ", _DIM)
-                    both = f"= {node.numbers}"
-            self.tell(both, indent, indent + "  ", _DIM)
-        elif node.numbers:
-            self.tell(f"= {node.numbers}", indent, indent + "  ", _DIM)
+        formula = node.formula if node.formula != node.text else ""
+        lines = [f"= {text}" for text in (formula, node.numbers) if text]
+        if cell_len(indent + " ".join(lines)) <= min(self.width or _ONE_LINE, _ONE_LINE):
+            lines = [" ".join(lines)] if lines else []
+        for line in lines:
+            self.tell(line, indent, indent + "  ", _DIM)
         if node.chosen:
             self.tell(f"since {' and '.join(node.chosen)}", indent, indent + "  ", _GREY)
 
@@ -219,17 +202,9 @@ class _Page:
                 self.tell(move.words(), first, " " * (cell_len(lead) + 2), _MOVES if move.turns else "", "")
 
 
-def _some(names: Collection[str]) -> str:
-    first = sorted(names)[:_WANTED]
-    rest = len(names) - len(first)
-    return shown(", ".join(first)) + (f" and {rest} more" if rest else "")
-
-
 def _name(tree: Shown) -> str:
-    label = tree.label
-    if label == "chooses" or not label:
-        return tree.node.name
-    return f"{label} = {tree.node.name}" if label != "by" else f"by {tree.node.name}"
+    leads = {"": "", "chooses": "", "by": "by "}
+    return leads.get(tree.label, f"{tree.label} = ") + tree.node.name
 
 
 # ── JSON ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -242,17 +217,12 @@ def as_json(derivations: Sequence[Derivation], depth: int) -> str:
 def _derivation(derivation: Derivation, depth: int) -> dict[str, Any]:
     name = " -> ".join(node.name for node in derivation.roots)
     return {
-        "code": derivation.rule.code,
-        "name": derivation.rule.name,
-        "level": derivation.rule.level,
-        "path": derivation.path,
-        "framework": derivation.framework,
+        **encode.picked(derivation.rule, ("code", "name", "level")),
+        **encode.picked(derivation, ("path", "framework")),
         **({"section": derivation.section} if derivation.section else {}),
         "target": derivation.target,
         "same_on": derivation.alike,
-        "verdict": derivation.verdict,
-        "because": derivation.because,
-        "message": derivation.message,
+        **encode.picked(derivation, ("verdict", "because", "message")),
         "tree": {
             "name": name,
             "value": {"holds": True, "breaks": False}.get(derivation.verdict),
@@ -285,10 +255,7 @@ def _node(tree: Shown) -> dict[str, Any]:
         "value": _value(node.value),
         "text": node.text,
         "unit": _BASE_UNITS.get(dimension, describe(dimension)) if any(dimension) else None,
-        "formula": node.formula,
-        "numbers": node.numbers,
-        "origin": encode.encode(node.origin),
-        "chosen": node.chosen,
+        **encode.picked(node, ("formula", "numbers", "origin", "chosen")),
         "state": tree.state,
         "children": [_node(child) for child in tree.children],
         "moves": [_move(move) for move in node.moves],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import SAME, form, free, parse, switch, text, texts
+from cfglint.command.flags import PAGES, SAME, form, free, parse, switch, text, texts
 from cfglint.features.fit.compute import cases, explained, fit_of, read_axis
 from cfglint.features.fit.page import as_data, page
 from cfglint.hardware.target import Target, all_targets, parse_target
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
 
 SYMBOLS = f"█░│{DASH}"  # what pages show where they can
-FORMATS = ("text", "json", "markdown", "svg")
-FAIL_ON = ("tight", "oom", "never")
 
 
 class CatalogueOptions(options.Options):
@@ -57,11 +55,11 @@ class FitOptions(CatalogueOptions):
     fixes: bool = switch(
         "look for fixes also with --gpu all and --vary, where that takes its time", group="rows"
     )
-    format: str | None = form(FORMATS)
+    format: str | None = form((*PAGES, "svg"))
     fail_on: str | None = text(
         "exit with 1 where a target is oom, or already where one is tight (default: never)",
         "VERDICT",
-        choices=FAIL_ON,
+        choices=("tight", "oom", "never"),
         group="output",
     )
 
@@ -99,13 +97,12 @@ def targets_of(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
     named = [name for name in args.gpu if _all(name) is None]
     counts = [count for name in args.gpu if (count := _all(name)) is not None]
     targets, notices = setup.targets(replace(args, gpu=named, no_detect=args.no_detect or bool(counts)))
-    every = bool(counts) or not targets
     if not targets and not counts:
         notices.append("no target: judged for the whole catalogue; name GPUs with --gpu")
         counts = [""]
     for count in counts:
         targets += _catalogue(count)
-    return every, list({target.name: target for target in targets}.values()), notices
+    return bool(counts), list({target.name: target for target in targets}.values()), notices
 
 
 def _all(name: str) -> str | None:
@@ -123,15 +120,11 @@ def _catalogue(count: str) -> list[Target]:
 
 
 def run_for(args: options.Options, targets: list[Target]) -> Run:
+    """Return a run whose targets are all that the job may ask for; they give the described model."""
     path = setup.model_config(args)
-    if path is not None:
-        targets = [_with_model(target, path) for target in targets]
+    model = {} if path is None else {"model_config": (path, "--model-config")}
+    targets = [replace(target, facts={**target.facts, **model}) for target in targets]
     return setup.run(args, targets).but(named=True)  # what the job asks for is among them
-
-
-def _with_model(target: Target, path: str) -> Target:
-    facts = {**target.facts, "model_config": (path, "--model-config")}
-    return replace(target, facts=facts)
 
 
 def _asked(

@@ -15,6 +15,7 @@ from cfglint.report.blocks import (
     about,
     aligned,
     cut,
+    few,
     gib,
     item,
     joined,
@@ -336,8 +337,7 @@ def _estimates(fit: Fit) -> Iterator[Block]:
 
 def missing(wanted: Wanted) -> str:
     """Return the names of missing facts, some of many."""
-    few = ", ".join(map(shown, wanted.names[:_NAMED]))
-    return few + (f" and {len(wanted.names) - _NAMED} more" if len(wanted.names) > _NAMED else "")
+    return few(wanted.names, _NAMED)
 
 
 def _wanted(fit: Fit, style: Style) -> Iterator[Block]:
@@ -377,11 +377,7 @@ def _fixes(fit: Fit) -> Iterator[Block]:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────
 def as_data(fit: Fit, text: str) -> dict[str, Any]:
     """Return the fit as ``schemas/fit.schema.json`` describes it."""
-    from cfglint.findings import Report
-
-    report = Report()
-    report.texts[fit.path] = text
-    lines = Lines(report)
+    lines = Lines({fit.path: text})
     numbers: dict[object, int] = {}
     rows = [_row_data(lines, fit.path, row, numbers) for row in fit.rows]
     return {"version": _VERSION, "path": fit.path, "rows": rows}

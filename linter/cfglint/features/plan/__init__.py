@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from cfglint import files
 from cfglint.command import options, output, setup
-from cfglint.command.flags import form, free, number, parse, switch, text
+from cfglint.command.flags import PAGES, form, free, number, parse, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.fit import SYMBOLS, run_for, subject_of
 from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner, PlanRow
 from cfglint.features.plan.page import as_data, combination, page, what_was_taken
 from cfglint.features.plan.ranking import Plan, plan_of
-from cfglint.report import Style, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
-FORMATS = ("text", "json", "markdown")
 CHECKPOINTING = {"both": (OFF, ON), "on": (ON,), "off": (OFF,)}
-FAIL_ON = ("oom", "never")
 _MOST = 10_000_000  # sequences of a batch
 
 
@@ -71,11 +68,11 @@ class PlanOptions(options.Options):
     )
     all: bool = switch("every row, not only those that matter", group="output")
     verbose: bool = switch("as --all", short="v", group="output")
-    format: str | None = form(FORMATS)
+    format: str | None = form(PAGES)
     fail_on: str | None = text(
         "exit with 1 where a batch has no row that fits for sure: oom (default: never)",
         "VERDICT",
-        choices=FAIL_ON,
+        choices=("oom", "never"),
         group="output",
     )
     quiet: bool = switch("no notices", short="q", group="output")
@@ -93,22 +90,15 @@ def main(arguments: list[str]) -> int:
         raise UsageError("one row is written for one GPU: name one --gpu")
     run = run_for(args, targets)
     subject = subject_of(run, args.path, notices)
-    given = {"samples": args.samples, "sample_tokens": args.sample_tokens}
-    given = {name: value for name, value in given.items() if value is not None}
-    plans = []
-    for target in run.targets:
-        planner = Planner(subject, target, given)
-        plans.append(plan_of(planner, asked, args.path))
+    samples = {"samples": args.samples, "sample_tokens": args.sample_tokens}
+    given = {name: value for name, value in samples.items() if value is not None}
+    planners = [Planner(subject, target, given) for target in run.targets]
+    plans = [plan_of(planner, asked, args.path) for planner in planners]
     output.announce(notices, args)
     if writes:
-        return _take(run, subject, planner, plans[0], args)
+        return _take(run, subject, planners[0], plans[0], args)
     every = args.all or args.verbose
-
-    def rendered(style: Style) -> str:
-        form = args.format or "text"
-        return written(form, style, lambda style: page(plans, style, every=every), lambda: as_data(plans))
-
-    output.emit(rendered, args, SYMBOLS)
+    output.emit_page(args, lambda style: page(plans, style, every=every), lambda: as_data(plans), SYMBOLS)
     hopeless = any(planned.advice.best is None for plan in plans for planned in plan.batches)
     return int(args.fail_on == "oom" and hopeless)
 

@@ -7,6 +7,7 @@ number of accumulation steps once for all of those, as the facts' own notes of w
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
@@ -56,6 +57,11 @@ class Choice(Value):
     zero_stage: int | None = None
     checkpointing: str | None = None
 
+    @property
+    def size(self) -> int:
+        """Its micro-batch, in sequences or tokens."""
+        return self.micro_batch or self.micro_batch_tokens or 0
+
 
 class Shape(Value):
     """What of a config stays the same in all its combinations, and what it has now.
@@ -81,6 +87,14 @@ class Shape(Value):
     checkpointing: str | None
     n_samples: int
     n_minibatches: int
+
+    @property
+    def now(self) -> Choice | None:
+        """What the config combines as it stands."""
+        if not (self.batch and self.gpus and (self.tokens or (self.micro and self.accum))):
+            return None
+        micro, accum = (None, None) if self.tokens else (self.micro, self.accum)
+        return Choice(self.batch, self.gpus, 0, micro, accum, self.tokens)
 
 
 class PlanRow(Value):
@@ -231,52 +245,50 @@ def budgets(shape: Shape, ask: Ask) -> list[int]:
     return list(ask.micros) or sorted({max(1, int(shape.tokens * share)) for share in _BUDGETS})
 
 
+def _cut(shape: Shape, batch: int, gpus: int) -> int | str:
+    """Return how many data-parallel ranks share ``batch``, or why none do."""
+    dp = ranks(shape, gpus)
+    if isinstance(dp, int) and batch % dp:
+        return f"{batch} is no multiple of the data-parallel ranks"
+    if isinstance(dp, int) and shape.tokens is not None and batch * shape.n_minibatches % shape.n_samples:
+        return f"{batch} is no number of whole prompts with {shape.n_samples} answers each"
+    return dp
+
+
 def choices(shape: Shape, ask: Ask, batch: int, gpus: int) -> Iterator[Choice]:
     """Yield every combination that makes up ``batch`` exactly on a number of GPUs."""
-    dp = ranks(shape, gpus)
-    if isinstance(dp, str) or batch % dp or not _cuts(shape, batch):
+    dp = _cut(shape, batch, gpus)
+    if isinstance(dp, str):
         return
-    for stage in ask.stages or (None,):
-        for checkpointing in ask.checkpointing or (None,):
-            if shape.tokens is not None:
-                for tokens in budgets(shape, ask):
-                    yield Choice(batch, gpus, dp, None, None, tokens, stage, checkpointing)
-                continue
-            each = batch // dp
-            for micro in divisors(each):
-                if not ask.micros or micro in ask.micros:
-                    yield Choice(batch, gpus, dp, micro, each // micro, None, stage, checkpointing)
-
-
-def _cuts(shape: Shape, batch: int) -> bool:
-    """Whether whole prompts make up the batch, where a trainer counts in prompts."""
-    return shape.tokens is None or batch * shape.n_minibatches % shape.n_samples == 0
+    each = batch // dp
+    for stage, checkpointing in product(ask.stages or (None,), ask.checkpointing or (None,)):
+        if shape.tokens is not None:
+            for tokens in budgets(shape, ask):
+                yield Choice(batch, gpus, dp, None, None, tokens, stage, checkpointing)
+            continue
+        for micro in divisors(each):
+            if not ask.micros or micro in ask.micros:
+                yield Choice(batch, gpus, dp, micro, each // micro, None, stage, checkpointing)
 
 
 def unreachable(shape: Shape, ask: Ask, batch: int, gpus: int) -> str | None:
     """Say why no combination makes up ``batch`` on a number of GPUs; None where one does."""
-    dp = ranks(shape, gpus)
+    dp = _cut(shape, batch, gpus)
     if isinstance(dp, str):
         return dp
-    if batch % dp:
-        return f"{batch} is no multiple of the data-parallel ranks"
-    if not _cuts(shape, batch):
-        return f"{batch} is no number of whole prompts with {shape.n_samples} answers each"
-    if not any(True for _ in choices(shape, ask, batch, gpus)):
-        return (
-            f"{batch // dp} per rank is no multiple of a micro-batch of {' or '.join(map(str, ask.micros))}"
-        )
-    return None
+    if any(True for _ in choices(shape, ask, batch, gpus)):
+        return None
+    return f"{batch // dp} per rank is no multiple of a micro-batch of {' or '.join(map(str, ask.micros))}"
 
 
 def nearest(shape: Shape, ask: Ask, batch: int, counts: Sequence[int]) -> list[int]:
     """Return the batches next to one that nothing reaches, below and above."""
     units = set()
+    sizes = (shape.n_samples,) if shape.tokens is not None else ask.micros or (1,)
     for gpus in counts:
         dp = ranks(shape, gpus)
         if isinstance(dp, int):
-            answers = shape.n_samples if shape.tokens is not None else 1
-            units |= {dp * answers} if shape.tokens is not None else {dp * m for m in ask.micros or (1,)}
+            units |= {dp * size for size in sizes}
     below = max((batch // unit * unit for unit in units), default=0)
     above = min((-(-batch // unit) * unit for unit in units), default=0)
     return [near for near in dict.fromkeys((below, above)) if near > 0]
@@ -319,14 +331,12 @@ class Planner:
 
     def hardware(self, gpus: int) -> dict[str, object]:
         """Return the machines that a number of GPUs stands in."""
-        per_node = self.per_node
-        nodes = self.machines(gpus)
-        return {"gpu.count": gpus, "gpu.nodes": nodes, "gpu.per_node": min(per_node or gpus, gpus)}
+        each = min(self.per_node or gpus, gpus)
+        return {"gpu.count": gpus, "gpu.nodes": self.machines(gpus), "gpu.per_node": each}
 
     def machines(self, gpus: int) -> int:
         """Return how many machines a number of GPUs takes, by what the target or the config has."""
-        per_node = self.per_node
-        return -(-gpus // per_node) if per_node else 1
+        return -(-gpus // self.per_node) if self.per_node else 1
 
     @property
     def per_node(self) -> int | None:
@@ -337,11 +347,9 @@ class Planner:
         """Return a combination's row; None where the rules come to another batch or placement."""
         facts = self.facts(choice)
         values = self._values({**self.hardware(choice.gpus), **facts})
-        if values["effective_batch_size"] != choice.batch or type(values["colocated"]) is not type(
-            self.shape.colocated
-        ):
-            return None
-        if values["colocated"] in (True, False) and values["colocated"] != self.shape.colocated:
+        before, after = self.shape.colocated, values["colocated"]
+        moved = type(after) is not type(before) or (after in (True, False) and after != before)
+        if values["effective_batch_size"] != choice.batch or moved:
             return None
         return PlanRow(
             number,
@@ -355,9 +363,7 @@ class Planner:
 
     def steps(self, batch: int) -> int | None:
         """Return the optimizer steps of an epoch, None without a number of samples."""
-        facts = {"effective_batch_size": batch}
-        values = values_for(self.subject, {**self.given, **facts})
-        return whole(values["epoch.steps"])
+        return whole(values_for(self.subject, {**self.given, "effective_batch_size": batch})["epoch.steps"])
 
     def _is_now(self, choice: Choice) -> bool:
         shape, tokens = self.shape, choice.micro_batch_tokens
@@ -371,9 +377,7 @@ class Planner:
         """Return the facts of a combination, with what others have computed and what it does not touch."""
         given = {**self.given, **new}
         values = values_for(self.subject, given)
-        key = tuple(
-            sorted((name, value) for name, value in given.items() if name != "grad_accum" and name in new)
-        )
+        key = tuple(sorted((name, value) for name, value in new.items() if name != "grad_accum"))
         if key not in self._rest:
             self._rest[key] = self._without_accumulation(given, new)
         values.update(self._rest[key])

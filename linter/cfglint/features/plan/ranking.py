@@ -21,7 +21,6 @@ from cfglint.features.plan.compute import (
     Choice,
     Planner,
     PlanRow,
-    Shape,
     choices,
     gpu_counts,
     nearest,
@@ -118,8 +117,7 @@ def cost(row: PlanRow) -> tuple[float, ...]:
     choice = row.choice
     again = _AGAIN.get(choice.checkpointing or "none", 0)
     work = again if row.work is None else rounded(row.work.high)
-    micro = choice.micro_batch or choice.micro_batch_tokens or 0
-    return work, choice.gpus, choice.zero_stage or 0, again, -micro
+    return work, choice.gpus, choice.zero_stage or 0, again, -choice.size
 
 
 def rounded(value: float) -> float:
@@ -163,9 +161,9 @@ def _enough(planner: Planner, closest: PlanRow) -> PlanRow | None:
 
 def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> Iterator[Rival]:
     choice = best.choice
-    larger = [row for row in batch.rows if _beside(row.choice, choice) and _size(row.choice) > _size(choice)]
+    larger = [row for row in batch.rows if _beside(row.choice, choice) and row.choice.size > choice.size]
     if larger:
-        yield Rival("micro", min(larger, key=lambda row: _size(row.choice)))
+        yield Rival("micro", min(larger, key=lambda row: row.choice.size))
     counts = sorted({row.choice.gpus for row in batch.rows})
     at = counts.index(choice.gpus)
     for kind, gpus in (("gpus", counts[:at][-1:]), ("more", counts[at + 1 :][:1])):
@@ -181,10 +179,6 @@ def _rivals(planner: Planner, batch: Batch, best: PlanRow) -> Iterator[Rival]:
     without = planner.row(replace(choice, checkpointing=OFF)) if again not in (OFF, None) else None
     if without is not None:
         yield Rival("checkpointing", without)
-
-
-def _size(choice: Choice) -> int:
-    return choice.micro_batch or choice.micro_batch_tokens or 0
 
 
 def _beside(choice: Choice, other: Choice) -> bool:
@@ -260,7 +254,7 @@ def plan_of(planner: Planner, ask: Ask, path: str) -> Plan:
         backend=shape.backend,
         checkpointing=None if ask.checkpointing or added else _text(values["gradient_checkpointing"]),
         seq_len=whole(values["seq_len"]),
-        now=_now(shape),
+        now=shape.now,
         aside=shape.aside,
         machines=max(planner.machines(gpus) for gpus in counts),
         checkpointing_added=added,
@@ -294,14 +288,6 @@ def _completed(planner: Planner, ask: Ask, path: str) -> Ask:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _now(shape: Shape) -> Choice | None:
-    """Return what the config combines as it stands."""
-    if not (shape.batch and shape.gpus and (shape.tokens or (shape.micro and shape.accum))):
-        return None
-    micro, accum = (None, None) if shape.tokens else (shape.micro, shape.accum)
-    return Choice(shape.batch, shape.gpus, 0, micro, accum, shape.tokens)
 
 
 def _reachable(planner: Planner, ask: Ask, counts: Sequence[int]) -> None:
