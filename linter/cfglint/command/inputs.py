@@ -26,7 +26,7 @@ _BIGGEST_FOUND = 2**20
 # One of these stands in every script that launches a job; scripts of a folder without are not parsed.
 _LAUNCHERS = tuple(word.encode() for word in STARTERS)
 # A link to nowhere, or removed since the folder was listed.
-_GONE = (errno.ELOOP, errno.ENOTDIR)
+_GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 
 
 def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
@@ -80,14 +80,12 @@ def _bytes(path: str, *, named: bool) -> bytes | None:
     """Return the bytes of what may be a config; None for what else a folder holds. Raises UsageError."""
     try:
         data = files.read_config(path, MAX_BYTES, None if named else _BIGGEST_FOUND)
-    except FileNotFoundError:
-        if not named:
-            return None
-        raise UsageError(f"{path}: no such file or folder") from None
     except OSError as error:
         if not named and error.errno in _GONE:
             return None
-        raise UsageError(f"{path}: cannot be read: {files.why(error)}") from None
+        missing = isinstance(error, FileNotFoundError)
+        why = "no such file or folder" if missing else f"cannot be read: {files.why(error)}"
+        raise UsageError(f"{path}: {why}") from None
     if data is None:
         return None
     binary = b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))

@@ -6,6 +6,7 @@ import os
 import sys
 
 from cfglint import files
+from cfglint.findings import LEVELS
 from cfglint.report import Style, render, written
 
 TYPE_CHECKING = False
@@ -95,8 +96,8 @@ def failed(report: Report, args: Options) -> int:
     fail_on = args.fail_on or "error"
     if fail_on == "never":
         return 0
-    worse = ("error", "warning", "info")[: ("error", "warning", "info").index(fail_on) + 1]
-    return int(any(finding.level in worse for finding in report.findings))
+    least = LEVELS.index(fail_on)
+    return int(any(LEVELS.index(finding.level) >= least for finding in report.findings))
 
 
 # ── files and patches ──────────────────────────────────────────────────────────────────────────────────────

@@ -230,10 +230,7 @@ def _region(lines: Lines, path: str, start: int, end: int) -> dict[str, int]:
 
 def _fix(lines: Lines, path: str, fix: Fix) -> dict[str, Any]:
     replacements = [
-        {
-            "deletedRegion": _region(lines, path, edit.start, edit.end),
-            "insertedContent": {"text": edit.new},
-        }
+        {"deletedRegion": _region(lines, path, edit.start, edit.end), "insertedContent": {"text": edit.new}}
         for edit in sorted(fix.edits, key=lambda edit: (edit.start, edit.end))
     ]
     change = {**_artifact(path), "replacements": replacements}

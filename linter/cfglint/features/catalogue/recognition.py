@@ -156,7 +156,7 @@ def _detects(run: Run, name: str) -> list[t.Expr]:
 def _measured(run: Run, document: Document, taken: str, claim: Claim) -> Claim:
     """Return a rival with what it would read differently; both see the file alone, without a target."""
     evaluator = Evaluator(run.finder.symbols)
-    here, there = (_facts(run, document, name) for name in (taken, claim.framework))
+    here, there = (values_for(run.subject_of(document, name), {}) for name in (taken, claim.framework))
     frameworks = run.pack.frameworks
     names = sorted({*frameworks[taken]["bind"], *frameworks[claim.framework]["bind"]} & run.pack.facts.keys())
     differs = []
@@ -172,10 +172,6 @@ def _measured(run: Run, document: Document, taken: str, claim: Claim) -> Claim:
 
 def _known(value: object) -> bool:
     return not needs_of(value) and not isinstance(value, (Interval, Open, Unknown))
-
-
-def _facts(run: Run, document: Document, name: str) -> Values:
-    return values_for(run.subject_of(document, name), {})
 
 
 def _sure(taken: str | None, own: Claim, also: tuple[Claim, ...]) -> tuple[str, str]:
@@ -283,7 +279,10 @@ class _Asked:
         match node:
             case t.Junction(kind, operands):
                 parts = [self.lacking(part, depth) for part in operands]
-                return _all_of(parts) if kind == "and" else _least_of(parts)
+                if kind != "and":
+                    return _least_of(parts)
+                groups = dict.fromkeys(group for lacks, _ in parts for group in lacks)
+                return list(groups), [key for _, against in parts for key in against]
             case t.Not(operand):
                 return [], self.telling(operand) or list(self.paths_of(operand))[:1]
             case t.Name(name) if name in self.lets and depth < _DEEP:
@@ -306,11 +305,6 @@ class _Asked:
         if trace is None or not trace.present or trace.source is not None or path[0] == "launch":
             return None
         return trace.file.lines.position(trace.key_span[0])[0]
-
-
-def _all_of(parts: list[Lack]) -> Lack:
-    groups = dict.fromkeys(group for lacks, _ in parts for group in lacks)
-    return list(groups), [key for _, against in parts for key in against]
 
 
 def _least_of(ways: list[Lack]) -> Lack:

@@ -228,12 +228,11 @@ def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[FoundRule, ..
     """Return what is found on the targets, each code once at its worst; suppressed findings do not count."""
     alone = run.but(targets=() if every else run.targets)
     findings = [finding for *_, finding in alone.findings(alone.judged(subject))]
+    kept = unsuppressed(findings, subject.document.file, subject.document)
     worst: dict[str, FoundRule] = {}
-    for finding in unsuppressed(findings, subject.document.file, subject.document):
-        earlier = worst.get(finding.code)
-        if earlier is None or _LEVELS.index(finding.level) < _LEVELS.index(earlier.level):
-            worst[finding.code] = FoundRule(finding.code, finding.name, finding.level)
-    return tuple(sorted(worst.values(), key=lambda f: (_LEVELS.index(f.level), f.code)))
+    for finding in sorted(kept, key=lambda f: (_LEVELS.index(f.level), f.code)):
+        worst.setdefault(finding.code, FoundRule(finding.code, finding.name, finding.level))
+    return tuple(worst.values())
 
 
 # ── differences ─────────────────────────────────────────────────────────────────────────────────────────

@@ -37,12 +37,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.knobs import Effect
     from cfglint.engine.memory import FitRow, Span
-    from cfglint.features.compare.compute import (
-        CompareSide,
-        Comparison,
-        Difference,
-        Ratio,
-    )
+    from cfglint.features.compare.compute import CompareSide, Comparison, Difference, Ratio
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 

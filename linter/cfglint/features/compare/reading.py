@@ -222,9 +222,8 @@ def keys(a: View, b: View, covering: Collection[Steps]) -> list[Key]:
 def _same(a: Leaf, b: Leaf) -> bool:
     if a.reference and a.reference == b.reference:
         return True
-    if isinstance(a.value, Missing) or isinstance(b.value, Missing):
-        both = isinstance(a.value, Missing) and isinstance(b.value, Missing)
-        return both and a.reference == b.reference
+    if isinstance(a.value, Missing) and isinstance(b.value, Missing):
+        return a.reference == b.reference
     return type(a.value) is type(b.value) and _plain(a.value, 0) == _plain(b.value, 0)
 
 

@@ -9,19 +9,7 @@ from cfglint.features.diagnose.attribution import gib as sized
 from cfglint.features.diagnose.log import WHEN
 from cfglint.record import Record, fields, replace
 from cfglint.report import Style, written
-from cfglint.report.blocks import (
-    DASH,
-    INF,
-    Blank,
-    Cell,
-    Column,
-    Diff,
-    Markup,
-    Paragraph,
-    Table,
-    item,
-    spread,
-)
+from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Diff, Markup, Paragraph, Table, item, spread
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.order import Lines, shown
 

@@ -9,13 +9,6 @@ from cfglint.command import inputs, options, output, setup
 from cfglint.command.flags import form, free, number, parse
 from cfglint.errors import UsageError, did_you_mean
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cfglint.engine.subject import Subject
-    from cfglint.lang.symbols import Symbols
-
 _DEPTH = 4
 _FORMS = ("text", "json")
 _DEEP = 20_000  # frames: rules nest up to 60 deep, in expressions and in lets, and both are walked
@@ -47,28 +40,18 @@ def main(arguments: list[str]) -> int:
     args = options.merged(parse(ExplainOptions, arguments))
     if not args.words:
         raise UsageError("cfglint explain wants CODE; see cfglint explain --help")
-    if len(args.words) > 2:
-        raise UsageError(
-            f"cfglint explain takes one CODE and one PATH, and {args.words[2]!r} is one too many"
-        )
-    if len(args.words) == 1:
-        return _rule(args)
-    return _file(args, args.words[0], args.words[1])
-
-
-def _known(code: str, symbols: Symbols) -> str:
-    """Return a code as rules spell it. Raises UsageError for one that no rule has."""
-    if code.upper() not in symbols.rules:
+    code, *paths = args.words
+    if len(paths) > 1:
+        raise UsageError(f"cfglint explain takes one CODE and one PATH, and {paths[1]!r} is one too many")
+    symbols = setup.pack(args).symbols()
+    rule = symbols.rules.get(code.upper())
+    if rule is None:  # said before the machine's own GPU is asked
         near = did_you_mean(code.upper(), symbols.rules) or "; list them: cfglint rules"
         raise UsageError(f"no rule has the code {code!r}{near}")
-    return code.upper()
-
-
-def _rule(args: ExplainOptions) -> int:
+    if paths:
+        return _file(args, rule.code, paths[0])
     from cfglint.lang.show import show_rule
 
-    symbols = setup.pack(args).symbols()
-    rule = symbols.rules[_known(args.words[0], symbols)]
     print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
     print()
     print(show_rule(rule))
@@ -76,35 +59,28 @@ def _rule(args: ExplainOptions) -> int:
 
 
 def _file(args: ExplainOptions, code: str, path: str) -> int:
-    _known(code, setup.pack(args).symbols())  # before the machine's own GPU is asked
+    """Print how a rule comes out on a file."""
     run = setup.run(args)
     output.announce(run.report.notices, args)
     if files.is_folder(path):
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")
-    loaded = inputs.load(path, named=True)
-    subjects = run.subjects(loaded[0], judge_broken=True) if loaded is not None else []
+    subjects = run.subjects(inputs.named(path), judge_broken=True)
     if not subjects:
         raise UsageError(inputs.unknown(run, path, inputs.SKIP))
-    _parses(subjects, path, code.upper())
+    for subject in subjects:
+        error = subject.document.error
+        if error is not None and code != "CFG001":
+            line, column = subject.document.file.lines.position(error.offset or 0)
+            where = f"{path}:{line}:{column}: {error}"
+            raise UsageError(f"{where}; no rule but CFG001 reads a file that does not parse")
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
     from cfglint.features.explain.compute import derivations
     from cfglint.features.explain.page import as_json, as_text
 
     judgements = [judged for subject in subjects for judged in run.judged(subject)]
-    derived, depth = derivations(run, judgements, code.upper()), args.depth or _DEPTH
+    derived, depth = derivations(run, judgements, code), args.depth or _DEPTH
     if args.format == "json":
         sys.stdout.write(as_json(derived, depth))
-        return 0
-    output.emit(lambda style: as_text(derived, depth, style), args, "├─└│…")
+    else:
+        output.emit(lambda style: as_text(derived, depth, style), args, "├─└│…")
     return 0
-
-
-def _parses(subjects: Sequence[Subject], path: str, code: str) -> None:
-    """Raise UsageError for a file that does not parse: but for CFG001, no rule speaks of it."""
-    for subject in subjects:
-        error = subject.document.error
-        if error is not None and code != "CFG001":
-            line, column = subject.document.file.lines.position(error.offset or 0)
-            raise UsageError(
-                f"{path}:{line}:{column}: {error}; no rule but CFG001 reads a file that does not parse"
-            )

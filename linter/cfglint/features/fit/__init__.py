@@ -40,17 +40,12 @@ class FitOptions(CatalogueOptions):
     about = (
         "Whether a config fits: the memory on the fullest GPU of each target, by part, and the cheapest fix."
     )
-    offers = (
-        *options.MODEL,
-        *("vary", "fixes", "format", "output_file", "fail_on", "quiet", "no_color"),
-    )
+    offers = (*options.MODEL, *("vary", "fixes", "format", "output_file", "fail_on", "quiet", "no_color"))
     also = ("rule",)  # a fix may not break a rule that the settings give
 
     path: str = free("PATH", "a config, - for stdin", needed=True)
     vary: list[str] = texts(
-        "rows for several values of a fact or key, such as micro_batch_size=1,2,4",
-        "NAME=V1,V2",
-        group="rows",
+        "rows for several values of a fact or key, such as micro_batch_size=1,2,4", "NAME=V1,V2", group="rows"
     )
     fixes: bool = switch(
         "look for fixes also with --gpu all and --vary, where that takes its time", group="rows"

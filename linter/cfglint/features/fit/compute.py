@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.dependencies import WatchedValues, watched
-from cfglint.engine.memory import (
-    GIB,
-    TOTAL,
-    VERDICTS,
-    Estimate,
-    Fit,
-    FitRow,
-    Remedy,
-    Wanted,
-    fit_rows,
-)
+from cfglint.engine.memory import GIB, TOTAL, VERDICTS, Estimate, Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix

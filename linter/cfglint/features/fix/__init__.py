@@ -13,7 +13,6 @@ from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.tree import File
     from cfglint.engine.run import Run
     from cfglint.repair.apply import Repaired
 
@@ -54,7 +53,11 @@ def main(arguments: list[str]) -> int:
             wrong.append(error)
     output.complain(wrong)
     if args.diff:
-        _show("".join(diffs), args)
+        data = "".join(diffs).encode("utf-8", "surrogateescape")
+        if args.output_file is not None:
+            files.write(args.output_file, data)
+        else:
+            output.put(data)
         return 2 if wrong else int(any(diffs))
     status = 2 if wrong else output.failed(run.report, args)
     # Where stdout has the fixed text, the report goes where notices go.
@@ -66,16 +69,15 @@ def main(arguments: list[str]) -> int:
 
 def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    loaded = inputs.load(path, named=named)
-    file = loaded[0] if loaded is not None else None
+    file, content = inputs.load(path, named=named) or (None, None)
     if file is None or not run.subjects(file, judge_broken=explicit):
         if explicit:
             raise UsageError(inputs.unknown(run, path, inputs.SKIP))
         outcome.skipped = True
-        if loaded is not None and (path == "-" or args.output is not None):
-            outcome.content = loaded[1]  # a filter gives back what it does not know
+        if path == "-" or args.output is not None:
+            outcome.content = content  # a filter gives back what it does not know
         return
-    assert loaded is not None
+    from cfglint.document.reading import read_text
     from cfglint.repair.apply import repair
 
     least = args.fix_level or "warning"
@@ -89,16 +91,10 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
         return
     # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
     if changed or path == "-" or args.output is not None:
-        outcome.content = file.encode(result.text) if changed else loaded[1]
+        outcome.content = file.encode(result.text) if changed else content
     outcome.applied = _lines(result, args.output or file.path)
     run.fixes = 0
-    check_file(run, _parsed(result.text, file))
-
-
-def _parsed(text: str, file: File) -> File:
-    from cfglint.document.reading import read_text
-
-    return file if text == file.text else read_text(text, file.path, bom=file.bom)
+    check_file(run, read_text(result.text, file.path, bom=file.bom) if changed else file)
 
 
 def _lines(result: Repaired, path: str) -> list[str]:
@@ -123,11 +119,3 @@ def _written(outcome: Outcome, args: FixOptions) -> str | None:
                 return str(error)
     output.announce(outcome.applied, args)
     return None
-
-
-def _show(diff: str, args: FixOptions) -> None:
-    data = diff.encode("utf-8", "surrogateescape")
-    if args.output_file is not None:
-        files.write(args.output_file, data)
-    else:
-        output.put(data)

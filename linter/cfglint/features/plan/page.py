@@ -408,8 +408,4 @@ def _batch_data(planned: Planned) -> dict[str, Any]:
 
 
 def _row(row: PlanRow) -> dict[str, Any]:
-    return {
-        "row": row.number or None,
-        **encode(row.choice, omit=("batch",)),
-        **picked(row, _OF_ROW),
-    }
+    return {"row": row.number or None, **encode(row.choice, omit=("batch",)), **picked(row, _OF_ROW)}

@@ -27,6 +27,7 @@ from cfglint.repair.apply import repair
 from cfglint.repair.options import combined
 from cfglint.repair.solve import ANY, solver_of
 from cfglint.repair.tracks import UNSOLVABLE, Broken
+from cfglint.report.blocks import few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,12 +39,7 @@ if TYPE_CHECKING:
     from cfglint.lang.types import Type
 
 _WORDS = {"bad": "bad", "may": "possibly bad (may)", "good": "good", "open": "not decided (open)"}
-_RESULTS = {
-    "bad": "the rule is broken",
-    "may": "the rule is possibly broken",
-    "good": "the rule holds",
-    "open": "the rule is not decided",
-}
+_RESULTS = {"bad": "is broken", "may": "is possibly broken", "good": "holds", "open": "is not decided"}
 _MOST_VALUES = 400  # of a knob, from each of two requirements
 _MOST_CASES = 256  # combinations of what two conditions ask for
 _NAMED = 3  # targets that a message names
@@ -96,7 +92,7 @@ class Outcome(Value):
 
     def __str__(self) -> str:
         wanting = f" for want of {', '.join(self.needs)}" if self.needs else ""
-        what = f"this example is {_WORDS[self.expected]}, but {_RESULTS[self.result]}{wanting}"
+        what = f"this example is {_WORDS[self.expected]}, but the rule {_RESULTS[self.result]}{wanting}"
         return f"{self.place}: {self.code}: {what}"
 
 
@@ -279,16 +275,15 @@ class _Examples(Record):
         if alone is None:
             return None
         facts = combined(alone.options) or {}
-        harmed = [
+        harmed = (
             rule.code
             for judged in trials.judgements
             for rule in trials.harmed(judged, facts)
-            if rule.test(trials.values(judged, facts))
-            is False  # not merely undecided: an example tells little
-        ]
-        if not harmed:
-            return None
+            if rule.test(trials.values(judged, facts)) is False  # undecided is no harm
+        )
         codes = tuple(dict.fromkeys(harmed))
+        if not codes:
+            return None
         what = f"every fix of this example breaks another rule; the cheapest breaks {', '.join(codes)}"
         return Clash(place, (code, *codes), f"{code}: {what}")
 
@@ -358,10 +353,7 @@ class _Pair(Record):
         where = [name for name, facts in tried if self._at_odds(values, facts)]
         if not where:
             return None
-        on = ""
-        if where[0]:
-            more = f" and {len(where) - _NAMED} more" if len(where) > _NAMED else ""
-            on = f" on {', '.join(where[:_NAMED])}{more}"
+        on = f" on {few(where, _NAMED)}" if where[0] else ""
         codes = tuple(single.rule.code for single in self.pair)
         place, second = (self.symbols.where[f"rule {code}"] for code in codes)
         what = (
@@ -371,9 +363,7 @@ class _Pair(Record):
         return Clash(place, codes, what)
 
     def _facts(self, *given: Mapping[str, object]) -> Values:
-        facts: dict[str, object] = {}
-        for part in given:
-            facts.update(part)
+        facts = {name: value for part in given for name, value in part.items()}
         return Values(self.run.pack, None, None, None, facts)
 
     def _values(self) -> list[object]:

@@ -10,17 +10,17 @@ from cfglint.command.flags import free, parse, switch
 from cfglint.engine.memory import GIB, Span
 from cfglint.errors import HardwareError, UsageError
 from cfglint.record import Value
-from cfglint.report import Style, written
 from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, spread
+from cfglint.report.encode import encode
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from cfglint.hardware.host import Device
     from cfglint.hardware.nvml import Holding, Holdings
+    from cfglint.report import Style
     from cfglint.report.blocks import Block
 
 _SHOWN = 200  # characters of a command line
@@ -54,20 +54,20 @@ class Gpu(Value):
 
 
 class Verified(Value):
-    """All GPUs; what was predicted by role, nothing without a config."""
+    """All GPUs; what was predicted by role, nothing without a config. JSON has these fields."""
 
     path: str | None
     predicted_gib: dict[str, Span]
     gpus: tuple[Gpu, ...]
 
 
-def verdict_of(held: float | None, low: float, high: float) -> str:
+def verdict_of(held: float | None, span: Span | None) -> str:
     """Say where a measured number lies: inside, below, above, or unknown."""
-    if held is None or high == INF:
+    if held is None or span is None or span.high == INF:
         return "unknown"
-    if held < low - 0.005:
+    if held < span.low - 0.005:
         return "below"
-    return "above" if held > high + 0.005 else "inside"
+    return "above" if held > span.high + 0.005 else "inside"
 
 
 class VerifyOptions(options.Options):
@@ -99,8 +99,10 @@ def main(arguments: list[str]) -> int:
     predicted = _predicted(args, args.path) if args.path is not None else {}
     gpus = tuple(_gpu(device, measured, predicted) for device in measured.host.devices)
     verified = Verified(args.path, dict(sorted(predicted.items())), gpus)
-    form = "json" if args.json else "text"
-    output.emit(lambda style: render_verified(verified, form, style), args, DASH)
+    args.format = "json" if args.json else "text"
+    # The numbers are those of schemas/verified.schema.json.
+    data = {"version": 1, **encode(verified)}
+    output.emit_page(args, lambda style: page(verified, style), lambda: data, DASH)
     return 0
 
 
@@ -123,12 +125,11 @@ def _gpu(device: Device, measured: Holdings, predicted: dict[str, Span]) -> Gpu:
     lines = [_command_line(holding.pid) for holding in holdings]
     roles = _roles(holdings, lines, predicted)
     usable = device.usable_mib if device.usable_mib is not None else device.total_mib
-    used = measured.used.get(device.index)
     return Gpu(
         device.index,
         device.name,
         usable / 1024 if usable is not None else None,
-        used / GIB if used is not None else None,
+        _gib(measured.used.get(device.index)),
         bool(device.mig_mode),
         tuple(
             _process(holding, line[:_SHOWN] or None, role, predicted.get(role or ""))
@@ -138,9 +139,12 @@ def _gpu(device: Device, measured: Holdings, predicted: dict[str, Span]) -> Gpu:
 
 
 def _process(holding: Holding, name: str | None, role: str | None, span: Span | None) -> Process:
-    held = holding.held / GIB if holding.held is not None else None
-    verdict = "unknown" if span is None else verdict_of(held, span.low, span.high)
-    return Process(holding.pid, name, holding.kind, held, role, span, verdict)
+    held = _gib(holding.held)
+    return Process(holding.pid, name, holding.kind, held, role, span, verdict_of(held, span))
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else size / GIB
 
 
 def _command_line(pid: int) -> str:
@@ -170,18 +174,6 @@ def _roles(holdings: list[Holding], lines: list[str], predicted: dict[str, Span]
 
 
 # ── the page: a table for each GPU ───────────────────────────────────────────────────────────────────────
-def render_verified(verified: Verified, form: str, style: Style) -> str:
-    """Return ``verified`` as text or JSON, ending in a line break."""
-    return written(form, style, lambda style: page(verified, style), lambda: as_data(verified))
-
-
-def as_data(verified: Verified) -> dict[str, Any]:
-    """Return the numbers as ``schemas/verified.schema.json`` describes them."""
-    from cfglint.report.encode import encode
-
-    return {"version": 1, **encode(verified)}
-
-
 def page(verified: Verified, style: Style) -> Iterator[Block]:
     """Yield a table for each GPU."""
     width = max(style.width, _NARROWEST) if style.width else 0
@@ -245,11 +237,11 @@ def _total(gpu: Gpu) -> tuple[str, str]:
     if len(bounded) < 2 or len({process.role for process in bounded}) < len(bounded):
         return "", ""
     spans = [process.predicted_gib for process in bounded if process.predicted_gib is not None]
-    low, high = sum(span.low for span in spans), sum(span.high for span in spans)
-    text = f"{low:.2f} {DASH} {high:.2f}"
+    whole = Span(sum(span.low for span in spans), sum(span.high for span in spans))
+    text = f"{whole.low:.2f} {DASH} {whole.high:.2f}"
     if any(process.held_gib is None for process in bounded):
         return text, ""
-    return text, verdict_of(sum(process.held_gib or 0 for process in bounded), low, high)
+    return text, verdict_of(sum(process.held_gib or 0 for process in bounded), whole)
 
 
 def _called(process: Process) -> str:
