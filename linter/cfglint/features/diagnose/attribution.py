@@ -15,7 +15,7 @@ from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cfglint.features.diagnose.messages import Incident, Process
 
@@ -26,21 +26,6 @@ _CONTEXT = 2.5 * GIB  # what a process holds beside PyTorch's memory at most: co
 _ONE_FAILURE = 2_000  # lines between the ranks of one failure
 _ALIKE = 0.1  # GiB by which drivers differ in what they leave usable of one product, at most
 _MUCH = 0.1  # of the GPU, reserved and not used
-# Of kinds whose numbers play no part.
-_FIXED = {
-    messages.VLLM_POOL: (
-        "raise gpu_memory_utilization, or shrink the weights of one GPU (tensor parallelism, a quantized "
-        "checkpoint) or the prefill step (max_num_batched_tokens); a smaller share only makes it worse"
-    ),
-    messages.CUDA: (
-        "the message does not say who held what: `cfglint verify` or nvidia-smi beside the running job does; "
-        "look for a process that an earlier run left behind"
-    ),
-    messages.KILLED: (
-        "dmesg and the job's memory limit tell whether memory it was; fewer workers that load data, less "
-        "offload to the host, or a larger limit"
-    ),
-}
 
 
 class Holder(Value):
@@ -264,12 +249,11 @@ def gib(value: float) -> str:
 
 def advice(incident: Incident, holders: Sequence[Holder], share: Share | None, log: Log) -> Iterator[str]:
     """Yield what to do about an incident."""
-    if incident.kind in _FIXED:
-        yield _FIXED[incident.kind]
-    elif incident.kind == messages.TORCH:
+    words = _ADVICE.get(incident.kind)
+    if words is None:
         yield from _torch(incident, holders, share)
     else:
-        yield from _BY_KIND[incident.kind](incident, log)
+        yield from (words,) if isinstance(words, str) else words(incident, log)
 
 
 def _torch(incident: Incident, holders: Sequence[Holder], share: Share | None) -> Iterator[str]:
@@ -380,7 +364,20 @@ def _host(incident: Incident, _: Log) -> Iterator[str]:
     )
 
 
-_BY_KIND = {
+# For each kind of incident but PyTorch's own: the sentence, or what makes sentences of its numbers.
+_ADVICE: dict[str, str | Callable[[Incident, Log], Iterator[str]]] = {
+    messages.VLLM_POOL: (
+        "raise gpu_memory_utilization, or shrink the weights of one GPU (tensor parallelism, a quantized "
+        "checkpoint) or the prefill step (max_num_batched_tokens); a smaller share only makes it worse"
+    ),
+    messages.CUDA: (
+        "the message does not say who held what: `cfglint verify` or nvidia-smi beside the running job does; "
+        "look for a process that an earlier run left behind"
+    ),
+    messages.KILLED: (
+        "dmesg and the job's memory limit tell whether memory it was; fewer workers that load data, less "
+        "offload to the host, or a larger limit"
+    ),
     messages.SGLANG_POOL: _sglang,
     messages.VLLM_FREE: _vllm_free,
     messages.VLLM_LENGTH: _vllm_length,

@@ -7,15 +7,28 @@ from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER, Holder
 from cfglint.features.diagnose.attribution import gib as sized
 from cfglint.features.diagnose.log import WHEN
-from cfglint.record import Record, fields, replace
+from cfglint.record import Record, replace
 from cfglint.report import Style, written
-from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Diff, Markup, Paragraph, Table, item, spread
+from cfglint.report.blocks import (
+    DASH,
+    INF,
+    Blank,
+    Cell,
+    Column,
+    Diff,
+    Markup,
+    Paragraph,
+    Table,
+    item,
+    many,
+    spread,
+)
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.order import Lines, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from cfglint.features.diagnose.compute import Diagnosis, Failure, Judgement, Prediction, Repair
@@ -48,8 +61,7 @@ def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
         yield Paragraph(place, "dim", rest="")
         yield from (Paragraph(line, "dim") for line in _ranks(failure))
         if failure.repeats:
-            times = f"{failure.repeats} more time{'s' * (failure.repeats != 1)}"
-            yield Paragraph(f"the message came {times}", "dim", rest="")
+            yield Paragraph(f"the message came {many(failure.repeats, 'more time')}", "dim", rest="")
     if failure.holders:
         yield Blank()
         yield _table(failure, judgement, style)
@@ -190,10 +202,10 @@ def _called(holder: Holder) -> str:
 # ── the sentences ───────────────────────────────────────────────────────────────────────────────────────
 def headline(failure: Failure) -> str:
     """Return what happened, in one sentence."""
-    kind = failure.first.kind
-    if kind in _FIXED:
-        return _FIXED[kind]
-    return _torch(failure) if kind == messages.TORCH else _HEADLINES[kind](failure.first)
+    words = _HEADLINES.get(failure.first.kind)
+    if words is None:
+        return _torch(failure)
+    return words if isinstance(words, str) else words(failure.first)
 
 
 def _torch(failure: Failure) -> str:
@@ -242,8 +254,7 @@ def _sglang(incident: Incident) -> str:
 
 
 def _cuda(incident: Incident) -> str:
-    library = incident.library
-    return f"{library} ran out of GPU memory{_when(incident)}; the message does not say who held it"
+    return f"{incident.library} ran out of GPU memory{_when(incident)}; the message does not say who held it"
 
 
 def _host(incident: Incident) -> str:
@@ -251,14 +262,12 @@ def _host(incident: Incident) -> str:
     return f"the machine's own memory ran out{asked}, not the GPU's"
 
 
-_HEADLINES = {
+_HEADLINES: dict[str, str | Callable[[Incident], str]] = {
     messages.CUDA: _cuda,
     messages.SGLANG_POOL: _sglang,
     messages.VLLM_FREE: _vllm_free,
     messages.VLLM_LENGTH: _vllm_length,
     messages.HOST: _host,
-}
-_FIXED = {
     messages.VLLM_POOL: (
         "vLLM did not start: weights and a prefill step leave nothing of its share for the KV cache"
     ),
@@ -335,23 +344,22 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
 def _account(record: Record) -> dict[str, Any]:
     """Return what a log told: memory in GiB, null for what it did not tell."""
     data: dict[str, Any] = {}
-    for name in fields(record):
-        value = getattr(record, name)
+    for name, value in encode(record, omit=("processes", "library"), places=None).items():
         if name in _MEMORY:
             data[f"{name}_gib"] = None if value is None else round(value / GIB, 4)
-        elif name not in ("processes", "library"):
+        else:
             data[name] = None if value == "" else value
     return data
 
 
 def _failure_data(failure: Failure, predictions: dict[str, Prediction]) -> dict[str, Any]:
-    spans = [predictions[h.role].span if h.role in predictions else None for h in failure.holders]
+    spans = {role: prediction.span for role, prediction in predictions.items()}
     return {
         "message": headline(failure),
         "incidents": [_account(incident) for incident in failure.incidents],
         "processes": [
-            {**_account(holder), "predicted_gib": encode(span)}
-            for holder, span in zip(failure.holders, spans, strict=True)
+            {**_account(holder), "predicted_gib": encode(spans.get(holder.role))}
+            for holder in failure.holders
         ],
         "advice": list(failure.advice),
         "repeated": failure.repeats,

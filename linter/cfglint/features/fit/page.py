@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.record import Record
+from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Trainer, Wanted
 from cfglint.report.blocks import (
     INF,
     Blank,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from cfglint.engine.memory import Fit, FitRow, Remedy, Trainer, Wanted
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
@@ -92,13 +91,9 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────
 def _table(rows: Sequence[FitRow], style: Style) -> Table:
+    title = "GPU" if style.markdown else "target"
     columns = [
-        Column(
-            "GPU" if style.markdown else "target",
-            [shown(row.target) for row in rows],
-            left=True,
-            cut=_NARROWEST,
-        ),
+        Column(title, [shown(row.target) for row in rows], left=True, cut=_NARROWEST),
         Column("capacity", ["?" if row.capacity_gib is None else gib(row.capacity_gib) for row in rows]),
         Column("need", [range_of(row.need_gib) for row in rows]),
         Column("headroom", [headroom(row) for row in rows], drop=1),
@@ -107,40 +102,28 @@ def _table(rows: Sequence[FitRow], style: Style) -> Table:
     return Table(columns)
 
 
-class _Grid(Record):
-    """Rows by value and by target: the columns that name them, the other columns; whether targets name."""
-
-    heads: list[list[str]]
-    columns: list[tuple[str, list[FitRow]]]
-    turned: bool
-
-
-def _grid(rows: Sequence[FitRow]) -> _Grid:
+def _matrix(rows: Sequence[FitRow]) -> Table:
+    """Return what --vary asks for: verdict and need for every value and target, side by side."""
     names = [shown(name) for name, _ in rows[0].varied]
     cells = {(tuple(shown(value) for _, value in row.varied), shown(row.target)): row for row in rows}
     choices = list(dict.fromkeys(choice for choice, _ in cells))
     targets = list(dict.fromkeys(target for _, target in cells))
-    if len(targets) > _MOST_COLUMNS:
-        columns = [(_crossed(c), [cells[c, t] for t in targets]) for c in choices]
-        return _Grid([[_crossed(names), *targets]], columns, turned=True)
-    heads = [[name, *(c[i] for c in choices)] for i, name in enumerate(names)]
-    return _Grid(heads, [(t, [cells[c, t] for c in choices]) for t in targets], turned=False)
+    turned = len(targets) > _MOST_COLUMNS  # then the targets stand below each other
+    if turned:
+        heads = [Column(_crossed(names), targets, left=True)]
+        columns = [_verdicts(_crossed(c), [cells[c, t] for t in targets]) for c in choices]
+    else:
+        heads = [Column(name, [c[i] for c in choices]) for i, name in enumerate(names)]
+        columns = [_verdicts(t, [cells[c, t] for c in choices]) for t in targets]
+    return Table([*heads, *columns], fixed=len(heads))
 
 
 def _crossed(words: Sequence[str]) -> str:
     return " × ".join(words)  # noqa: RUF001 (one value of each)
 
 
-def _matrix(rows: Sequence[FitRow]) -> Table:
-    """Return what --vary asks for: verdict and need for every value and target, side by side."""
-    grid = _grid(rows)
-    heads = [Column(head[0], head[1:], left=grid.turned) for head in grid.heads]
-    columns = [Column(title, _verdicts(title, column)) for title, column in grid.columns]
-    return Table([*heads, *columns], fixed=len(heads))
-
-
-def _verdicts(title: str, rows: Sequence[FitRow]) -> list[Cell]:
-    """Return verdicts, flush left below a title, with the needs behind them, flush right."""
+def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
+    """Return a column of verdicts, flush left, with the needs behind them, flush right."""
     needs = [str(need) for need in aligned([range_of(row.need_gib) for row in rows])]
     need_width = max(map(len, needs))
     width = max(*(len(row.verdict) for row in rows), len(title) - need_width - 1)
@@ -149,7 +132,7 @@ def _verdicts(title: str, rows: Sequence[FitRow]) -> list[Cell]:
         cell = verdict(row.verdict, f" {spread(row.need_gib)}")
         ((word, color),) = cell.pieces
         cells.append(Cell([(word.ljust(width), color), (f" {need:>{need_width}}", "")], cell.md))
-    return cells
+    return Column(title, cells)
 
 
 # ── the parts ────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,21 +155,18 @@ def _bars(fit: Fit, style: Style) -> Iterator[Block]:
 
 def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table:
     """Return the parts' numbers, a column for each target; a part that nobody has is left out."""
-    spans = [row.parts for row in rows]
-    parts = [part for part in spans[0] if any(row[part].high > 0 for row in spans)]
-    names: list[AnyCell] = [part if style.markdown else _labelled(part, style) for part in parts]
+    parts = [part for part in rows[0].parts if any(row.parts[part].high > 0 for row in rows)]
+    names: list[AnyCell] = [
+        part if style.markdown else Cell([swatch(part, style), (f" {part}", "")]) for part in parts
+    ]
     columns = [Column("part", [*names, "need" if style.markdown else "= need"], left=True, least=room)]
-    for row, own in zip(rows, spans, strict=True):
-        cells = aligned([range_of(own[part]) for part in parts]) + aligned([range_of(row.need_gib)])
-        if style.markdown:
-            cells = [range_of(span) for span in (*(own[part] for part in parts), row.need_gib)]
+    for row in rows:
+        cells: list[AnyCell] = [range_of(row.parts[part]) for part in parts]
+        need: list[AnyCell] = [range_of(row.need_gib)]
+        cells = cells + need if style.markdown else aligned(cells) + aligned(need)
         name = shown(row.target)
         columns.append(Column(name if style.markdown else cut(name, _LONGEST, style), cells))
     return Table(columns, bold={len(parts)}, fixed=1, width=width)
-
-
-def _labelled(part: str, style: Style) -> Cell:
-    return Cell([swatch(part, style), (f" {part}", "")])
 
 
 # ── a row's memory as a bar: solid up to what is certain, shaded up to the upper bound ───────────────────
@@ -295,11 +275,8 @@ def counts(fit: Fit) -> str:
     """Return ``9 fit, 2 tight, 53 oom; the smallest that fits is a40 (44.42 GiB)``; nothing for one row."""
     if len(fit.rows) < 2:
         return ""
-    parts = []
-    for word in ("fits", "tight", "oom", "unknown"):
-        number = sum(row.verdict == word for row in fit.rows)
-        if number:
-            parts.append(f"{number} {'fit' if word == 'fits' and number > 1 else word}")
+    numbers = {word: sum(row.verdict == word for row in fit.rows) for word in VERDICTS}
+    parts = [f"{n} {'fit' if word == 'fits' and n > 1 else word}" for word, n in numbers.items() if n]
     fitting = [row for row in fit.rows if row.verdict == "fits" and row.capacity_gib is not None]
     smallest = min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
     if smallest is None or any(row.varied for row in fit.rows):
