@@ -32,7 +32,7 @@ print(time.process_time() - start)
 LINT = """
 import sys, time
 from cfglint.command import options, setup
-from cfglint.command.flags import parse
+from cfglint.command import parse
 from cfglint.features import check
 start = time.process_time()
 args = options.merged(parse(check.CheckOptions, [sys.argv[1], "--no-detect", *sys.argv[3:]]))

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.api import check_file
-from cfglint.command import setup
-from cfglint.command.flags import parse
+from cfglint.command import parse, setup
 from cfglint.document.reading import read
 from cfglint.features.fix import FixOptions
 from cfglint.repair.apply import repair

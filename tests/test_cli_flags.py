@@ -2,7 +2,7 @@
 
 import pytest
 
-from cfglint.command.flags import Arguments, form, free, number, offered, parse, switch, texts
+from cfglint.command import Arguments, form, free, number, offered, parse, switch, texts
 from cfglint.errors import UsageError
 from cfglint.features.check import CheckOptions
 from cfglint.features.fix import FixOptions

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.command import options, setup
-from cfglint.command.flags import TABLE, offered, parse
+from cfglint.command import TABLE, offered, options, parse, setup
 from cfglint.errors import UsageError
 from cfglint.features.fix import FixOptions
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cfglint.command.flags import PAGES
+from cfglint.command import PAGES
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.features.compare.compute import compared

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.command.flags import parse
+from cfglint.command import parse
 from cfglint.document.reading import read_text
 from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, given_by, span_of, verdict_of
 from cfglint.engine.run import Run

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from cfglint.api import check_text, fix_text
-from cfglint.command import setup
-from cfglint.command.flags import parse
+from cfglint.command import parse, setup
 from cfglint.document.reading import read
 from cfglint.features.check import CheckOptions
 from cfglint.lang.values import needs_of

@@ -11,7 +11,7 @@ import re
 import sys
 
 from cfglint import files
-from cfglint.command.flags import (
+from cfglint.command import (
     LIST,
     NUMBER,
     OPPOSITE,

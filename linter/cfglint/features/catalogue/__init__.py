@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from cfglint import files
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import Arguments, form, free, parse, switch
+from cfglint.command import Arguments, form, free, inputs, options, output, parse, setup, switch
 from cfglint.errors import HardwareError, UsageError, did_you_mean
 
 TYPE_CHECKING = False

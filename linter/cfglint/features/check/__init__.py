@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cfglint.api import check_file
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import free, parse
+from cfglint.command import free, inputs, options, output, parse, setup
 from cfglint.command.setup import Outcome, outcomes
 from cfglint.errors import UsageError
 

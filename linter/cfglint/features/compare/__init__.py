@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.command import options, output, setup
-from cfglint.command.flags import PAGES, form, free, parse, switch, texts
+from cfglint.command import PAGES, form, free, options, output, parse, setup, switch, texts
 from cfglint.errors import UsageError
 from cfglint.features.compare.compute import compared
 from cfglint.features.compare.page import as_data, page

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cfglint import files
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import PAGES, form, free, parse, switch, text
+from cfglint.command import PAGES, form, free, inputs, options, output, parse, setup, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.compute import Job, diagnosis, target_of
 from cfglint.features.diagnose.log import Log, read

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from cfglint import files
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import form, free, number, parse
+from cfglint.command import form, free, inputs, number, options, output, parse, setup
 from cfglint.errors import UsageError, did_you_mean
 
 _DEPTH = 4

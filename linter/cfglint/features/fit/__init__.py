@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import PAGES, SAME, form, free, parse, switch, text, texts
+from cfglint.command import (
+    PAGES,
+    SAME,
+    form,
+    free,
+    inputs,
+    options,
+    output,
+    parse,
+    setup,
+    switch,
+    text,
+    texts,
+)
 from cfglint.features.fit.compute import cases, explained, fit_of, read_axis
 from cfglint.features.fit.page import as_data, page
 from cfglint.hardware.target import Target, all_targets, parse_target

@@ -6,8 +6,7 @@ import sys
 
 from cfglint import files
 from cfglint.api import check_file
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import free, parse, switch, text
+from cfglint.command import free, inputs, options, output, parse, setup, switch, text
 from cfglint.command.setup import Outcome, outcomes
 from cfglint.errors import UsageError
 

@@ -6,8 +6,7 @@ import os
 
 from cfglint import about, files
 from cfglint.api import check_file
-from cfglint.command import inputs, options, setup
-from cfglint.command.flags import parse, switch, texts
+from cfglint.command import inputs, options, parse, setup, switch, texts
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cfglint import files
-from cfglint.command import options, output, setup
-from cfglint.command.flags import PAGES, form, free, number, parse, switch, text
+from cfglint.command import PAGES, form, free, number, options, output, parse, setup, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.fit import SYMBOLS, run_for, subject_of
 from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner, PlanRow

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from itertools import combinations, islice, product
 
-from cfglint.command.flags import Arguments, free, parse
+from cfglint.command import Arguments, free, parse
 from cfglint.document.reading import read_text
 from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.engine.run import Run

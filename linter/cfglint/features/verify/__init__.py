@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from cfglint import files
-from cfglint.command import inputs, options, output, setup
-from cfglint.command.flags import free, parse, switch
+from cfglint.command import free, inputs, options, output, parse, setup, switch
 from cfglint.engine.memory import GIB, Span
 from cfglint.errors import HardwareError, UsageError
 from cfglint.record import Value
