@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.record import replace
+from cfglint.record import Record, field, replace
 from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
@@ -34,17 +34,18 @@ def shown(text: str) -> str:
     return text if text.isprintable() else "".join(map(shown_char, text))
 
 
-class Group:
+class Group(Record):
     """One finding as it is printed: the same one for several targets is told once.
 
     ``members`` are the findings of the single targets; what they share is read from ``first``.
     """
 
-    __slots__ = ("first", "members")
+    members: list[Finding]
 
-    def __init__(self, first: Finding) -> None:
-        self.first = first
-        self.members = [first]
+    @property
+    def first(self) -> Finding:
+        """The first target's finding."""
+        return self.members[0]
 
     @property
     def label(self) -> str:
@@ -96,34 +97,28 @@ def undecided_in_order(report: Report) -> list[Undecided]:
 
 def grouped(findings: Iterable[Finding]) -> list[Group]:
     """Put the findings in order, with those that differ in nothing but their target told once."""
-    groups: dict[tuple[object, ...], Group] = {}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in ordered(findings):
         place = finding.place
         key = (
             place.path, place.start, place.end,
             finding.code, finding.name, finding.level, finding.possible, finding.message,
         )  # fmt: skip
-        if key in groups:
-            groups[key].members.append(finding)
-        else:
-            groups[key] = Group(finding)
-    return list(groups.values())
+        groups.setdefault(key, []).append(finding)
+    return list(map(Group, groups.values()))
 
 
-class Lines:
+class Lines(Record):
     """Positions in all files of a report, given by path, each indexed when it is first asked for."""
 
-    __slots__ = ("_indexes", "_texts")
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-        self._indexes: dict[str, LineIndex] = {}
+    texts: Mapping[str, str]
+    indexes: dict[str, LineIndex] = field(factory=dict, init=False)
 
     def index(self, path: str) -> LineIndex:
         """Return the line index of ``path``; a file that could not be read counts as empty."""
-        if path not in self._indexes:
-            self._indexes[path] = LineIndex(self._texts.get(path, ""))
-        return self._indexes[path]
+        if path not in self.indexes:
+            self.indexes[path] = LineIndex(self.texts.get(path, ""))
+        return self.indexes[path]
 
     def position(self, path: str, offset: int) -> tuple[int, int]:
         """Return line and column of ``offset``; what lies behind the text counts as its end."""

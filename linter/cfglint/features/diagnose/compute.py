@@ -283,7 +283,7 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: Fix) -> Repair | 
     (target,) = run.targets
     old, new = (run.on(target, version).values for version in both)
     changes = tuple(
-        PartChange(role, span_of(old[f"{role}.memory"]), span_of(new[f"{role}.memory"]))
+        PartChange(role, *(span_of(values[f"{role}.memory"]) for values in (old, new)))
         for role, fact in _ROLES
         if old[fact] is not False
     )

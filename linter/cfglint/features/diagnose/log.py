@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import deque
 
 from cfglint.features.diagnose.messages import KILLED, Incident, Note, incidents, killed, notes
-from cfglint.record import Record, Value, field, replace
+from cfglint.record import Record, Value, field, fields, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +33,7 @@ class Log(Value):
 
     def __add__(self, after: Log) -> Log:
         """Return what this log and the next one tell."""
-        return Log(
-            self.incidents + after.incidents,
-            self.notes + after.notes,
-            self.lines + after.lines,
-            self.products + after.products,
-        )
+        return Log(*(getattr(self, name) + getattr(after, name) for name in fields(self)))
 
     def last(self, name: str, before: Incident) -> Note | None:
         """Return the last note of a name; of an incident's own file, the last before it."""

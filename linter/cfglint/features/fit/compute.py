@@ -191,12 +191,15 @@ def _in_brief(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iter
 def _in_full(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iterator[Estimate]:
     from cfglint.engine.describe import Evaluator, show_value
 
-    symbols = pack.symbols()
-    evaluator = Evaluator(symbols)
+    evaluator = Evaluator(pack.symbols())
     for name, value, gain in widest:
-        fact = symbols.facts.get(name)
-        about = "" if fact is None else fact.about
-        yield Estimate(name, show_value(value, evaluator.type_of(name)), about, gain)
+        yield Estimate(name, show_value(value, evaluator.type_of(name)), _about(pack, name), gain)
+
+
+def _about(pack: Pack, name: str) -> str:
+    """Return what the vocabulary says of a name."""
+    fact = pack.symbols().facts.get(name)
+    return "" if fact is None else fact.about
 
 
 def _width(value: object) -> float:
@@ -228,9 +231,7 @@ def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[st
     by_model: dict[str, list[str]] = {}
     others: list[Wanted] = []
     for name in needs:
-        prefix = name.partition(".")[0]
-        fact = symbols.facts.get(name)
-        about = "" if fact is None else fact.about
+        prefix, about = name.partition(".")[0], _about(pack, name)
         if name == "model_config":  # what stands for all the figures of a model that no table has
             by_model.setdefault("model", []).append(name)
         elif prefix in symbols.registries:
