@@ -41,12 +41,12 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = _args(arguments)
     every, targets, notices = targets_of(args)
-    runs = [run_for(args, targets)]
+    run_a = run_for(args, targets)
     args.framework = args.sides[-1] if args.sides else args.framework
-    framework, version = setup.framework(args, runs[0].pack)
-    runs.append(runs[0].but(framework=framework, version=version))
-    subjects = [subject_of(run, path, notices) for run, path in zip(runs, args.paths, strict=True)]
-    comparison = compared(runs[0], runs[1], *subjects, every=every)
+    framework, version = setup.framework(args, run_a.pack)
+    run_b = run_a.but(framework=framework, version=version)
+    a, b = (subject_of(run, path, notices) for run, path in zip((run_a, run_b), args.paths, strict=True))
+    comparison = compared(run_a, run_b, a, b, every=every)
     output.announce(notices, args)
     output.emit_page(
         args,

@@ -265,16 +265,15 @@ def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
     """Return the parts that one of both has, the need, the verdict; on a page, when the trainer peaks."""
     names = [part for part, span in a.parts.items() if span.high > 0 or b.parts[part].high > 0]
     spans = [[*(row.parts[part] for part in names), row.need_gib] for row in (a, b)]
-    columns: list[list[AnyCell]] = [[*map(range_of, own)] for own in spans]
     heads: list[AnyCell] = [*names, "need" if markdown else "= need", "verdict"]
+    columns: list[list[AnyCell]] = [
+        [*map(range_of, own), verdict(row.verdict)] for row, own in zip((a, b), spans, strict=True)
+    ]
     changes = [_change(before, after) for before, after in zip(*spans, strict=True)]
-    for column, row in zip(columns, (a, b), strict=True):
-        column.append(verdict(row.verdict))
     moments = ["" if row.trainer is None else row.trainer.moment or "" for row in (a, b)]
     if any(moments) and not markdown:
-        heads.append("peak at")
-        for column, moment in zip(columns, moments, strict=True):
-            column.append(shown(moment) or "-")
+        for column, text in zip((heads, *columns), ("peak at", *moments), strict=True):
+            column.append(shown(text) or "-")
     first = Column(shown(a.target) if markdown else "", heads, left=True)
     if a == b and not markdown:
         return Table([first, Column("both", columns[0])], bold={len(names)})

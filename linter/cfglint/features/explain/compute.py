@@ -194,9 +194,8 @@ class Deriver:
             (first, *_) = self.top.deciding(condition)
             return self._failing(first) if first is not condition else ""
         outcome = self.top.outcome(condition, False)
-        if isinstance(condition, (t.Compare, t.Member)):
-            return f"{outcome} ({self.top.numbers(condition)})"
-        return outcome
+        compares = isinstance(condition, (t.Compare, t.Member))
+        return f"{outcome} ({self.top.numbers(condition)})" if compares else outcome
 
     def _message(self, truth: object) -> str:
         """Return the rule's own message where it is broken, or may be."""
