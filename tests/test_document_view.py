@@ -260,7 +260,7 @@ class TestDefects:
         assert "gconfig.n" in found["unresolved"][1].note
         assert [d.key for d in found["missing"]] == ["c"]
         assert found["float_strings"] == []
-        assert [d.key for d in found["unset_env"]] == ["e"]
+        assert "e" not in {d.key for defects in found.values() for d in defects}, "it may be set elsewhere"
         assert [d.key for d in find_defects(view(text, dialect=PYYAML))["float_strings"]] == ["d"]
         assert find_defects(view(text, dialect=PYYAML))["unresolved"] == []
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         def place(self, path: Path) -> Place: ...
         def follow(self, node: Node | Computed | None, at: Path) -> Place: ...
         def lead(self, path: Path, at: Path) -> Place: ...
+        def variable(self, name: str) -> object: ...
         def value(self, node: Any, at: Path, path: Path) -> object: ...
 
 
@@ -366,10 +367,8 @@ class Evaluator(Record):
             return Computed(value), self.at
         if resolver == "oc.select":
             return self._select(name, default)
-        if self.view.environ is not None and name in self.view.environ:
-            value = self.view.environ[name]
-        elif default is None:
-            value = Missing((f"env.{name}",), f"the environment variable {name} is not set", "env")
+        if default is None or (self.view.environ is not None and name in self.view.environ):
+            value = self.view.variable(name)
         elif not isinstance(value, (Missing, *_PLAIN)):
             value = Missing((), "a list or mapping as the default of oc.env", "malformed")
         elif value is not None and not isinstance(value, Missing):

@@ -363,12 +363,9 @@ def _defects_of(view: View, path: Path, node: Scalar, *, cyclic: bool) -> Iterat
             yield "unresolved", Defect(key, text, *span, str(error))
             return
         value = place.value if isinstance(place, Computed) else None
-        if isinstance(value, Missing):
-            if cyclic or (value.kind == "cycle" and "parent" in value.why):
-                yield "cycles", Defect(key, text, *span, value.why)
-                return
-            if value.kind == "env":
-                yield "unset_env", Defect(key, text, *span, value.why)
+        if isinstance(value, Missing) and (cyclic or (value.kind == "cycle" and "parent" in value.why)):
+            yield "cycles", Defect(key, text, *span, value.why)
+            return
         if len(path) > 1 and path[0] == "defaults" and isinstance(path[1], int):
             return  # Hydra resolves its defaults list against its command line, not against this file
         for reference in _references_in(parts):

@@ -5,7 +5,7 @@ A place is a node and the path at which it is defined, since relative interpolat
 
 from __future__ import annotations
 
-from cfglint.document.scalars import JSON, TOML, is_float_like_string, resolve
+from cfglint.document.scalars import JSON, TOML, is_float_like_string, resolve, typed
 from cfglint.document.tree import (
     ABSENT,
     ALL,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _CALL_BUDGET = 20_000
 _WHOLE_BUDGET = 300_000
 _LEAST_BUDGET = 1_000
+_ENV = "${oc.env:"
 
 
 class BudgetError(Exception):
@@ -308,9 +309,13 @@ class View(Record):
         self.spend(1)
         active.append(at)
         try:
-            keys = plain_reference(node.text)
+            keys, variable = plain_reference(node.text), node.text[len(_ENV) : -1]
             if keys is not None:
                 place = self.lead((*keys,), at)
+            elif (
+                node.text == f"{_ENV}{variable}}}" and variable.isidentifier() and typed(variable) == variable
+            ):
+                place = Computed(self.variable(variable)), at
             else:
                 from cfglint.document.omega import Evaluator
 
@@ -319,6 +324,12 @@ class View(Record):
             active.pop()
         self._followed[at] = place
         return place
+
+    def variable(self, name: str) -> object:
+        """Return the value of an environment variable."""
+        if self.environ is not None and name in self.environ:
+            return self.environ[name]
+        return Missing((f"env.{name}",), f"the environment variable {name} is not set", "env")
 
     def lead(self, path: Path, at: Path) -> Place:
         """Return where a reference at ``at`` to a path leads in the end."""
@@ -350,9 +361,17 @@ class View(Record):
         if not self.interpolates or "${" not in node.text:
             return is_float_like_string(node, self.dialect)
         try:
-            return self.refill() and isinstance(self.follow(node, path)[0], Computed)
+            end = self.follow(node, path)[0] if self.refill() else None
         except (BudgetError, RecursionError):
             return False
+        if not isinstance(end, Computed):
+            return False  # as most: it leads somewhere, or that is not known
+        missing = isinstance(end.value, Missing)
+        if missing and (path in self.cyclic or end.value.kind in ("absent", "malformed", "cycle")):  # type: ignore[attr-defined]
+            return True
+        # Of several, one may hide what is wrong with the next, and so may a list or mapping in an argument.
+        several = node.text.count("${")
+        return several > 1 and (missing or "[" in node.text or node.text.count("{") > several)
 
     # ── values ─────────────────────────────────────────────────────────────────────────────────────────────
     def _get(self, path: Path) -> object:
