@@ -1,7 +1,8 @@
 """The one harness for expected output: a case is files beside each other, and no code.
 
-``<name>.cmd`` holds the flags, ``<name>.out`` what must be printed. ``--width N`` and ``--ascii`` among the
-flags stand for the terminal. ``CFGLINT_UPDATE=1 pytest …`` writes the ``.out`` files, to be read by a person.
+``<name>.out`` is what must be printed. ``<name>.cmd`` holds the flags of a page; those of a rule's case stand
+in its ``.out`` (test_cases.py). ``--width N`` and ``--ascii`` among the flags stand for the terminal.
+``CFGLINT_UPDATE=1 pytest …`` writes the ``.out`` files, to be read by a person.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ def words_of(case: Path) -> list[str]:
     return shlex.split(command.read_text(encoding="utf-8")) if command.exists() else []
 
 
-def expect(case: Path, text: str) -> None:
-    """Compare ``text`` with the case's ``.out``, or write it there."""
+def expect(case: Path, text: str, usual: str | None = None) -> None:
+    """Compare ``text`` with the case's ``.out``, or write it there; without one, with what is ``usual``."""
     out = case.with_suffix(".out")
     if UPDATE:
         out.write_text(text, encoding="utf-8")
-    assert out.exists(), "no expectation yet: CFGLINT_UPDATE=1 writes it, then read it"
-    assert text == out.read_text(encoding="utf-8")
+        if text == usual:
+            out.unlink()
+    expected = out.read_text(encoding="utf-8") if out.exists() else usual
+    assert expected is not None, "no expectation yet: CFGLINT_UPDATE=1 writes it, then read it"
+    assert text == expected
 
 
 class Terminal:

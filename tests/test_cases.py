@@ -1,12 +1,14 @@
 """Every rule's cases: a config, the flags, and the expected report and diff. No code per rule.
 
 ``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.toml``, ``.sh``) must give a finding of that code,
-``ok_*.yaml`` none; ``<name>.cmd`` holds the flags, ``<name>.out`` the report and the diff (golden.py). On
-every case the harness also checks what must hold of any fix: of this rule's, and in the slow tier of all.
+``ok_*.yaml`` none. ``<name>.out`` is what two commands print: the report and the diff (golden.py); the first
+command has the case's flags. A good case without flags that finds nothing at all needs none. On every case
+the harness also checks what must hold of any fix: of this rule's, and in the slow tier of all.
 """
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -22,12 +24,13 @@ from cfglint.features.fix import FixOptions
 from cfglint.repair.apply import repair
 from cfglint.report import render
 from cfglint.report.changes import unified
-from golden import expect, words_of
+from golden import expect
 
 if TYPE_CHECKING:
     from cfglint.engine.run import Run
 
 CASES = Path(__file__).parent / "cases"
+NOTHING = "no findings in 1 file\n", ""  # a report and a diff
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".sh", ".sbatch")
 FILES = sorted(p for p in CASES.glob("*/*") if p.suffix in SUFFIXES)
 
@@ -46,8 +49,22 @@ def _shared_run(flags: tuple[str, ...], folder: Path | None) -> Run:
     return _run(flags, None)
 
 
+def _command(case: Path) -> str:
+    """Return the start of a case's first command, before its flags."""
+    return f"$ cfglint check {case.name} --select {case.parent.name} "
+
+
+def _flags(case: Path) -> tuple[str, ...]:
+    out = case.with_suffix(".out")
+    if not out.exists():
+        return ()
+    first = out.read_text(encoding="utf-8").partition("\n")[0]
+    assert first.startswith(_command(case)), f"{out} begins with the command: {_command(case)}"
+    return tuple(shlex.split(first.removeprefix(_command(case))))
+
+
 def _all_rules(case: Path) -> Run:
-    flags = tuple(words_of(case))
+    flags = _flags(case)
     return _shared_run(flags, case.parent if "--rules" in flags else None)
 
 
@@ -69,18 +86,21 @@ def _beside_the_case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
         monkeypatch.chdir(request.getfixturevalue("case").parent)
 
 
+def _transcript(case: Path, flags: tuple[str, ...], report: str, diff: str) -> str:
+    return f"{_command(case)}{shlex.join(flags)}\n{report}\n$ cfglint fix --diff --unsafe\n{diff}"
+
+
 @on_every_case
 def test_case(case: Path) -> None:
-    code, flags = case.parent.name, words_of(case)
-    run = _run(tuple(flags), code)
+    code, flags, ok = case.parent.name, _flags(case), case.name.startswith("ok")
+    run = _run(flags, code)
     data = case.read_bytes()
     findings = _findings(run, data, case.name)
     report = render(run.report, "text", color=False, width=100, verbose=True)
     result = _mended(run, data, case.name)
     diff = unified(case.name, read(data, case.name).text, result.text)
-    checked = f"$ cfglint check {case.name} --select {code} {' '.join(flags)}\n{report}"
-    expect(case, f"{checked}\n$ cfglint fix --diff --unsafe\n{diff}")
-    if case.name.startswith("ok"):
+    expect(case, _transcript(case, flags, report, diff), _transcript(case, (), *NOTHING) if ok else None)
+    if ok:
         assert not findings
     else:
         assert findings, "a bad case must be found"

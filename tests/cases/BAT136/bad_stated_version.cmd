@@ -1,1 +1,0 @@
---framework trl==1.9.0

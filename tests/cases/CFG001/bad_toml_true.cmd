@@ -1,1 +1,0 @@
---framework torchtitan

@@ -1,1 +1,0 @@
---framework verl==0.6.1

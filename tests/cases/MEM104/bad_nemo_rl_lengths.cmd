@@ -1,1 +1,0 @@
---gpu h100-sxm --gpu a100-40gb-sxm

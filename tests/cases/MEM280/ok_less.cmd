@@ -1,1 +1,0 @@
---gpu a40 --rules measured.rules

@@ -1,1 +1,0 @@
---gpu a100-40gb-sxm --set observed.gpu_util=8%

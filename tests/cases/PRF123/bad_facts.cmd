@@ -1,1 +1,0 @@
---gpu a40 --set observed.gpu_util=0.3

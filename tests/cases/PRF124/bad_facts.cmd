@@ -1,1 +1,0 @@
---gpu a100-80gb-sxm:8 --set observed.gpu_util=41%

@@ -1,1 +1,0 @@
---gpu h100-sxm:8 --set observed.gpu_util=30%

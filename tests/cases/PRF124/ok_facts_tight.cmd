@@ -1,1 +1,0 @@
---gpu rtx-4090:8 --set observed.gpu_util=41%
