@@ -10,13 +10,16 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from cfglint.document.layers import Layers, Source, Trouble, Way
-from cfglint.document.reading import same
+from cfglint.document.reading import Library, same
 from cfglint.document.scalars import OMEGACONF, resolve
 from cfglint.document.tree import (
     Alias,
     Document,
     Entry,
+    File,
     Mapping,
+    Node,
+    Path,
     Scalar,
     Sequence,
     Sought,
@@ -32,8 +35,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
-    from cfglint.document.reading import Library
-    from cfglint.document.tree import File, Node, Path
 
 MAX_CHAIN = 20
 _FILES = (".json", ".yaml", ".yml", ".toml")

@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 from math import isinf, isnan
 
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML, resolve, resolve_plain
-from cfglint.document.tree import Mapping, Scalar, Sequence, effective, walk
+from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, TOML, Dialect, resolve, resolve_plain
+from cfglint.document.tree import Document, Mapping, Node, Path, Scalar, Sequence, effective, walk
 from cfglint.document.yaml import BREAK, line_end
 from cfglint.record import Record
 from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cfglint.document.scalars import Dialect
     from cfglint.document.toml import Section, Statement
-    from cfglint.document.tree import Document, Node, Path
 
 
 def replace_value(document: Document, node: Scalar, value: object, dialect: Dialect) -> Edit | None:

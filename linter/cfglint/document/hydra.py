@@ -10,19 +10,16 @@ import os
 import re
 from fnmatch import fnmatchcase
 
-from cfglint.document.layers import Source, Trouble
+from cfglint.document.layers import Layers, Source, Trouble, Way
 from cfglint.document.omega import MalformedError, Reference, parse
-from cfglint.document.reading import read_text, same
-from cfglint.document.tree import Entry, Mapping, Scalar, Sequence, child, target
+from cfglint.document.reading import Library, read_text, same
+from cfglint.document.tree import Document, Entry, File, Mapping, Node, Scalar, Sequence, child, target
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
-    from cfglint.document.layers import Layers, Way
-    from cfglint.document.reading import Library
-    from cfglint.document.tree import Document, File, Node
 
 MAX_DEPTH = 20
 MAX_ITEMS = 500

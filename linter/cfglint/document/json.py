@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Scalar, Sequence
+from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Node, Scalar, Sequence
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.document.tree import Node
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _COMMENTS = re.compile(r"(?:[ \t\n\r]+|//[^\n]*|#[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")

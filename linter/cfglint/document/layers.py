@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from cfglint.document.tree import (
     Entry,
+    File,
     Mapping,
+    Node,
+    Path,
     Scalar,
     Sequence,
     child,
@@ -26,8 +29,6 @@ from cfglint.record import Record, field, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
-
-    from cfglint.document.tree import File, Node, Path
 
 
 class Source(Record):

@@ -19,6 +19,9 @@ from cfglint.document.tree import (
     Computed,
     Mapping,
     Missing,
+    Node,
+    Path,
+    Place,
     Scalar,
     Sequence,
     dotted,
@@ -36,8 +39,6 @@ if TYPE_CHECKING:
     import collections.abc
     from collections.abc import Callable
     from typing import Any, Protocol, TypeAlias
-
-    from cfglint.document.tree import Node, Path, Place
 
     Part: TypeAlias = "str | Reference | Call"
     Parts: TypeAlias = "tuple[Part, ...]"

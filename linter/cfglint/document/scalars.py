@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Missing, Unread
+from cfglint.document.tree import Missing, Scalar, Unread
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cfglint.document.tree import Scalar
 
 # Beyond this, Python refuses to turn an int into digits or back.
 _MOST_DIGITS = 4300

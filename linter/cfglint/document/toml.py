@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 
-from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Scalar, Sequence
+from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Node, Path, Scalar, Sequence
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
 
@@ -19,9 +19,6 @@ if sys.version_info >= (3, 11):
 else:
     from tomli import loads
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.document.tree import Node, Path
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")

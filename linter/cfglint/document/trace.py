@@ -10,15 +10,21 @@ from bisect import bisect_right
 from collections import defaultdict
 from contextlib import suppress
 
-from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Reference, parse
+from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Part, Reference, parse
 from cfglint.document.tree import (
     ALL,
     MAX_REFERENCES,
     Alias,
     Built,
     Computed,
+    Document,
+    Entry,
+    File,
     Mapping,
     Missing,
+    Node,
+    Path,
+    Place,
     Scalar,
     Sequence,
     Unread,
@@ -28,7 +34,7 @@ from cfglint.document.tree import (
     target,
     walk,
 )
-from cfglint.document.view import BudgetError
+from cfglint.document.view import BudgetError, View
 from cfglint.document.yaml import line_end
 from cfglint.errors import did_you_mean
 from cfglint.record import Record, field
@@ -38,9 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cfglint.document.layers import Source
-    from cfglint.document.omega import Part
-    from cfglint.document.tree import Document, Entry, File, Node, Path, Place
-    from cfglint.document.view import View
 
 _MOST_REFERENCES = 500
 _DEEPEST = 50

@@ -10,13 +10,9 @@ from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from cfglint.errors import DocumentError
-
-    Node: TypeAlias = "Scalar | Mapping | Sequence | Alias"
-    Path: TypeAlias = "tuple[str | int | All, ...]"
-    Place: TypeAlias = "tuple[Node | Computed | None, Path]"
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 200  # of collections in each other
@@ -166,6 +162,9 @@ class Absent:
 
 ALL = All()
 ABSENT = Absent()
+Node = Scalar | Mapping | Sequence | Alias
+Path = tuple[str | int | All, ...]
+Place = tuple[Node | Computed | None, Path]
 
 
 def dotted(path: Path) -> str:

@@ -5,16 +5,22 @@ A place is a node and the path at which it is defined, since relative interpolat
 
 from __future__ import annotations
 
-from cfglint.document.scalars import JSON, TOML, is_float_like_string, resolve, typed
+from cfglint.document.scalars import JSON, TOML, Dialect, is_float_like_string, resolve, typed
 from cfglint.document.tree import (
     ABSENT,
     ALL,
     DEEPEST_PATH,
     MAX_REFERENCES,
     Alias,
+    All,
     Computed,
+    Document,
+    Entry,
     Mapping,
     Missing,
+    Node,
+    Path,
+    Place,
     Scalar,
     Sequence,
     dotted,
@@ -34,8 +40,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from cfglint.document.layers import Layers, Source
-    from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import All, Document, Entry, Node, Path, Place
 
     class Walker(Protocol):
         """Who is told of the way to a place, as a `Trace` is."""

@@ -17,6 +17,7 @@ from cfglint.document.tree import (
     Document,
     Entry,
     Mapping,
+    Node,
     Scalar,
     Sequence,
     target,
@@ -28,7 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cfglint.document.tree import Node
 
 _MERGE_TAGS = (None, "tag:yaml.org,2002:merge")
 

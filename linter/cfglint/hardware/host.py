@@ -15,7 +15,7 @@ import re
 from cfglint.errors import HardwareError
 from cfglint.hardware.catalogue import MIB, Gpu, gpu, lookup
 from cfglint.hardware.names import instance
-from cfglint.hardware.target import FORMATS, Target, count_facts, gpu_facts, parse_target
+from cfglint.hardware.target import FORMATS, Fact, Target, count_facts, gpu_facts, parse_target
 from cfglint.lang.values import INF, Interval
 from cfglint.record import Record, field
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.document.shell.job import Job
-    from cfglint.hardware.target import Fact
 
 VERSION = 1
 SCHEMA = "hardware.schema.json"

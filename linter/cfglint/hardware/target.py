@@ -6,9 +6,7 @@ from cfglint.errors import HardwareError
 from cfglint.hardware.catalogue import GIB, MIB, PROVIDERS, Gpu, Match, gpu, gpus, lookup
 from cfglint.record import Record, field
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Fact = tuple[object, str]
+Fact = tuple[object, str]
 
 FORMATS = ("bf16", "tf32", "fp8", "fp4")
 # Facts that are a figure of the catalogue, in base units.

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Built, Mapping, Scalar, Unread, child, walk
+from cfglint.document.tree import Built, Document, Mapping, Path, Scalar, Unread, child, walk
 from cfglint.text import Edit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.document.tree import Document, Path
 
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")

@@ -15,6 +15,7 @@ from cfglint.document.shell.words import (
     QUOTED,
     Array,
     Piece,
+    Pieces,
     Word,
     split,
     uncertain,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
-    from cfglint.document.shell.words import Pieces
 
 DEEPEST = 60
 _IN_QUOTES = '$`"\\\n'

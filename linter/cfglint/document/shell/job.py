@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.words import values_of
+from cfglint.document.shell.words import Word, values_of
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.document.shell.words import Word
 
 _LINE = re.compile(r"([^\r\n]*)[\r\n]*")
 _SHORT = {"-G": "gpus", "-N": "nodes", "-n": "ntasks"}

@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from itertools import pairwise, takewhile
 
-from cfglint.document.shell.job import container_job, read_job
+from cfglint.document.shell.job import Job, container_job, read_job
 from cfglint.document.shell.programs import HYDRA, Start, program_of, sought
-from cfglint.document.shell.run import Runner
-from cfglint.document.shell.words import Array, Piece, Word
+from cfglint.document.shell.run import Command, Runner
+from cfglint.document.shell.words import Array, Piece, Pieces, Word
 from cfglint.document.tree import (
     Alias,
     Built,
     Document,
     Entry,
     Mapping,
+    Node,
     Scalar,
     Sequence,
     Unread,
@@ -28,13 +29,6 @@ from cfglint.document.tree import (
     walk,
 )
 from cfglint.record import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cfglint.document.shell.job import Job
-    from cfglint.document.shell.run import Command
-    from cfglint.document.shell.words import Pieces
-    from cfglint.document.tree import Node
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")

@@ -12,16 +12,24 @@ from cfglint.document.shell.job import Job
 from cfglint.document.shell.launch import launched, numbers, part, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
-from cfglint.document.shell.words import Piece, Word, filled, pieces_of, unknown, value_of, word_of
-from cfglint.document.tree import STARTERS, Mapping, Scalar, Sequence, child, effective, target
+from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, value_of, word_of
+from cfglint.document.tree import (
+    STARTERS,
+    Document,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    child,
+    effective,
+    target,
+)
 from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cfglint.document.shell.words import Pieces
-    from cfglint.document.tree import Document, Node
 
 _COUNTED = re.compile(r"(?P<kind>[A-Za-z][\w. -]*?)\s*(?::\s*(?P<count>[0-9]{1,5})(?:\.0*)?)?\Z")
 _OTHER_MAKERS = ("tpu", "trainium", "inferentia", "gaudi")

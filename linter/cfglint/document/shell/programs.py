@@ -9,17 +9,11 @@ from __future__ import annotations
 import os
 import re
 
-from cfglint.document.shell.words import uncertain, values_of
+from cfglint.document.shell.words import Word, uncertain, values_of
 from cfglint.document.tree import Sought
 from cfglint.record import Record, Value, field
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from cfglint.document.shell.words import Word
-
-    Words: TypeAlias = list[Word]
+Words = list[Word]
 
 _PREFIXES = frozenset((
     "srun", "mpirun", "mpiexec", "env", "nohup", "time", "exec", "sudo", "numactl", "taskset",

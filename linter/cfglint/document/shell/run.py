@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cfglint.document.shell.expand import DEEPEST, Expander, Source
 from cfglint.document.shell.job import pod_script
-from cfglint.document.shell.words import Array, Piece, Word, joined, meet, unknown
+from cfglint.document.shell.words import Array, Piece, Pieces, Word, joined, meet, unknown
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, ClassVar
 
-    from cfglint.document.shell.words import Pieces
 
 MAX_STEPS = 50_000
 MAX_COMMANDS = 2_000

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Scalar
+from cfglint.document.tree import Node, Scalar
 from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias, TypeVar
-
-    from cfglint.document.tree import Node
+    from typing import TypeVar
 
     Item = TypeVar("Item")
 
@@ -68,9 +66,7 @@ class Piece(Value):
         return Piece(self.text[first:last], start, end, self.mode, maybe=self.maybe, reads=self.reads)
 
 
-if TYPE_CHECKING:
-    Pieces: TypeAlias = tuple[Piece, ...]
-
+Pieces = tuple[Piece, ...]
 BREAK = Piece("", -1, -1)  # between the items of an array, in what `expand` gives
 
 
