@@ -18,6 +18,8 @@ more than a few records are made: a class costs next to nothing at start-up, whe
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,22 +177,37 @@ def _loaded(kind: type[Record], *values: object) -> Record:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class _ValueType(_RecordType):
-    """The type of records whose fields stay as they are."""
+    """The type of records whose fields stay as they are; ``compared_`` reads those that are compared."""
+
+    compared_: Callable[[Any], tuple[object, ...]]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _RecordType:
+        """Make what reads the compared fields, in C: trees are hashed a million times."""
+        kind: Any = super().__new__(mcs, name, bases, body)
+        names = [name for name, known in kind.fields_.items() if known.compare]
+        kind.compared_ = attrgetter(*names) if len(names) > 1 else _one_of(*names)
+        return kind  # type: ignore[no-any-return]
+
+
+def _one_of(name: str = "__class__") -> Callable[[Any], tuple[object, ...]]:
+    """Return what reads one field as a tuple, which ``attrgetter`` does from two fields on."""
+    read = attrgetter(name)
+    return lambda record: (read(record),)
 
 
 class Value(Record, metaclass=_ValueType):
     """A record that is what its fields are."""
 
-    def _compared(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name, known in type(self).fields_.items() if known.compare)
-
     def __eq__(self, other: object) -> bool:
         """Compare the fields of two records of one class."""
-        return self is other or (type(self) is type(other) and self._compared() == other._compared())
+        if self is other:
+            return True
+        kind = type(self)
+        return kind is type(other) and kind.compared_(self) == kind.compared_(other)
 
     def __hash__(self) -> int:
         """Hash the fields."""
-        return hash(self._compared())
+        return hash(type(self).compared_(self))
 
 
 def fields(record: Record | type[Record]) -> tuple[str, ...]:

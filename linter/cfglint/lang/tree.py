@@ -380,12 +380,9 @@ if TYPE_CHECKING:
     Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
 
 
-def parts(node: object) -> Iterator[Any]:
-    """Yield the nodes directly inside of a node, or of tuples of nodes."""
-    inside = node if isinstance(node, tuple) else ()
-    if isinstance(node, Node):
-        inside = tuple(getattr(node, name) for name in type(node).fields_)
-    for part in inside:
+def parts(node: Node | tuple[object, ...]) -> Iterator[Any]:
+    """Yield the nodes directly inside of a node, or of a tuple."""
+    for part in type(node).compared_(node) if isinstance(node, Node) else node:
         if isinstance(part, Node):
             yield part
         elif isinstance(part, tuple):
@@ -393,12 +390,15 @@ def parts(node: object) -> Iterator[Any]:
 
 
 def walk(node: object) -> Iterator[Any]:
-    """Yield a tree's nodes, parents first."""
-    stack = [node] if isinstance(node, Node) else [*parts(node)][::-1]
+    """Yield the nodes of a tree, or of tuples of trees, parents first."""
+    stack = [node]
     while stack:
         current = stack.pop()
-        yield current
-        stack += [*parts(current)][::-1]
+        if isinstance(current, Node):
+            yield current
+            current = type(current).compared_(current)  # all but spans
+        if isinstance(current, tuple):
+            stack += current[::-1]
 
 
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -87,7 +87,8 @@ class Incident(Value):
     @property
     def fullness(self) -> int:
         """How much is told; of two accounts of one message the fuller one counts."""
-        return sum(value not in (None, (), "") for value in (*self._compared(), self.moment, self.engine))
+        told = (*type(self).compared_(self), self.moment, self.engine)
+        return sum(value not in (None, (), "") for value in told)
 
 
 class Note(Value):
