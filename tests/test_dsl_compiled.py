@@ -8,9 +8,9 @@ import pytest
 
 from cfglint.document.tree import ABSENT
 from cfglint.facts import Values
-from cfglint.lang.emit import _shortened
+from cfglint.lang.emit import _shortened, compile_pattern, plain_test
 from cfglint.lang.pack import load
-from cfglint.lang.runtime import compile_pattern, match, plain_test
+from cfglint.lang.runtime import match
 
 TEXTS = ["", "a", "ab", "ba", "aba", "abc", "b:a", "{0}", "'", "c" * 9]
 

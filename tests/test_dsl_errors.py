@@ -11,8 +11,9 @@ import pytest
 
 from cfglint.errors import RulesError, UsageError
 from cfglint.lang.check import Builder
+from cfglint.lang.emit import compile_pattern
 from cfglint.lang.pack import load, read_rules
-from cfglint.lang.runtime import compile_pattern, match
+from cfglint.lang.runtime import match
 from cfglint.lang.symbols import Symbols, read_sources
 
 FACTS = """fact gpu.vram: memory

@@ -9,7 +9,6 @@ from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import walk
-from cfglint.lang.types import UNITS
 from cfglint.lang.values import Interval, needs_of, parts
 from cfglint.record import Record, Value, replace
 
@@ -29,7 +28,7 @@ _PLACES = 6
 _SMALL = 16  # whole numbers below move by one, unless they are powers of two
 _MOST_VALUES = 4  # values of a knob that lists them
 _MOST_RESULTS = 3
-_EXACT = 10  # decimal digits; a sum of steps is not always a short float
+_EXACT = 10  # decimal digits; a product of a step and a unit is not always a short float
 _BAD = ("breaks", "may break")  # where it is told that a step of the quantity itself does not help
 _STILL = {
     "breaks": "still breaks", "may break": "may still break", "holds": "still holds",
@@ -115,21 +114,29 @@ def _is_number(value: object) -> bool:
 
 
 def _listed(nodes: Iterable[t.Expr], kind: Type) -> list[Any]:
-    """Return a knob's listed values: a word is the enumeration's member that it spells."""
-    return [_literal(node, kind) for node in nodes]
+    """Return a knob's listed values."""
+    return [literal(node, kind) for node in nodes]
 
 
-def _literal(node: t.Expr, kind: Type) -> object:
-    if isinstance(node, t.Number) and kind.kind != "enum":
-        return _constant(node, kind)
-    word = show(node) if not isinstance(node, t.Text) else node.value
+def literal(node: t.Expr, kind: Type) -> object:
+    """Return what a literal is worth: of an enumeration, the member that it spells."""
+    word = written(node)
     if kind.kind == "enum":
-        return dict(kind.spellings).get(word.lower(), word)
-    return getattr(node, "value", word)
+        return dict(kind.spellings).get("null" if word is None else str(word).lower(), word)
+    return kind.worth(node) if isinstance(node, t.Number) else word
 
 
-def _constant(node: t.Number, kind: Type) -> float:
-    return node.value * (UNITS[node.unit][0] if node.unit is not None else kind.factor)
+def written(node: t.Expr) -> object:
+    """Return what stands in a file for a literal: a name is a word."""
+    return node.name if isinstance(node, t.Name) else getattr(node, "value", None)
+
+
+def tidy(value: float) -> float:
+    """Return 0.45 for 0.45000000000000001 and 4 for 4.0."""
+    if isinstance(value, int):
+        return value
+    rounded = round(value, _EXACT)
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
 
 
 # ── values one step away ───────────────────────────────────────────────────────────────────────────────────
@@ -143,7 +150,7 @@ def _steps(old: Any, kind: Type, knob: t.Knob | None) -> Iterator[tuple[str, obj
         yield "", not old
     elif isinstance(old, (int, float)):
         low, high, around = _around(old, kind, knob)
-        below, above = (min(max(_rounded(value), low), high) for value in around)
+        below, above = (min(max(tidy(value), low), high) for value in around)
         if below < old:
             yield "down", below
         if above > old:
@@ -156,7 +163,7 @@ def _around(old: float, kind: Type, knob: t.Knob | None) -> tuple[float, float, 
     Where nothing says how long a step is, sizes double, and others move by a tenth.
     """
     if knob is not None and knob.domain == "step" and knob.low and knob.high and knob.step:
-        low, high, step = (_constant(node, kind) for node in (knob.low, knob.high, knob.step))
+        low, high, step = map(kind.worth, (knob.low, knob.high, knob.step))
         return low, high, (old - step, old + step)
     if knob is not None and knob.domain in ("halving", "doubling"):
         return kind.low, kind.high, (old // 2 if kind.whole else old / 2, old * 2)
@@ -167,13 +174,6 @@ def _around(old: float, kind: Type, knob: t.Knob | None) -> tuple[float, float, 
         return kind.low, kind.high, (size // 2, size * 2)
     step = 1 if abs(size) < _SMALL else abs(size) // 10
     return kind.low, kind.high, (size - step, size + step)
-
-
-def _rounded(value: float) -> float:
-    if isinstance(value, int):
-        return value
-    rounded = round(value, _EXACT)
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
 
 
 # ── what a step does to a rule ─────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
-from cfglint.lang.emit import CallError, CompileError, Emitter, is_number, is_text
-from cfglint.lang.runtime import compile_pattern
+from cfglint.lang.emit import CallError, CompileError, Emitter, is_number, is_text, pattern_of
 from cfglint.lang.show import quote, show
 from cfglint.lang.types import ANY, BOOL, COUNT, LIST, NUMBER, PLAIN, TEXT, Type
 from cfglint.record import replace
@@ -96,10 +95,7 @@ def _capture(function: Emitter, node: t.Call) -> tuple[str, Type]:
     pattern = node.arguments[1]
     if not isinstance(pattern, t.Text):
         raise CallError("the pattern of capture is a text in quotes, so that it can be checked")
-    try:
-        pieces = compile_pattern(pattern.value)
-    except ValueError as error:
-        raise CompileError(pattern.span, str(error)) from None
+    pieces = pattern_of(pattern)
     captures = [kind for piece in pieces for kind, name in piece if name and kind != "="]
     if len(captures) != 1:
         raise CompileError(

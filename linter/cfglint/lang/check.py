@@ -17,7 +17,7 @@ from cfglint.lang.emit import is_number
 from cfglint.lang.show import MessageError, offset_in, placed, show
 from cfglint.lang.symbols import MAX_CHAIN, Graph, signs
 from cfglint.lang.tree import paths_in, walk
-from cfglint.lang.types import ANY, BOOL, UNITS, Type
+from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.record import Record, field
 
 if TYPE_CHECKING:
@@ -414,13 +414,10 @@ class Builder:
             word = isinstance(value, t.Name) and kind.kind in ("text", "any")
             if value is not None and not word and not self._fits(value, kind):
                 return
-        if knob.low is not None and knob.high is not None and knob.step is not None:
-            low, high, step = (
-                n.value * (UNITS[n.unit][0] if n.unit else kind.factor)
-                for n in (knob.low, knob.high, knob.step)
-            )
-            if low > high or step <= 0:
-                self.complain(knob.span, "a knob goes from a lower to a higher value in steps above zero")
+        if knob.low is None or knob.high is None or knob.step is None:
+            return
+        if kind.worth(knob.low) > kind.worth(knob.high) or knob.step.value <= 0:
+            self.complain(knob.span, "a knob goes from a lower to a higher value in steps above zero")
 
     def _circles(self, sources: Sequence[Source]) -> Iterator[frozenset[str]]:
         """Complain about names that are derived from themselves, and yield them."""

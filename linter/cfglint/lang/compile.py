@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.calls import FUNCTIONS, Branches
-from cfglint.lang.emit import CompileError, Emitter, Scope, hint, is_number, is_text, tidy
-from cfglint.lang.runtime import MAX_TEXT, compile_pattern, plain_test
+from cfglint.lang.emit import (
+    CompileError,
+    Emitter,
+    Scope,
+    hint,
+    is_number,
+    is_text,
+    pattern_of,
+    plain_test,
+    tidy,
+)
+from cfglint.lang.runtime import MAX_TEXT
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type, describe
 from cfglint.record import replace
@@ -273,20 +281,13 @@ class Function(Branches, Emitter):
 
     def _like(self, node: t.Like, _wanted: Type | None) -> tuple[str, Type]:
         atom, _ = self.typed(node.subject, TEXT)
-        pieces = self.pattern(node.pattern)
+        pieces = pattern_of(node.pattern)
         atom, test = self.held(atom), plain_test(pieces)
         quick = (
             f"{test.format(atom)} if type({atom}) is str and len({atom}) <= {MAX_TEXT} else " if test else ""
         )
         result = self.put(f"{quick}like({atom}, {pieces!r})")
         return (self.negated(result) if node.negated else result), BOOL
-
-    def pattern(self, node: t.Text) -> tuple[Any, ...]:
-        """Return a compiled pattern. Raises CompileError where it is malformed."""
-        try:
-            return compile_pattern(node.value)
-        except ValueError as error:
-            raise CompileError(node.span, str(error)) from None
 
     # ── arithmetic ─────────────────────────────────────────────────────────────────────────────────────
     def _negative(self, node: t.Negative, _wanted: Type | None) -> tuple[str, Type]:

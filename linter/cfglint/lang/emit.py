@@ -19,6 +19,7 @@ from cfglint.record import replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from cfglint.lang.runtime import Piece
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.types import Type
 
@@ -290,3 +291,57 @@ def hint(x: Type, y: Type) -> str:
         if kind.kind == "number" and kind.dimension != PLAIN and unit:
             return f"; a number with a unit, like 1 {unit}, is {kind}"
     return ""
+
+
+# ── text patterns (runtime.py has what they mean) ───────────────────────────────────────────────────────────
+def pattern_of(node: t.Text) -> tuple[Piece, ...]:
+    """Return a pattern as `runtime.match` takes it. Raises CompileError where it is malformed."""
+    try:
+        return compile_pattern(node.value)
+    except ValueError as error:
+        raise CompileError(node.span, str(error)) from None
+
+
+def compile_pattern(pattern: str) -> tuple[Piece, ...]:
+    """Split a pattern at its stars. Raises ValueError for a malformed capture."""
+    pieces: list[list[tuple[str, str]]] = [[]]
+    names: set[str] = set()
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "*":
+            pieces.append([])
+        elif char == "?":
+            pieces[-1].append(("?", ""))
+        elif char == "{":
+            end = pattern.find("}", at)
+            name, _, kind = pattern[at + 1 : end].partition(":")
+            if end < 0 or kind not in ("int", "word") or (name and not name.isidentifier()):
+                wrong = pattern[at : end + 1] or pattern[at:]
+                raise ValueError(f"a capture is written {{name:int}} or {{name:word}}, not {wrong!r}")
+            if name in names:
+                raise ValueError(f"the capture {name!r} stands twice in this pattern")
+            names.update((name,) if name else ())
+            pieces[-1].append((kind, name))
+            at = end
+        elif pieces[-1] and pieces[-1][-1][0] == "=":
+            pieces[-1][-1] = ("=", pieces[-1][-1][1] + char)
+        else:
+            pieces[-1].append(("=", char))
+        at += 1
+    return tuple(tuple(piece) for piece in pieces)
+
+
+def plain_test(pieces: tuple[Piece, ...]) -> str:
+    """Return Python source that tests a text ``{0}`` for a pattern of one fixed text; empty for any other."""
+    parts = [piece[0][1] if piece and piece[0][0] == "=" else "" for piece in pieces]
+    if any(len(piece) > 1 or (piece and not part) for piece, part in zip(pieces, parts, strict=True)):
+        return ""
+    texts = [repr(part).replace("{", "{{").replace("}", "}}") for part in parts]
+    if len(parts) == 1:
+        return f"{{0}} == {texts[0]}"
+    if not any(parts[1:]):
+        return f"{{0}}.startswith({texts[0]})"
+    if not any(parts[:-1]):
+        return f"{{0}}.endswith({texts[-1]})"
+    return f"{texts[1]} in {{0}}" if len(parts) == 3 and not parts[0] and not parts[2] else ""

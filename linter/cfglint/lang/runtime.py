@@ -345,53 +345,9 @@ def again(truth: Open, left: Number, operator: str, right: Number) -> Truth:
 # ``*`` is any text, ``?`` one character, ``{name:int}`` a whole number, ``{name:word}`` a word.
 # A capture takes as many characters as it can, and the pieces between stars match as far to the left as they
 # can. So the time is bounded by text times pattern, whatever the pattern: there is nothing to backtrack into.
+# The compiler takes patterns apart (emit.py).
 MAX_TEXT = 100_000  # characters; a longer text is no engine name
 _MAX_RUN = 18  # characters of a capture; whole numbers of that length are still exact
-
-
-def compile_pattern(pattern: str) -> tuple[Piece, ...]:
-    """Split a pattern at its stars. Raises ValueError for a malformed capture."""
-    pieces: list[list[tuple[str, str]]] = [[]]
-    names: set[str] = set()
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "*":
-            pieces.append([])
-        elif char == "?":
-            pieces[-1].append(("?", ""))
-        elif char == "{":
-            end = pattern.find("}", at)
-            name, _, kind = pattern[at + 1 : end].partition(":")
-            if end < 0 or kind not in ("int", "word") or (name and not name.isidentifier()):
-                wrong = pattern[at : end + 1] or pattern[at:]
-                raise ValueError(f"a capture is written {{name:int}} or {{name:word}}, not {wrong!r}")
-            if name in names:
-                raise ValueError(f"the capture {name!r} stands twice in this pattern")
-            names.update((name,) if name else ())
-            pieces[-1].append((kind, name))
-            at = end
-        elif pieces[-1] and pieces[-1][-1][0] == "=":
-            pieces[-1][-1] = ("=", pieces[-1][-1][1] + char)
-        else:
-            pieces[-1].append(("=", char))
-        at += 1
-    return tuple(tuple(piece) for piece in pieces)
-
-
-def plain_test(pieces: tuple[Piece, ...]) -> str:
-    """Return Python source that tests a text ``{0}`` for a pattern of one fixed text; empty for any other."""
-    parts = [piece[0][1] if piece and piece[0][0] == "=" else "" for piece in pieces]
-    if any(len(piece) > 1 or (piece and not part) for piece, part in zip(pieces, parts, strict=True)):
-        return ""
-    texts = [repr(part).replace("{", "{{").replace("}", "}}") for part in parts]
-    if len(parts) == 1:
-        return f"{{0}} == {texts[0]}"
-    if not any(parts[1:]):
-        return f"{{0}}.startswith({texts[0]})"
-    if not any(parts[:-1]):
-        return f"{{0}}.endswith({texts[-1]})"
-    return f"{texts[1]} in {{0}}" if len(parts) == 3 and not parts[0] and not parts[2] else ""
 
 
 def _in_run(char: str, kind: str) -> bool:

@@ -151,6 +151,10 @@ class Type(Value):
             return 1
         return UNITS[unit][0]
 
+    def worth(self, node: t.Number) -> float:
+        """Return a number of the text in base units; one without a unit has this type's."""
+        return node.value * (self.factor if node.unit is None else UNITS[node.unit][0])
+
     def __str__(self) -> str:
         if self.kind == "number":
             return describe(self.dimension)
@@ -199,27 +203,16 @@ def from_tree(node: t.TypeOf) -> Type:
     base = NAMED[node.name]
     if base.kind != "number" and (node.unit is not None or node.low is not None):
         raise ValueError(f"{base} has no unit and no limits")
-    if node.unit is not None:
-        if UNITS[node.unit][1] != base.dimension:
-            raise ValueError(f"{node.unit} is no unit of {base}{_units_of(base)}")
-        base = replace(base, unit=node.unit)
+    for unit in (node.unit, *(limit.unit for limit in (node.low, node.high) if limit is not None)):
+        if unit is not None and UNITS[unit][1] != base.dimension:
+            units = [name for name, (_, kind) in UNITS.items() if kind == base.dimension != PLAIN]
+            listed = f"; its units are {', '.join(units)}" if units else ""
+            raise ValueError(f"{unit} is no unit of {base}{listed}")
+    base = replace(base, unit=node.unit or base.unit)
     if node.low is not None:
-        low = _limit(node.low, base)
-        high = INF if node.high is None else _limit(node.high, base)
+        low = base.worth(node.low)
+        high = INF if node.high is None else base.worth(node.high)
         if low > high:
             raise ValueError("the lower limit is above the upper one")
         base = replace(base, low=low, high=high)
     return base
-
-
-def _limit(node: t.Number, base: Type) -> float:
-    if node.unit is None:
-        return node.value * base.factor
-    if UNITS[node.unit][1] != base.dimension:
-        raise ValueError(f"{node.unit} is no unit of {base}{_units_of(base)}")
-    return node.value * UNITS[node.unit][0]
-
-
-def _units_of(base: Type) -> str:
-    units = [name for name, (_, dimension) in UNITS.items() if dimension == base.dimension != PLAIN]
-    return f"; its units are {', '.join(units)}" if units else ""

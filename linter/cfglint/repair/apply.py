@@ -7,7 +7,6 @@ from cfglint.engine.run import unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.fixes import fix_of, fixes_of, groups_of, mend, renames, unfixed
-from cfglint.repair.prove import proven
 from cfglint.repair.solve import ANY, SAFE, solver_of
 from cfglint.repair.write import comments
 from cfglint.text import apply_edits
@@ -175,7 +174,7 @@ def _step(solver: Solver, chosen: Sequence[tuple[Finding, Repair]]) -> _Step:
     for finding, repair in chosen:
         step.take(finding, fix_of(repair, trials, repair.goals[0].judged))
     mended = {(goal.judged, goal.code) for _, repair in chosen for goal in repair.goals if not goal.held}
-    if len(chosen) > 1 and not proven(trials, mended, trials.judgements, tuple(step.edits), sure=True):
+    if len(chosen) > 1 and not trials.proven(mended, trials.judgements, tuple(step.edits), sure=True):
         return _step(solver, chosen[:1])
     return step
 

@@ -17,7 +17,6 @@ from cfglint.hardware.target import count_facts, gpu_facts
 from cfglint.lang.values import INF
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import combined
-from cfglint.repair.prove import judged_after
 from cfglint.repair.search import LIMIT
 from cfglint.repair.solve import ANY, SHOWN
 from cfglint.repair.trials import Group, to_mend
@@ -389,7 +388,7 @@ def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
 
 def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:
     """Whether the rename leaves one unknown key less, and breaks no rule that held."""
-    after = judged_after(trials, edits)
+    after = trials.judged_after(edits)
     if after is None:
         return False
     for old, new in zip(trials.judgements, after, strict=True):

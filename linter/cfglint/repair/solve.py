@@ -13,7 +13,6 @@ from itertools import combinations
 from cfglint.lang import tree as t
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
-from cfglint.repair.prove import proven
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.trials import Goal, Trials, to_mend
 from cfglint.repair.write import Writer
@@ -179,7 +178,7 @@ class Solver(Record):
         patch = self.writer(goals[0].judged).patch(repair.written) if writable else None
         if patch is not None:
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
-            if not proven(self.trials, mended, self.watched, patch.edits, sure=repair.sure):
+            if not self.trials.proven(mended, self.watched, patch.edits, sure=repair.sure):
                 return None
         return replace(repair, goals=tuple(goals), patch=patch, only=only)
 

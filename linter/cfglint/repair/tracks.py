@@ -22,12 +22,10 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice, pairwise
 
-from cfglint.engine.knobs import move_of, never
+from cfglint.engine.knobs import literal, move_of, never, tidy, written
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
-from cfglint.lang.types import UNITS
 from cfglint.record import Record, field
-from cfglint.repair.write import tidy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,10 +185,10 @@ class Broken(Record):
     def _tracks(self) -> Iterator[Track]:
         knob, old = self.knob, self.old
         if knob.domain == "values":
-            values = [_literal(node, self.kind) for node in knob.values]
+            values = [literal(node, self.kind) for node in knob.values]
             for i, (node, value) in enumerate(zip(knob.values, values, strict=True)):
                 if value != old and values.index(value) == i:
-                    yield self._track([value], first=i + 1, spelling=_written(node))
+                    yield self._track([value], first=i + 1, spelling=written(node))
         elif isinstance(old, bool) or not isinstance(old, (int, float)):
             for value in dict.fromkeys(v for v in self._solved() if type(v) is type(old) and v != old):
                 yield self._track([value])
@@ -208,7 +206,7 @@ class Broken(Record):
     def _steps(self, old: float) -> Iterator[Track]:
         """Yield the steps of the domain below the present value, and those above."""
         domain = (self.knob.low, self.knob.high, self.knob.step)
-        low, high, step = (_constant(n, self.kind) for n in domain if n is not None)
+        low, high, step = (self.kind.worth(n) for n in domain if n is not None)
         last = round((high - low) / step)
         here = min(max(round((old - low) / step), 0), last)
         value = tidy(low + here * step)
@@ -235,7 +233,7 @@ class Broken(Record):
     def _chain(self, value: float) -> list[float]:
         """Halve or double as long as the limit allows; whole numbers stay whole."""
         assert self.knob.low is not None
-        limit = _constant(self.knob.low, self.kind)
+        limit = self.kind.worth(self.knob.low)
         halving = self.knob.domain == "halving"
         chain: list[float] = []
         while len(chain) < _HALVINGS:
@@ -279,9 +277,9 @@ class Broken(Record):
                 yield from self._root(left, right, here)
             case t.Member(item=item, container=t.ListOf(items)):
                 kind = self.evaluator(item, here)[1]
-                yield from (_literal(item, kind) for item in items)
+                yield from (literal(item, kind) for item in items)
             case t.Member(container=t.Range(low, high)):
-                yield from (_constant(n, self.kind) for n in (low, high) if isinstance(n, t.Number))
+                yield from (self.kind.worth(n) for n in (low, high) if isinstance(n, t.Number))
             case t.Name(self.knob.name):
                 yield True
             case t.Not(t.Name(self.knob.name)):
@@ -292,9 +290,9 @@ class Broken(Record):
         if own != t.Name(self.knob.name):
             return
         if self.kind.kind == "enum" and isinstance(limit, (t.Name, t.Number, t.Truth, t.Null)):
-            yield _literal(limit, self.kind)
+            yield literal(limit, self.kind)
         elif isinstance(limit, t.Number):
-            yield tidy(_constant(limit, self.kind))
+            yield tidy(self.kind.worth(limit))
         else:
             yield self.evaluator(limit, here)[0]
 
@@ -320,7 +318,7 @@ def priced(knob: t.Knob, move: t.Move, kind: Type, old: object, new: object) -> 
         return move.cost
     if knob.domain in ("halving", "doubling"):
         return move.cost * halvings(old, new)
-    return move.cost * abs(new - old) / (_constant(knob.step, kind) if knob.step is not None else 1)
+    return move.cost * abs(new - old) / (kind.worth(knob.step) if knob.step is not None else 1)
 
 
 def halvings(old: object, new: object) -> float:
@@ -328,23 +326,6 @@ def halvings(old: object, new: object) -> float:
     if isinstance(old, (int, float)) and isinstance(new, (int, float)) and old > 0 and new > 0:
         return abs(math.log2(new / old))
     return 1
-
-
-def _constant(node: t.Number, kind: Type) -> float:
-    return node.value * (UNITS[node.unit][0] if node.unit is not None else kind.factor)
-
-
-def _literal(node: t.Expr, kind: Type) -> object:
-    """Return what a literal is worth: of an enumeration, the member that it spells."""
-    written = _written(node)
-    if kind.kind == "enum":
-        word = "null" if written is None else str(written).lower()
-        return dict(kind.spellings).get(word, written)
-    return _constant(node, kind) if isinstance(node, t.Number) else written
-
-
-def _written(node: t.Expr) -> object:
-    return node.name if isinstance(node, t.Name) else getattr(node, "value", None)
 
 
 # ── the first place of a track that serves ─────────────────────────────────────────────────────────────

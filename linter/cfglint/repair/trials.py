@@ -1,17 +1,21 @@
-"""What is to hold in a document, and what becomes of its rules with other values in some facts' places.
+"""What is to hold in a document, what becomes of its rules with other values, and the proof of a repair.
 
 One evaluation notes what every fact and every rule rests on (engine/dependencies.py). A trial takes over what
 does not rest on the facts that move and computes the rest, and only the rules that rest on them are judged
-again. All findings of a document share the trials, each of which is computed once.
+again. All findings of a document share the trials, each of which is computed once. Nothing counts as a fix
+before it was proven: its edits are applied to the text, which is parsed and linted again.
 """
 
 from __future__ import annotations
 
+from cfglint.document.compose import again_in
+from cfglint.document.reading import read_text
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field
+from cfglint.text import apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,13 +101,13 @@ class Base(Record):
 class Trials(Record):
     """The trials of one document, on all targets that it was judged on. ``count`` is how many there were.
 
-    ``edited`` keeps what became of edited texts, so that the same edits are judged once (prove.py).
+    ``_edited`` keeps what became of edited texts, so that the same edits are judged once.
     """
 
     run: Run
     judgements: tuple[Judged, ...]
     count: int = field(default=0, init=False)
-    edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
+    _edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
     _bases: dict[Judged, Base] = field(factory=dict, init=False)
 
     @property
@@ -146,6 +150,50 @@ class Trials(Record):
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+    def judged_after(self, edits: tuple[Edit, ...]) -> Sequence[Judged] | None:
+        """Return the edited document, judged; None where it does not parse."""
+        if edits not in self._edited:
+            document = self.subject.document
+            file = document.file
+            again = again_in(document, read_text(apply_edits(file.text, edits), file.path, bom=file.bom))
+            self._edited[edits] = (
+                self.run.judged(self.run.subject(again, self.subject.framework))
+                if again is not None
+                else None
+            )
+        return self._edited[edits]
+
+    def proven(
+        self,
+        mended: Collection[tuple[Judged, str]],
+        watched: Collection[Judged],
+        edits: tuple[Edit, ...],
+        *,
+        sure: bool,
+    ) -> bool:
+        """Whether the edited text breaks none of the rules ``mended``, and on ``watched`` no other that held.
+
+        ``mended`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
+        possible, no longer certain to break.
+        """
+        after = self.judged_after(edits)
+        if after is None:
+            return False
+        for old, new in zip(self.judgements, after, strict=True):
+            if old not in watched:
+                continue
+            before = self.base(old).before
+            aside = judge(self.run.aside(new.subject, new.values), new.values)
+            for verdict in (*new.verdicts, *aside):
+                code = verdict.rule.code
+                if is_hint(verdict.rule) and (old, code) not in mended:
+                    continue
+                if code not in before or (verdict.truth is False and before[code].truth is not False):
+                    return False
+                if (old, code) in mended and (sure or verdict.truth is False or verdict.needs):
+                    return False
+        return True
 
 
 class Goal(Record):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
+from cfglint.engine.knobs import tidy
 from cfglint.lang import tree as t
 from cfglint.lang.types import UNITS
 from cfglint.record import Record, field
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from cfglint.lang.types import Type
     from cfglint.text import Edit
 
-_EXACT = 10  # decimal digits; a product of a step and a unit is not always a short float
 _SWITCH = ("true", "false", "on", "off")
 
 
@@ -124,14 +124,6 @@ def _like_before(member: str, kind: Type, old: object, spelling: object) -> obje
     if isinstance(old, int) and member.isdecimal():
         return int(member)
     return {"true": True, "false": False}.get(member, member)
-
-
-def tidy(value: float) -> float:
-    """Return 0.45 for 0.45000000000000001 and 4 for 4.0."""
-    if isinstance(value, int):
-        return value
-    rounded = round(value, _EXACT)
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
 
 
 # ── where it is written, and the edits ─────────────────────────────────────────────────────────────────

@@ -325,7 +325,5 @@ def _joined(fixes: Sequence[Fix]) -> Fix:
 
 def _after(solver: Solver, fix: Fix) -> FitRow | None:
     """Return the row of the text that the fix leaves behind."""
-    from cfglint.repair.prove import judged_after
-
-    after = judged_after(solver.trials, fix.edits)
+    after = solver.trials.judged_after(fix.edits)
     return None if after is None else next(fit_rows(solver.trials.run, after[0].subject), None)
