@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.engine.describe import show_value
+from cfglint.engine.describe import Evaluator, Origin, Origins, show_value
 from cfglint.lang import tree as t
 from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
-    from cfglint.engine.describe import Evaluator, Origin, Origins
     from cfglint.facts import Steps, Values
 
     # where a value comes from, the expression that gives it, and what chose that

@@ -15,7 +15,7 @@ from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
 from cfglint.lang.show import MessageError, offset_in, placed, show
-from cfglint.lang.symbols import MAX_CHAIN, Graph, signs
+from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs
 from cfglint.lang.tree import paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.record import Record, field
@@ -23,7 +23,6 @@ from cfglint.record import Record, field
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.lang.symbols import Source, Symbols
 
 DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.show import show
-from cfglint.lang.types import ANY, OWN_UNIT, PLAIN
+from cfglint.lang.types import ANY, OWN_UNIT, PLAIN, Type
 from cfglint.record import replace
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from cfglint.lang.runtime import Piece
     from cfglint.lang.symbols import Symbols
-    from cfglint.lang.types import Type
 
 MAX_DEPTH = 80  # of the tree; Python's own compiler gives up a little later, at 100 levels of indentation
 MAX_LINES = 8_000  # of one function; functions are put in where they are called, and could double each other

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from cfglint.document.reading import read_text
-from cfglint.engine.run import unsuppressed
+from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
-from cfglint.repair.fixes import fix_of, fixes_of, groups_of, mend, renames, unfixed
-from cfglint.repair.solve import ANY, SAFE, solver_of
+from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend, renames, unfixed
+from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.write import comments
-from cfglint.text import apply_edits
+from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cfglint.document.tree import File
-    from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.findings import Finding, Fix
-    from cfglint.repair.fixes import Repairs
     from cfglint.repair.options import Repair
-    from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Group
-    from cfglint.text import Edit
 
 MAX_PASSES = 500  # of one file; circles are noticed long before
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from cfglint.engine.judge import judge
 from cfglint.engine.memory import GIB, TOTAL, span_of
-from cfglint.facts import missing
-from cfglint.findings import LEVELS, Fix, MemoryChange
-from cfglint.hardware.catalogue import gpus
+from cfglint.facts import Values, missing
+from cfglint.findings import LEVELS, Finding, Fix, MemoryChange
+from cfglint.hardware.catalogue import Gpu, gpus
 from cfglint.hardware.target import count_facts, gpu_facts
 from cfglint.lang.values import INF
 from cfglint.record import Record, field, replace
-from cfglint.repair.options import combined
-from cfglint.repair.search import LIMIT
-from cfglint.repair.solve import ANY, SHOWN
-from cfglint.repair.trials import Group, to_mend
+from cfglint.repair.options import Repair, combined
+from cfglint.repair.search import LIMIT, Search
+from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
+from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import titled
 from cfglint.schema import mistakes
 from cfglint.schema.wording import meant
@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged, Verdict
-    from cfglint.facts import Values
-    from cfglint.findings import Finding
-    from cfglint.hardware.catalogue import Gpu
-    from cfglint.repair.options import Repair
-    from cfglint.repair.search import Search
-    from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.tracks import Option, Track
-    from cfglint.repair.trials import Goal, Trials
     from cfglint.schema.judge import Mistake
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from cfglint.document.tree import dotted
 from cfglint.engine.knobs import move_of
-from cfglint.facts import convert
+from cfglint.facts import Values, convert
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record
-from cfglint.repair.tracks import UNPRICED, Broken, Option, priced
-from cfglint.repair.write import Written
+from cfglint.repair.tracks import UNPRICED, Broken, Option, Track, priced
+from cfglint.repair.write import Patch, Writer, Written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.engine.subject import Judged
-    from cfglint.facts import Values
     from cfglint.lang import tree as t
-    from cfglint.repair.tracks import Track
     from cfglint.repair.trials import Goal, Trials
-    from cfglint.repair.write import Patch, Writer
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 

@@ -19,8 +19,8 @@ from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
-from cfglint.repair.tracks import SHORT, UNSOLVABLE, Progress, first, serving
-from cfglint.repair.trials import key_of
+from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
+from cfglint.repair.trials import Goal, Trials, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
-    from cfglint.repair.tracks import Option, Track
-    from cfglint.repair.trials import Goal, Key, Trials
+    from cfglint.repair.trials import Key
 
 LIMIT = 2000  # trials of one search
 SAFE_LIMIT = 800  # of the one among safe moves, which comes first

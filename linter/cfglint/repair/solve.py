@@ -14,7 +14,7 @@ from cfglint.lang import tree as t
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
-from cfglint.repair.trials import Goal, Trials, to_mend
+from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option, Track
-    from cfglint.repair.trials import Group
 
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _ROUNDS = 4  # times that rules which stand in the way are taken in

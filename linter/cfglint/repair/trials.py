@@ -10,24 +10,22 @@ from __future__ import annotations
 
 from cfglint.document.compose import again_in
 from cfglint.document.reading import read_text
-from cfglint.engine.dependencies import settled, watched
+from cfglint.engine.dependencies import WatchedValues, settled, watched
 from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field
-from cfglint.text import apply_edits
+from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from cfglint.engine.dependencies import WatchedValues
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
-    from cfglint.text import Edit
 
     Facts: TypeAlias = Mapping[str, object]
     Key: TypeAlias = tuple[tuple[str, type, object], ...]

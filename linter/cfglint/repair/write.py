@@ -10,7 +10,7 @@ from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
 from cfglint.engine.knobs import tidy
 from cfglint.lang import tree as t
-from cfglint.lang.types import UNITS
+from cfglint.lang.types import UNITS, Type
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang.symbols import Symbols
-    from cfglint.lang.types import Type
     from cfglint.text import Edit
 
 _SWITCH = ("true", "false", "on", "off")
