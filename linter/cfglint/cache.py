@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-_STAMP = f"{VERSION} {sys.version} 3"  # the last is that of an entry's own form
+_STAMP = f"{VERSION} {sys.version} 4"  # the last is that of an entry's own form
 _IN_CHECKOUT = files.in_checkout()
 
 

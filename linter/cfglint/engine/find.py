@@ -75,7 +75,7 @@ class Finder:
         """Yield where the items of a list stand that a requirement does not hold of."""
         left = _MOST_ITEMS
         for item in items:
-            variables = {needed.variable: _Fields(item)}
+            variables = {needed.variable: item}
             if self.evaluator(needed.body, origins.values, variables)[0] is True:
                 continue
             if not left:
@@ -296,20 +296,3 @@ def _beside(rule: t.Rule, origins: Origins, spot: _Spot) -> Iterator[Related]:
             key = dotted(path).removeprefix("launch.")
             value = show_value(trace.view.get(path), ANY)
             yield Related(Place(trace.file.path, *trace.span), f"{key} is {value} here")
-
-
-class _Fields:
-    """An item of a list as the expressions of a message see it: its slots are its fields."""
-
-    def __init__(self, item: object) -> None:
-        self.item = item
-
-    def get(self, name: str) -> object:
-        if hasattr(self.item, "get"):
-            return self.item.get(name)
-        return getattr(self.item, name, None)
-
-    def keys(self) -> list[str]:
-        if hasattr(self.item, "keys"):
-            return list(self.item.keys())
-        return list(getattr(type(self.item), "__slots__", ()))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Builtin: TypeAlias = Callable[[Emitter, t.Call], tuple[str, Type]]
 
+_EXTREMES = {"min": "minimum", "max": "maximum"}
 MAX_LOOPS = 2  # quantifiers inside each other; each multiplies the time by the length of a list
 
 
@@ -47,7 +48,7 @@ def _extreme(runtime: str) -> Builtin:
             atom, kind = function.value(node.arguments[0])
             if kind.kind not in ("list", "any"):
                 raise CallError(f"{node.function} takes two numbers or more, or one list")
-            return function.once(f"{runtime}_of(as_list({atom}))"), NUMBER
+            return function.once(f"extreme_over(as_list({atom}), as_number, {runtime})"), NUMBER
         _take(node, 2, 100)
         atoms, kind = _numbers(function, node)
         return function.once(_short(function, runtime, atoms) + f"{runtime}({', '.join(atoms)})"), kind
@@ -78,12 +79,12 @@ def _of_number(runtime: str, *, plain: bool = False, rounds: bool = False) -> Bu
     return emit
 
 
-def _texts(runtime: str) -> Builtin:
+def _part(place: int) -> Builtin:
     def emit(function: Emitter, node: t.Call) -> tuple[str, Type]:
         _take(node, 2)
         text, _ = function.typed(node.arguments[0], TEXT)
         separator, _ = function.typed(node.arguments[1], TEXT)
-        return function.once(f"{runtime}({text}, {separator})"), TEXT
+        return function.once(f"divided({text}, {separator}, {place})"), TEXT
 
     return emit
 
@@ -133,8 +134,7 @@ def _known(function: Emitter, node: t.Call) -> tuple[str, Type]:
 
 
 FUNCTIONS: dict[str, Builtin] = {
-    "min": _extreme("minimum"),
-    "max": _extreme("maximum"),
+    **{name: _extreme(runtime) for name, runtime in _EXTREMES.items()},
     "ceil": _of_number("ceiling", rounds=True),
     "floor": _of_number("floor", rounds=True),
     "round": _of_number("nearest_whole", rounds=True),
@@ -143,8 +143,8 @@ FUNCTIONS: dict[str, Builtin] = {
     "highest": _of_number("highest"),
     "sqrt": _of_number("square_root", plain=True),
     "log2": _of_number("binary_logarithm", plain=True),
-    "before": _texts("before"),
-    "after": _texts("after"),
+    "before": _part(0),
+    "after": _part(2),
     "capture": _capture,
     "length": _length,
     "divisors": _divisors,
@@ -371,14 +371,12 @@ class Branches(Emitter):
         finally:
             self.variables = outer
             self.loops -= 1
-        result = (
-            BOOL
-            if node.kind in ("all", "any")
-            else types.COUNT
-            if node.kind == "count"
-            else replace(inner[0], bare=False)
-        )
-        return self.put(f"{node.kind}_over(as_list({source}), {name})"), result
+        if node.kind in _EXTREMES:
+            over = f"extreme_over(as_list({source}), {name}, {_EXTREMES[node.kind]})"
+        else:
+            over = f"{node.kind}_over(as_list({source}), {name})"
+        of_truths = types.COUNT if node.kind == "count" else BOOL
+        return self.put(over), of_truths if truths else replace(inner[0], bare=False)
 
     def _over_roles(self, node: t.Quantifier, *, truths: bool) -> tuple[str, Type]:
         start = {"all": "True", "any": "False", "sum": "0", "count": "0"}.get(node.kind, "[]")
@@ -410,6 +408,6 @@ class Branches(Emitter):
                         node.span, f"{show(node.body)} is {kind} for one role and {own} for {role.name}"
                     )
                 kind = replace(own, bare=False, whole=False)
-        if node.kind in ("min", "max"):
+        if node.kind in _EXTREMES:
             result = self.put(f"{node.kind}_of_roles({result})")
         return result, kind

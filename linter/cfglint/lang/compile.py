@@ -41,34 +41,31 @@ class Function(Branches, Emitter):
     # ── what is written as it stands ───────────────────────────────────────────────────────────────────
     def _number(self, node: t.Number, wanted: Type | None) -> tuple[str, Type]:
         if node.unit is None:
-            if wanted is not None and wanted.kind == "enum" and show(node) in dict(wanted.spellings):
-                return repr(dict(wanted.spellings)[show(node)]), wanted
+            if (member := _member(show(node), wanted)) is not None:
+                return member
             return repr(tidy(node.value)), Type("number", bare=True, whole=isinstance(node.value, int))
         factor, dimension = UNITS[node.unit]
         return repr(tidy(node.value * factor)), Type("number", dimension, node.unit, written=True)
 
     def _text(self, node: t.Text, wanted: Type | None) -> tuple[str, Type]:
-        if wanted is not None and wanted.kind == "enum":
-            return repr(self._member_named(node, node.value, wanted)), wanted
-        return repr(node.value), TEXT
+        return self._member_or(node, node.value, wanted) or (repr(node.value), TEXT)
 
-    def _member_named(self, node: t.Expr, word: str, wanted: Type) -> str:
-        name = dict(wanted.spellings).get(word.lower())
-        if name is None:
+    def _member_or(self, node: t.Expr, word: str, wanted: Type | None) -> tuple[str, Type] | None:
+        """Return a member of the enumeration that is wanted, None where none is. Complains of other words."""
+        if wanted is None or wanted.kind != "enum":
+            return None
+        member = _member(word, wanted)
+        if member is None:
             raise CompileError(
                 node.span, f"{word!r} is not {wanted}{did_you_mean(word, dict(wanted.spellings))}"
             )
-        return name
+        return member
 
     def _truth(self, node: t.Truth, wanted: Type | None) -> tuple[str, Type]:
-        if wanted is not None and wanted.kind == "enum":
-            return repr(self._member_named(node, str(node.value).lower(), wanted)), wanted
-        return repr(node.value), BOOL
+        return self._member_or(node, str(node.value).lower(), wanted) or (repr(node.value), BOOL)
 
     def _null(self, _node: t.Null, wanted: Type | None) -> tuple[str, Type]:
-        if wanted is not None and wanted.kind == "enum" and "null" in dict(wanted.spellings):
-            return repr(dict(wanted.spellings)["null"]), wanted
-        return "None", NULL
+        return _member("null", wanted) or ("None", NULL)
 
     def _version(self, node: t.Version, _wanted: Type | None) -> tuple[str, Type]:
         return repr(node.numbers), VERSION
@@ -93,8 +90,8 @@ class Function(Branches, Emitter):
             for part in rest.split(".") if rest else ():
                 atom, kind = self.once(f"field({atom}, {part!r})"), ANY
             return atom, kind
-        elif wanted is not None and wanted.kind == "enum" and name.lower() in dict(wanted.spellings):
-            return repr(dict(wanted.spellings)[name.lower()]), wanted
+        elif (member := _member(name, wanted)) is not None:
+            return member
         own = self.names.type_of(name)
         if own is None:
             raise self._unknown(node, wanted)
@@ -373,6 +370,12 @@ class Function(Branches, Emitter):
             if k.dimension == dimension != PLAIN and k.unit is not None and not k.written
         )
         return next(fitting, None)
+
+
+def _member(word: str, wanted: Type | None) -> tuple[str, Type] | None:
+    """Return the member that a word spells, where an enumeration is wanted that has one."""
+    name = None if wanted is None else dict(wanted.spellings).get(word.lower())
+    return None if wanted is None or name is None else (repr(name), wanted)
 
 
 def _hull(low: str, high: str) -> str:

@@ -205,18 +205,11 @@ def capture(text: object, pieces: tuple[Piece, ...], default: object, kind: str)
     return next(value for name, value in captures.items() if name)
 
 
-def before(text: object, separator: object) -> object:
-    """The part of a text before the first separator; all of it where there is none."""
+def divided(text: object, separator: object, place: int) -> object:
+    """The part of a text before (0) or after (2) the first separator; all is before one that is not there."""
     if not isinstance(text, str) or not isinstance(separator, str):
         return Unknown(needs_of(text) | needs_of(separator))
-    return text.partition(separator)[0] if separator else text
-
-
-def after(text: object, separator: object) -> object:
-    """The part of a text after the first separator; empty where there is none."""
-    if not isinstance(text, str) or not isinstance(separator, str):
-        return Unknown(needs_of(text) | needs_of(separator))
-    return text.partition(separator)[2] if separator else ""
+    return (text.partition(separator) if separator else (text, "", ""))[place]
 
 
 def length(items: object) -> Number:
@@ -278,34 +271,16 @@ def sum_over(items: object, value: Callable[[object], Number]) -> Number:
     return total
 
 
-def _extreme(items: object, value: Callable[[object], Number], pick: Callable[..., Number]) -> Number:
+def extreme_over(items: object, value: Callable[[object], Number], pick: Callable[..., Number]) -> Number:
+    """What ``pick`` (`minimum` or `maximum`) takes of the values of a list."""
     if isinstance(items, Unknown):
         return Interval(-INF, INF, items.needs)
     values = [value(item) for item in items]  # type: ignore[attr-defined]
     return pick(*values) if values else Interval(-INF, INF, frozenset({"an item"}))
 
 
-def min_over(items: object, value: Callable[[object], Number]) -> Number:
-    """The smallest ``value`` of a list."""
-    return _extreme(items, value, minimum)
-
-
-def max_over(items: object, value: Callable[[object], Number]) -> Number:
-    """The largest ``value`` of a list."""
-    return _extreme(items, value, maximum)
-
-
-def minimum_of(items: object) -> Number:
-    """The smallest number of a list."""
-    return _extreme(items, as_number, minimum)
-
-
-def maximum_of(items: object) -> Number:
-    """The largest number of a list."""
-    return _extreme(items, as_number, maximum)
-
-
-def _largest(roles: list[tuple[Truth, Number]]) -> Number:
+def max_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
+    """The largest of the roles' values; a role that may be absent can only raise it."""
     lo = hi = -INF
     needs = NOTHING
     for present, value in roles:
@@ -315,14 +290,9 @@ def _largest(roles: list[tuple[Truth, Number]]) -> Number:
     return interval(lo, hi, needs) if roles else Interval(-INF, INF, frozenset({"a role"}))
 
 
-def max_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
-    """The largest of the roles' values; a role that may be absent can only raise it."""
-    return _largest(roles)
-
-
 def min_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
     """The smallest of the roles' values; a role that may be absent can only lower it."""
-    return -_largest([(present, -value) for present, value in roles])
+    return -max_of_roles([(present, -value) for present, value in roles])
 
 
 def again(truth: Open, left: Number, operator: str, right: Number) -> Truth:
@@ -425,12 +395,11 @@ NAMESPACE: dict[str, object] = {
     **{
         function.__name__: function
         for function in (
-            absolute, after, again, all_over, and_, any_over, arm, as_bool, as_count, as_given, as_list,
-            as_member, as_number, as_text, as_version, before, binary_logarithm, capture, ceiling, chosen,
-            count_over, divide, divisors, equal, field, floor, highest, hull, if_, implies, length, like,
-            lost, lowest, max_of_roles, max_over, maximum, maximum_of, member, min_of_roles, min_over,
-            minimum, minimum_of, modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root,
-            sum_over,
+            absolute, again, all_over, and_, any_over, arm, as_bool, as_count, as_given, as_list,
+            as_member, as_number, as_text, as_version, binary_logarithm, capture, ceiling, chosen,
+            count_over, divide, divided, divisors, equal, extreme_over, field, floor, highest, hull, if_,
+            implies, length, like, lost, lowest, max_of_roles, maximum, member, min_of_roles, minimum,
+            modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root, sum_over,
         )
     },
     "INF": INF,

@@ -9,7 +9,7 @@ from cfglint.lang import tree as t
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     Parts: TypeAlias = tuple[tuple[str | t.Expr, int], ...]  # of a message, each with its offset
 
@@ -61,13 +61,25 @@ def version(node: t.Version) -> str:
     return "v" + (".".join(map(str, node.numbers)) or "0")
 
 
+_ATOMS: dict[type[t.Node], Callable[[Any], str]] = {
+    t.Number: lambda node: number(node.value) + (f" {node.unit}" if node.unit else ""),
+    t.Text: lambda node: quote(node.value),
+    t.Truth: lambda node: "true" if node.value else "false",
+    t.Null: lambda _: "null",
+    t.Version: version,
+    t.Name: lambda node: node.name,
+    t.Path: lambda node: path(node.steps),
+    t.Has: lambda node: f"has({path(node.path.steps)})",
+}
+
+
 def show(node: t.Expr, names: Callable[[t.Expr], str | None] = lambda _: None) -> str:
     """Return the text of an expression; ``names`` may give other words for some of its parts."""
     return _Printer(names).at(node, _LOOSE)
 
 
 class _Printer:
-    """Prints each kind of expression by the method of its name."""
+    """Prints what is no atom by the method of its name."""
 
     def __init__(self, names: Callable[[t.Expr], str | None]) -> None:
         self.names = names
@@ -77,6 +89,9 @@ class _Printer:
         name = self.names(node)
         if name is not None:
             return name
+        atom = _ATOMS.get(type(node))
+        if atom is not None:
+            return atom(node)
         text: str = getattr(self, "_" + type(node).__name__.lower())(node)
         binds = _JUNCTIONS[node.operator] if isinstance(node, t.Junction) else _BINDS.get(type(node), _ATOM)
         return f"({text})" if binds < least else text
@@ -87,30 +102,6 @@ class _Printer:
     def _chain(self, parts: Sequence[tuple[str, t.Expr]], least: int) -> str:
         first = self.at(parts[0][1], least)
         return first + "".join(f" {operator} {self.at(e, least)}" for operator, e in parts[1:])
-
-    def _number(self, node: t.Number) -> str:
-        return number(node.value) + (f" {node.unit}" if node.unit else "")
-
-    def _text(self, node: t.Text) -> str:
-        return quote(node.value)
-
-    def _truth(self, node: t.Truth) -> str:
-        return "true" if node.value else "false"
-
-    def _null(self, _node: t.Null) -> str:
-        return "null"
-
-    def _version(self, node: t.Version) -> str:
-        return version(node)
-
-    def _name(self, node: t.Name) -> str:
-        return node.name
-
-    def _path(self, node: t.Path) -> str:
-        return path(node.steps)
-
-    def _has(self, node: t.Has) -> str:
-        return f"has({path(node.path.steps)})"
 
     def _not(self, node: t.Not) -> str:
         return f"not {self.at(node.operand, _NOT)}"

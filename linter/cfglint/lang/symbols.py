@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 from cfglint.errors import Complaint, RulesError, did_you_mean
@@ -266,22 +267,8 @@ class Graph:
                     stack.append(iter(sorted(self.edges[step])))
 
     def order(self) -> list[str]:
-        """Return the names, each after those that it is derived from, as far as there are no circles."""
-        order: list[str] = []
-        seen: set[str] = set()
-        for start in self.edges:
-            stack = [(start, iter(self.edges[start]))] if start not in seen else []
-            seen.add(start)
-            while stack:
-                name, rest = stack[-1]
-                step = next(rest, None)
-                if step is None:
-                    stack.pop()
-                    order.append(name)
-                elif step in self.edges and step not in seen:
-                    seen.add(step)
-                    stack.append((step, iter(self.edges[step])))
-        return order
+        """Return the names, each after those that it is derived from. Only where there are no circles."""
+        return [name for name in TopologicalSorter(self.edges).static_order() if name in self.edges]
 
     def heights(self) -> Mapping[str, int]:
         """Return how many steps each name stands above what is given. Only where there are no circles."""
