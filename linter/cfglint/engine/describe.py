@@ -15,7 +15,7 @@ from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cfglint.facts import Steps, Values
     from cfglint.lang.symbols import Symbols
@@ -116,20 +116,18 @@ def message(
 
 
 # ── requirements with the numbers put in: 0.8 * 44.42 GiB + 0.8 GiB = 36.34 GiB ────────────────────────────
-def arithmetic(
-    node: t.Expr, evaluator: Evaluator, values: Values, is_default: Callable[[str], bool]
-) -> list[str]:
+def arithmetic(node: t.Expr, evaluator: Evaluator, origins: Origins) -> list[str]:
     """Return a broken requirement with the numbers put in, one line for each part that does not hold."""
-    put = _Numbers(evaluator, values, is_default)
+    put = _Numbers(evaluator, origins, origins.values)
     return [f"{show(part)}, but {put.against(part)}" for part in put.failing(node)]
 
 
 class _Numbers(Record):
-    """Puts numbers into expressions; ``is_default`` says whether the file leaves a name to its default."""
+    """Puts numbers into expressions."""
 
     evaluator: Evaluator
+    origins: Origins
     values: Values
-    is_default: Callable[[str], bool]
 
     def failing(self, node: t.Expr) -> list[t.Expr]:
         """Return the parts of a conjunction that do not hold; what is absent is told alone."""
@@ -172,7 +170,8 @@ class _Numbers(Record):
         if isinstance(node, t.Path) and not self.values.has(node.steps):
             return "not in the file"
         text = show_value(*self.evaluator(node, self.values), unit=unit)
-        return f"{text} (the default)" if isinstance(node, t.Name) and self.is_default(node.name) else text
+        default = isinstance(node, t.Name) and self.origins.of(node.name).kind == "default"
+        return f"{text} (the default)" if default else text
 
     def _number(self, node: t.Expr) -> str | None:
         """Return what stands for a part of a sum: of names and calls their values."""
@@ -322,14 +321,10 @@ class Origins:
             if isinstance(part, t.Call) and part.function in functions:
                 names |= dict.fromkeys(self.names_in(functions[part.function].body))
             elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
-                names |= dict.fromkeys(self._names_of_roles())
+                for role in self.symbols.roles.values():
+                    fields = (f"{role.name}.{key}" for key, _ in role.fields)
+                    names |= dict.fromkeys((*self.names_in(role.when), *fields))
         return tuple(names)
-
-    def _names_of_roles(self) -> Iterator[str]:
-        """Yield the names that an expression over all roles asks for."""
-        for role in self.symbols.roles.values():
-            yield from self.names_in(role.when)
-            yield from (f"{role.name}.{key}" for key, _ in role.fields)
 
     def leaves(self, name: str) -> Iterator[str]:
         """Yield the names at the bottom of a derivation: those with a value of their own."""

@@ -89,12 +89,7 @@ class Finder:
         origins, path = self.origins(judged), judged.subject.document.file.path
         sums: list[str] = []
         if spot.variables is None:
-            sums = arithmetic(
-                rule.requirement,
-                self.evaluator,
-                origins.values,
-                lambda name: origins.of(name).kind == "default",
-            )
+            sums = arithmetic(rule.requirement, self.evaluator, origins)
         if rule.say:
             text = message(rule.say, self.evaluator, origins.values, spot.variables)
         else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Builtin: TypeAlias = Callable[[Emitter, t.Call], tuple[str, Type]]
+    _Tests: TypeAlias = Sequence[Sequence[str]]  # what each arm of a match is for
 
 _EXTREMES = {"min": "minimum", "max": "maximum"}
 MAX_LOOPS = 2  # quantifiers inside each other; each multiplies the time by the length of a list
@@ -212,25 +213,15 @@ class Branches(Emitter):
         subject = self.put(atom)
         tests = [[self._pattern(p, kind) for p in patterns] for patterns, _ in node.arms]
         covered = {test for each in tests for test in each}
-        bodies = [arm for _, arm in node.arms]
-        if node.other is not None:
-            bodies.append(node.other)
+        if not tests and node.other is None:
+            raise CompileError(node.span, "match needs at least one arm")
         total = node.other is not None or (kind.kind == "enum" and {repr(m) for m in kind.members} <= covered)
         total = total or (kind.kind == "bool" and {"True", "False"} <= covered)
-        if not bodies:
-            raise CompileError(node.span, "match needs at least one arm")
         emit = self._few if kind.kind in ("enum", "text") and all(map(is_text, covered)) else self._arms
-        return emit(node, subject, tests, bodies, wanted, total=total)
+        return emit(node, subject, tests, wanted, total=total)
 
     def _few(
-        self,
-        node: t.Choice,
-        subject: str,
-        tests: Sequence[Sequence[str]],
-        bodies: Sequence[t.Expr],
-        wanted: Type | None,
-        *,
-        total: bool,
+        self, node: t.Choice, subject: str, tests: _Tests, wanted: Type | None, *, total: bool
     ) -> tuple[str, Type]:
         """Emit a match whose patterns are texts: a known subject has one arm, an unknown one has all."""
         places: dict[str, int] = {}
@@ -242,7 +233,7 @@ class Branches(Emitter):
         chosen = self.put(f"{table}.get({subject}, {len(tests)}) if type({subject}) is str else {place_of}")
         result, values = self.put("None"), self.put("[]")
         arms: list[tuple[int, str, Type]] = []
-        for place, arm in enumerate(bodies):
+        for place, arm in enumerate(_bodies(node)):
 
             def body(arm: t.Expr = arm) -> None:
                 atom, own = self.value(arm, wanted)
@@ -253,7 +244,7 @@ class Branches(Emitter):
             self.block(f"if {chosen} == {place} or {chosen} < 0", body)
         kind = self._joined_all(node, arms)
         open_ = f"chosen({values}, {subject}, {total}, {kind.kind!r})"
-        self.line(f"if {chosen} < 0 or {chosen} >= {len(bodies)}: {result} = {open_}")
+        self.line(f"if {chosen} < 0 or {chosen} >= {len(arms)}: {result} = {open_}")
         return result, kind
 
     def _joined_all(self, node: t.Expr, arms: Sequence[tuple[int, str, Type]]) -> Type:
@@ -264,19 +255,12 @@ class Branches(Emitter):
         return result
 
     def _arms(
-        self,
-        node: t.Choice,
-        subject: str,
-        tests: Sequence[Sequence[str]],
-        bodies: Sequence[t.Expr],
-        wanted: Type | None,
-        *,
-        total: bool,
+        self, node: t.Choice, subject: str, tests: _Tests, wanted: Type | None, *, total: bool
     ) -> tuple[str, Type]:
         """Emit a match of any kind: every arm that may be meant is computed."""
         values, settled = self.put("[]"), self.put("False")
         arms: list[tuple[int, str, Type]] = []
-        for place, arm in enumerate(bodies):
+        for place, arm in enumerate(_bodies(node)):
             if place < len(tests):
                 members = f"({''.join(a + ', ' for a in tests[place])})"
                 hit = self.put(f"False if {settled} is True else member({subject}, {members})")
@@ -411,3 +395,8 @@ class Branches(Emitter):
         if node.kind in _EXTREMES:
             result = self.put(f"{node.kind}_of_roles({result})")
         return result, kind
+
+
+def _bodies(node: t.Choice) -> tuple[t.Expr, ...]:
+    """Return what the arms of a match give, ``else`` last."""
+    return (*(arm for _, arm in node.arms), *(() if node.other is None else (node.other,)))

@@ -24,6 +24,7 @@ from cfglint.record import replace
 
 __all__ = ["CompileError", "Function", "Names"]
 
+_BARE = replace(types.NUMBER, bare=True)  # a term of the file: in the unit of the other terms
 _ROW = 16  # terms of one line of a long sum; Python's compiler recurses over them
 
 
@@ -295,7 +296,7 @@ class Function(Branches, Emitter):
         return self.once(f"-{atom}"), kind
 
     def _sum(self, node: t.Sum, _wanted: Type | None) -> tuple[str, Type]:
-        parts = [(sign, term, *self._term(term)) for sign, term in node.terms]
+        parts = [(sign, term, *self.arithmetic(term, _BARE)) for sign, term in node.terms]
         united = [kind for *_, kind in parts if not kind.bare]
         lead = next((kind for kind in united if not kind.written), united[0] if united else parts[0][3])
         atoms = []
@@ -315,15 +316,6 @@ class Function(Branches, Emitter):
             )
         whole = all(kind.whole for *_, kind in parts)
         return result, Type("number", lead.dimension, lead.unit, whole, bare=lead.bare, written=lead.written)
-
-    def _term(self, node: t.Expr) -> tuple[str, Type]:
-        """Emit a term of a sum; a value of the file is in the unit of the other terms, like a bare number."""
-        atom, kind = self.value(node)
-        if kind.kind == "any":
-            return self.fit(node, atom, kind, types.NUMBER), replace(types.NUMBER, bare=True)
-        if kind.kind != "number":
-            raise CompileError(node.span, f"{show(node)} is {kind}, and a number is wanted here")
-        return atom, kind
 
     def _product(self, node: t.Product, _wanted: Type | None) -> tuple[str, Type]:
         atom, kind = self.arithmetic(node.factors[0][1])

@@ -201,11 +201,11 @@ class Emitter:
         """Emit ``node`` as a value of type ``wanted``, if there is one."""
         return self.value(node) if wanted is None else self.typed(node, wanted)
 
-    def arithmetic(self, node: t.Expr) -> tuple[str, Type]:
-        """Emit ``node`` as a number."""
+    def arithmetic(self, node: t.Expr, of_file: Type = types.NUMBER) -> tuple[str, Type]:
+        """Emit ``node`` as a number; a value of the file has the type ``of_file``."""
         atom, kind = self.value(node)
         if kind.kind == "any":
-            return self.fit(node, atom, kind, types.NUMBER), types.NUMBER
+            return self.fit(node, atom, kind, types.NUMBER), of_file
         if kind.kind != "number":
             raise CompileError(node.span, f"{show(node)} is {kind}, and a number is wanted here")
         return atom, kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lark import Token, Tree
@@ -29,7 +30,8 @@ def words(text: str) -> frozenset[str]:
 
 
 _NO_NAMES = words("and or not in like if then else match has true false null mod all any sum count min max")
-# The children of these make the node's fields, in their order; of the second, all but the first make a tuple.
+# The children of these make the node's fields, in their order; of the second, all but the first make a tuple,
+# of the third, all.
 _NODES: dict[str, Callable[..., t.Node]] = {
     "detect": t.Detect,
     "fact": t.Fact,
@@ -51,6 +53,12 @@ _NODES: dict[str, Callable[..., t.Node]] = {
     "truth": t.Truth,
 }
 _HEADED: dict[str, Callable[..., t.Node]] = {"call": t.Call, "example": t.Example, "framework": t.Framework}
+_LISTED: dict[str, Callable[..., t.Node]] = {
+    "conjunction": partial(t.Junction, "and"),
+    "disjunction": partial(t.Junction, "or"),
+    "list_of": t.ListOf,
+    "record": t.RecordOf,
+}
 _EMPTY = words("FILE NAMES_ARE_KEYS NULL RANGE SECTIONS_ARE_JOBS")
 
 
@@ -74,6 +82,8 @@ class Transformer:
             if node.data in _HEADED:
                 head, *rest = self.children(node)
                 return _HEADED[node.data](head, tuple(rest), span=span)
+            if node.data in _LISTED:
+                return _LISTED[node.data](self.all(node.children), span=span)
             return getattr(self, node.data)(node, span)
         finally:
             self.depth -= 1
@@ -104,22 +114,10 @@ class Transformer:
     def version(self, node: Any, span: t.Span) -> t.Version:
         return t.Version(_version(node.children[0]).numbers, span=span)
 
-    def list_of(self, node: Any, span: t.Span) -> t.ListOf:
-        return t.ListOf(self.all(node.children), span=span)
-
-    def record(self, node: Any, span: t.Span) -> t.RecordOf:
-        return t.RecordOf(self.all(node.children), span=span)
-
     def field(self, node: Any, span: t.Span) -> tuple[Any, ...]:  # noqa: ARG002
         return tuple(self.children(node))
 
     given = field
-
-    def disjunction(self, node: Any, span: t.Span) -> t.Junction:
-        return t.Junction("or", self.all(node.children), span=span)
-
-    def conjunction(self, node: Any, span: t.Span) -> t.Junction:
-        return t.Junction("and", self.all(node.children), span=span)
 
     def negative(self, node: Any, span: t.Span) -> Any:
         sign, operand = self.children(node)
@@ -138,17 +136,13 @@ class Transformer:
     def compare(self, node: Any, span: t.Span) -> t.Compare:
         return t.Compare(self.all(node.children[0::2]), tuple(map(str, node.children[1::2])), span=span)
 
-    def member(self, node: Any, span: t.Span) -> t.Member:
-        item, container = self.all(node.children)
-        return t.Member(item, container, node.data == "not_member", span=span)
+    def member(self, node: Any, span: t.Span) -> t.Member | t.Like:
+        word = str(node.data).removeprefix("not_")
+        kind = t.Member if word == "member" else t.Like
+        subject, rest = self.all(node.children)
+        return kind(subject, rest, word != node.data, span=span)
 
-    not_member = member
-
-    def like(self, node: Any, span: t.Span) -> t.Like:
-        subject, pattern = self.all(node.children)
-        return t.Like(subject, pattern, node.data == "not_like", span=span)
-
-    not_like = like
+    not_member = like = not_like = member
 
     def choice(self, node: Any, span: t.Span) -> t.Choice:
         subject, *arms = node.children
