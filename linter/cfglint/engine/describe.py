@@ -15,7 +15,7 @@ from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cfglint.facts import Steps, Values
     from cfglint.lang.symbols import Symbols
