@@ -15,7 +15,8 @@ from cfglint.engine.run import Run
 from cfglint.errors import RulesError
 from cfglint.facts import Values
 from cfglint.lang.check import Builder
-from cfglint.lang.pack import Pack, packed
+from cfglint.lang.compile import packed
+from cfglint.lang.pack import Pack
 from cfglint.lang.pack import load as load_pack
 from cfglint.lang.symbols import Symbols, read_sources
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from cfglint.errors import RulesError
 from cfglint.lang import tree as t
 from cfglint.lang.check import Builder
-from cfglint.lang.compile import CompileError, Function, Names
-from cfglint.lang.pack import packed
+from cfglint.lang.compile import CompileError, Function, Names, packed
 from cfglint.lang.parse import parse, parse_rule
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.show import show

@@ -12,7 +12,7 @@ from cfglint.document.omega import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.calls import FUNCTIONS
-from cfglint.lang.compile import CompileError, Function, Names
+from cfglint.lang.compile import CompileError, Function, Names, Tables
 from cfglint.lang.emit import is_number
 from cfglint.lang.show import MessageError, offset_in, placed, show
 from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
-
-
-class Tables(Record):
-    """What names the functions: plain data, the source of the rest, and of each framework's block."""
-
-    facts: dict[str, tuple[str, float, float, float, dict[str, str] | None]]
-    measures: dict[str, tuple[tuple[int, int, int], bool]]
-    source: str
-    blocks: dict[str, str]
 
 
 class _Block(Record):

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import marshal
 import os
-import sys
-from itertools import accumulate
-from types import CodeType, FunctionType
+from types import FunctionType
 
 from cfglint import files
 from cfglint.cache import cached, cached_beside
@@ -21,15 +19,15 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import CodeType
     from typing import Any, TypeAlias
 
-    from cfglint.lang.check import Tables as Sources
     from cfglint.lang.symbols import Source, Symbols
 
     Spec: TypeAlias = tuple[str, float, float, float, Mapping[str, str] | None]
     Tables: TypeAlias = tuple[dict[str, Any], dict[str, Any], CodeType]  # facts, measures, and the rest
     Bytes: TypeAlias = bytes | memoryview
-    Code: TypeAlias = tuple[tuple[int, ...], Bytes, Tables, dict[str, bytes]]  # see packed
+    Code: TypeAlias = tuple[tuple[int, ...], Bytes, Tables, dict[str, bytes]]  # see compile.packed
     Trees: TypeAlias = tuple[Symbols, list[Source]]
 
 
@@ -165,31 +163,6 @@ class Packed:
         return self.function
 
 
-def packed(functions: str, tables: Sources) -> Code:
-    """Compile what check.py gives.
-
-    Returns where each function ends and all of them, packed one behind the other; the tables, plain data
-    first and then those that name functions; and the block of each framework, packed as well.
-    """
-    module = compile(functions, "<rules>", "exec")
-    codes = [marshal.dumps(_without_lines(c)) for c in module.co_consts if isinstance(c, CodeType)]
-    ends = tuple(accumulate(map(len, codes)))
-    blocks = {n: marshal.dumps(compile(text, "<block>", "eval")) for n, text in tables.blocks.items()}
-    # Plain data are put together in C as they are read, half a millisecond faster than by code.
-    ready = tables.facts, tables.measures, compile(tables.source, "<tables>", "exec")
-    return ends, b"".join(codes), ready, blocks
-
-
-def _without_lines(code: CodeType) -> CodeType:
-    """Leave out which line each instruction stands on: a third of the bytes, of a source that nobody has."""
-    if sys.version_info < (3, 11):
-        return code
-    full, rest = divmod(len(code.co_code) // 2, 8)  # an entry stands for eight units of two bytes at most
-    table = b"\xff" * full + (bytes((0xF7 + rest,)) if rest else b"")
-    consts = tuple(_without_lines(c) if isinstance(c, CodeType) else c for c in code.co_consts)
-    return code.replace(co_linetable=table, co_consts=consts, co_qualname=code.co_name)
-
-
 class _Layer:
     """The rule files of one layer, compiled when the cache has no entry for them."""
 
@@ -242,6 +215,7 @@ class _Layer:
             import pickle
 
             from cfglint.lang.check import Builder
+            from cfglint.lang.compile import packed
             from cfglint.lang.symbols import Symbols, read_sources
 
             symbols = self.below.trees()[0].copy() if self.below is not None else Symbols()
