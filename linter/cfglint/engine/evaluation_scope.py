@@ -135,11 +135,7 @@ class Bound(Record):
 
     def is_word(self, node: t.Expr) -> bool:
         """Whether a name is an enumeration's member."""
-        return (
-            isinstance(node, t.Name)
-            and not self.is_bound(node.name)
-            and self.evaluator.names.type_of(node.name) is None
-        )
+        return isinstance(node, t.Name) and not self.is_bound(node.name) and self.evaluator.is_word(node)
 
     def without_words(self, operands: tuple[t.Expr, ...]) -> list[t.Expr]:
         """Leave out the words that an enumeration among the operands resolves."""
@@ -239,10 +235,8 @@ class Bound(Record):
     def deciding(self, node: t.Junction) -> tuple[t.Expr, ...]:
         """Return the operands that matter: the first that settles it, else all."""
         settles = node.operator == "or"
-        for operand in node.operands:
-            if self.truth(operand) is settles:
-                return (operand,)
-        return node.operands
+        settling = ((operand,) for operand in node.operands if self.truth(operand) is settles)
+        return next(settling, node.operands)
 
 
 def formula_text(value: object, kind: Type) -> str:

@@ -120,13 +120,13 @@ def _listed(nodes: Iterable[t.Expr], kind: Type) -> list[Any]:
 
 def literal(node: t.Expr, kind: Type) -> object:
     """Return what a literal is worth: of an enumeration, the member that it spells."""
-    word = written(node)
+    word = word_of(node)
     if kind.kind == "enum":
         return dict(kind.spellings).get("null" if word is None else str(word).lower(), word)
     return kind.worth(node) if isinstance(node, t.Number) else word
 
 
-def written(node: t.Expr) -> object:
+def word_of(node: t.Expr) -> object:
     """Return what stands in a file for a literal: a name is a word."""
     return node.name if isinstance(node, t.Name) else getattr(node, "value", None)
 

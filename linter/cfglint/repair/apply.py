@@ -98,7 +98,7 @@ class _Step(Record):
     def take(self, finding: Finding, fix: Fix) -> None:
         """Take in a fix, unless it overlaps or touches another: then it waits for the next pass."""
         new = [edit for edit in fix.edits if edit not in self.edits]
-        if not any(_touch(edit, taken) for edit in new for taken in self.edits):
+        if not any(e.start <= taken.end and taken.start <= e.end for e in new for taken in self.edits):
             self.applied.append((finding, fix))
             self.edits += new
 
@@ -110,11 +110,6 @@ class _Step(Record):
                 if all(edit.start != note.start or edit in self.edits for edit in edits):
                     edits.append(note)
         return edits
-
-
-def _touch(edit: Edit, other: Edit) -> bool:
-    """Whether two edits overlap or meet."""
-    return edit.start <= other.end and other.start <= edit.end
 
 
 def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:

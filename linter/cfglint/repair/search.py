@@ -75,7 +75,9 @@ class Search(Record):
         values = [self.trials.values(goal.judged, facts) for goal in self.goals]
         truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
-        return Progress(_together(truths), lambda: tuple(self._missed(values)), bounded)
+        open_ones = (truth for truth in truths if truth is not True)
+        together = False if any(truth is False for truth in truths) else next(open_ones, True)
+        return Progress(together, lambda: tuple(self._missed(values)), bounded)
 
     def _missed(self, values: Sequence[Values]) -> Iterator[float]:
         """Yield by how much each bound of each goal is missed at worst, in base units."""
@@ -437,13 +439,6 @@ def _cheapest_first(
             if places[k] + 1 < sizes[k]:
                 after = (*places[:k], places[k] + 1, *places[k + 1 :])
                 heappush(heap, (price(after), after))
-
-
-def _together(truths: Sequence[object]) -> object:
-    """Return the truth of all goals together: the first that is false or open, else true."""
-    if any(truth is False for truth in truths):
-        return False
-    return next((truth for truth in truths if truth is not True), True)
 
 
 def _less(a: float, b: float) -> bool:

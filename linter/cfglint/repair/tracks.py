@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice, pairwise
 
-from cfglint.engine.knobs import literal, move_of, never, tidy, written
+from cfglint.engine.knobs import literal, move_of, never, tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
 from cfglint.record import Record, field
@@ -188,7 +188,7 @@ class Broken(Record):
             values = [literal(node, self.kind) for node in knob.values]
             for i, (node, value) in enumerate(zip(knob.values, values, strict=True)):
                 if value != old and values.index(value) == i:
-                    yield self._track([value], first=i + 1, spelling=written(node))
+                    yield self._track([value], first=i + 1, spelling=word_of(node))
         elif isinstance(old, bool) or not isinstance(old, (int, float)):
             for value in dict.fromkeys(v for v in self._solved() if type(v) is type(old) and v != old):
                 yield self._track([value])

@@ -8,9 +8,9 @@ from __future__ import annotations
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
-from cfglint.engine.knobs import tidy
+from cfglint.engine.knobs import tidy, word_of
 from cfglint.lang import tree as t
-from cfglint.lang.types import UNITS, Type
+from cfglint.lang.types import NUMBER, Type
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -63,9 +63,8 @@ def invert(
             return _through_product(factors, value, kind, facts)
         case t.Choice(t.Path(steps), arms, rest):
             for patterns, arm in arms:
-                result = arm.name if isinstance(arm, t.Name) else getattr(arm, "value", None)
-                word = getattr(patterns[0], "value", getattr(patterns[0], "name", None))
-                if result == value and word is not None:
+                word = word_of(patterns[0])
+                if word_of(arm) == value and word is not None:
                     return Written(steps, word)
             if rest == t.Path(steps):  # what no arm names stands there as it is
                 return Written(steps, _spelled(value, kind, old, spelling))
@@ -83,7 +82,7 @@ def _through_product(
             continue
         worth: object = None
         if isinstance(factor, t.Number):
-            worth = factor.value * (UNITS[factor.unit][0] if factor.unit else 1)
+            worth = NUMBER.worth(factor)
         elif isinstance(factor, t.Name) and facts is not None:
             worth = facts[factor.name]
         if not worth or isinstance(worth, bool) or not isinstance(worth, (int, float)):
@@ -266,7 +265,6 @@ class Writer(Record):
             old = document.file.text[node.start : node.end]
         else:
             edit = insert_key(document, written.path, value, view.dialect)
-            return None if edit is None else Change(edit, title)
         return None if edit is None else Change(edit, title, old, tuple(trace.shared))
 
 
