@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from math import ceil, floor
 
-from cfglint.lang.values import NOTHING, Number, Open, hull, interval, parts
+from cfglint.lang.values import NOTHING, Open, hull, interval, parts
 from cfglint.models import EXPERTS, SHAPE
 from cfglint.record import Record, replace
 
@@ -29,6 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
+
+    from cfglint.lang.values import Number
 
     Shape: TypeAlias = Mapping[str, Any]
 
