@@ -36,18 +36,13 @@ from cfglint.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import collections.abc
     from collections.abc import Callable
-    from typing import Any, Protocol, TypeAlias
-
-    Part: TypeAlias = "str | Reference | Call"
-    Parts: TypeAlias = "tuple[Part, ...]"
+    from typing import Any, Protocol
 
     class Values(Protocol):
         """What a `View` knows of its document."""
 
-        environ: collections.abc.Mapping[str, str] | None
-        resolvers: collections.abc.Sequence[str]
+        resolvers: Any
 
         def place(self, path: Path) -> Place: ...
         def follow(self, node: Node | Computed | None, at: Path) -> Place: ...
@@ -89,6 +84,10 @@ class Argument(Record):
     kind: str
     parts: Parts = ()
     items: tuple[Argument, ...] = ()
+
+
+Part = str | Reference | Call
+Parts = tuple[Part, ...]
 
 
 class MalformedError(Exception):
@@ -368,8 +367,9 @@ class Evaluator(Record):
             return Computed(value), self.at
         if resolver == "oc.select":
             return self._select(name, default)
-        if default is None or (self.view.environ is not None and name in self.view.environ):
-            value = self.view.variable(name)
+        given = self.view.variable(name)
+        if default is None or not isinstance(given, Missing):
+            value = given
         elif not isinstance(value, (Missing, *_PLAIN)):
             value = Missing((), "a list or mapping as the default of oc.env", "malformed")
         elif value is not None and not isinstance(value, Missing):
@@ -420,7 +420,7 @@ _LONGEST, _DEEPEST = 500, 30  # characters of a sum, and its brackets
 _LARGEST = 2**63
 
 
-def resolved(name: str, arguments: collections.abc.Sequence[object]) -> object:
+def resolved(name: str, arguments: list[object]) -> object:
     """Return what a resolver of `RESOLVERS` makes of its arguments; Missing where it fails or is unknown."""
     unknown = next((argument for argument in arguments if isinstance(argument, Missing)), None)
     if unknown is not None:
