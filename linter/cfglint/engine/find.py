@@ -14,7 +14,7 @@ from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
 from cfglint.record import Record
-from cfglint.schema import BY_SCHEMA, mistakes
+from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.wording import meant
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Verdict
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
-    from cfglint.schema.judge import Mistake
+    from cfglint.schema.table import Mistake
 
     Span: TypeAlias = tuple[int, int]
     Found: TypeAlias = tuple[Judged, Verdict, Finding]

@@ -12,9 +12,8 @@ from cfglint.errors import did_you_mean
 from cfglint.facts import NO_KEYS, Values, stated
 from cfglint.lang.runtime import as_number
 from cfglint.lang.values import INF, needs_of
-from cfglint.schema import BY_SCHEMA, mistakes
-from cfglint.schema.judge import Mistake
-from cfglint.schema.table import typed
+from cfglint.schema.judge import BY_SCHEMA, mistakes
+from cfglint.schema.table import Mistake, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from cfglint.repair.search import LIMIT, Search
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import titled
-from cfglint.schema import mistakes
+from cfglint.schema.judge import mistakes
 from cfglint.schema.wording import meant
 from cfglint.text import Edit
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged, Verdict
     from cfglint.repair.tracks import Option, Track
-    from cfglint.schema.judge import Mistake
+    from cfglint.schema.table import Mistake
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _ALTERNATIVES = 3

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cfglint import record
-from cfglint.document.scalars import resolve
+from cfglint.document.scalars import SHELL, resolve
 from cfglint.document.tree import Alias, Computed, Mapping, Missing, Scalar, Sequence
 from cfglint.document.view import BudgetError, MappingView
-from cfglint.schema.table import ANY, BOOL, EVERYTHING, FLOAT, INT, LIST, MAP, NONE, NULL, NUMBER, TEXT
+from cfglint.schema.table import (
+    ANY,
+    BOOL,
+    EVERYTHING,
+    FLOAT,
+    INT,
+    LIST,
+    MAP,
+    NONE,
+    NULL,
+    NUMBER,
+    TEXT,
+    Problem,
+    table,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,33 +33,57 @@ if TYPE_CHECKING:
 
     from cfglint.document.tree import Path
     from cfglint.document.view import View
-    from cfglint.schema.table import Node, Table
+    from cfglint.schema.table import Mistake, Node, Table
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
 _DEEPEST = 60
 _MOST = 2_000  # problems of one document
+BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values", "misfits")
 
 
-class Problem(record.Record):
-    """What is wrong at ``path``: an unknown ``key``, an unfit ``kind``, or a ``value`` that cannot be."""
+def mistakes(framework: str | None, view: View) -> dict[str, list[Mistake]]:
+    """Return what a framework's schema finds wrong with a document, by the lists of `BY_SCHEMA`.
 
-    what: str
-    path: Path
-    node: Node
-    value: object = None
+    Nothing where no schema is shipped for it.
+    """
+    noted: dict[str, list[Mistake]] | None = view.memo.get("schema")
+    if noted is None:
+        schema = None if framework is None else table(framework)
+        wrong = [] if schema is None else _problems_of(schema, view)
+        noted = {}
+        if schema is not None and wrong:
+            from cfglint.schema import wording
+
+            noted = wording.noted(wrong, schema, view)
+        view.memo["schema"] = noted
+    return noted
 
 
-class Mistake(record.Record):
-    """A mistake in the file, in the shape of the document's own defects."""
+def _problems_of(schema: Table, view: View) -> list[Problem]:
+    """Return what is wrong with a document; of a launch script's flags, another program's may be its own."""
+    if view.dialect is not SHELL:
+        return problems(schema, view)
+    if not _starts_own_program(schema, view):
+        return []
+    wrong = problems(schema, view, skip=("launch",))
+    return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
 
-    note: str
-    start: int
-    end: int
-    key: str = ""
-    text: str = ""
-    kind: str = ""
-    problem: Problem | None = None  # what the judge found
-    related: None = None
+
+def _starts_own_program(schema: Table, view: View) -> bool:
+    from fnmatch import fnmatchcase
+
+    started = [view.get(("launch", key)) for key in ("program", "module")]
+    return any(
+        isinstance(program, str) and fnmatchcase(program, pattern)
+        for program in started
+        for pattern in schema.programs
+    )
+
+
+def _begins_another(problem: Problem) -> bool:
+    """Whether argparse takes a flag for the one that it begins."""
+    name = str(problem.path[-1])
+    return any(key.startswith(name) for key in problem.node[3] or ())
 
 
 def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str, ...] = ()) -> list[Problem]:

@@ -1,4 +1,6 @@
-"""A framework's JSON Schema as a compact table: compiled once, then from the cache; small for a clean run.
+"""A framework's JSON Schema as a compact table, and what does not fit it; small for a clean run.
+
+The table is compiled once, then from the cache.
 
 A node stands for what one value may be: (kinds, members, limits, keys, others, item, mark).
 
@@ -19,12 +21,14 @@ import os
 
 from cfglint import files
 from cfglint.cache import cached
-from cfglint.record import Value
+from cfglint.record import Record, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TypeAlias
+
+    from cfglint.document.tree import Path
 
     Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None]
     Node: TypeAlias = tuple[
@@ -57,6 +61,28 @@ class Table(Value):
     loader: str
     programs: tuple[str, ...]
     unless: tuple[tuple[str, str], ...]
+
+
+class Problem(Record):
+    """What is wrong at ``path``: an unknown ``key``, an unfit ``kind``, or a ``value`` that cannot be."""
+
+    what: str
+    path: Path
+    node: Node
+    value: object = None
+
+
+class Mistake(Record):
+    """A mistake in the file, in the shape of the document's own defects."""
+
+    note: str
+    start: int
+    end: int
+    key: str = ""
+    text: str = ""
+    kind: str = ""
+    problem: Problem | None = None  # what the judge found
+    related: None = None
 
 
 _tables: dict[str, Table | None] = {}

@@ -8,16 +8,14 @@ from __future__ import annotations
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, dotted
 from cfglint.errors import did_you_mean
-from cfglint.schema.judge import Mistake
-from cfglint.schema.table import BOOL, INT, LIST, MAP, NULL, NUMBER, TEXT
+from cfglint.schema.table import BOOL, INT, LIST, MAP, NULL, NUMBER, TEXT, Mistake
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cfglint.document.view import View
-    from cfglint.schema.judge import Problem
-    from cfglint.schema.table import Node, Table
+    from cfglint.schema.table import Node, Problem, Table
 
 _SHORT = 5  # letters; in a shorter name, two differences are another word
 _LONGEST_LIST = 240  # characters of the members that a message lists
