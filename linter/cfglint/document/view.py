@@ -302,7 +302,7 @@ class View(Record):
         place = self._followed.get(at)
         if place is not None:
             return place
-        active = self._active
+        active, text = self._active, node.text
         if at in active:
             circle = [*active[active.index(at) :], at]
             self.cyclic.update(circle)
@@ -313,17 +313,15 @@ class View(Record):
         self.spend(1)
         active.append(at)
         try:
-            keys, variable = plain_reference(node.text), node.text[len(_ENV) : -1]
+            keys, name = plain_reference(text), text[len(_ENV) : -1]
             if keys is not None:
                 place = self.lead((*keys,), at)
-            elif (
-                node.text == f"{_ENV}{variable}}}" and variable.isidentifier() and typed(variable) == variable
-            ):
-                place = Computed(self.variable(variable)), at
+            elif text == f"{_ENV}{name}}}" and name.isidentifier() and typed(name) == name:
+                place = Computed(self.variable(name)), at
             else:
                 from cfglint.document.omega import Evaluator
 
-                place = Evaluator(self, at).evaluate(node.text)
+                place = Evaluator(self, at).evaluate(text)
         finally:
             active.pop()
         self._followed[at] = place
