@@ -13,7 +13,7 @@ from cfglint.command.options import ByPath, Options
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
-from cfglint.findings import Fix, Report
+from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
 from cfglint.models.registry import tables
@@ -216,12 +216,8 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
 
 def _gather(run: Run, outcome: Outcome) -> None:
     report, part = run.report, outcome.report
-    fixes: dict[int, Fix] = {}
-    for finding in part.findings:
-        for fix in (finding.fix, *finding.alternatives):
-            if fix is not None and fix.number:
-                fixes[id(fix)] = fix
-    for fix in fixes.values():
+    fixes = (fix for finding in part.findings for fix in (finding.fix, *finding.alternatives))
+    for fix in {id(fix): fix for fix in fixes if fix is not None and fix.number}.values():
         fix.number += run.fixes
     run.fixes += outcome.fixes
     names = {target.name for target in report.targets}

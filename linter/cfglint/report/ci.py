@@ -80,9 +80,7 @@ def _command(lines: Lines, group: Group) -> str:
 
 
 def _property(text: str) -> str:
-    for char, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"), (":", "%3A"), (",", "%2C")):
-        text = text.replace(char, code)
-    return shown(text)
+    return shown(text.translate({ord(char): f"%{ord(char):02X}" for char in "%\r\n:,"}))
 
 
 # ── GitLab: what the widget of a merge request shows ─────────────────────────────────────────────────────

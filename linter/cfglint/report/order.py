@@ -208,14 +208,10 @@ def _fixable(groups: Sequence[Group]) -> str:
             # What one target can have without a flag counts so, even if another target needs more.
             best = min(ways, key=lambda way: (len(way), way))
             by_flags[" ".join(best)] = by_flags.get(" ".join(best), 0) + 1
-    parts = []
+    parts: list[str] = []
     for flags, number in sorted(by_flags.items(), key=lambda item: (item[0].count("--"), item[0])):
-        if not flags:
-            parts.append(f"{number} fixable with cfglint fix")
-        elif parts:
-            parts.append(f"{number} more with {flags}")
-        else:
-            parts.append(f"{number} fixable with cfglint fix {flags}")
+        lead = "more with" if parts else "fixable with cfglint fix"
+        parts.append(f"{number} {lead} {flags}".rstrip())
     return f"; {', '.join(parts)}" if parts else ""
 
 

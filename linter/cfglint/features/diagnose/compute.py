@@ -230,17 +230,15 @@ def _judgement(job: Job, failed: Iterable[Failure], values: Values) -> Judgement
         target.gpu,
         job.chosen,
         predictions(values),
-        tuple(_correction(name, *facts[name]) for name in sorted(facts)),
+        tuple(
+            Correction(name, Span(*(bound / GIB for bound in _bounds(value))), source)
+            for name, (value, source) in sorted(facts.items())
+        ),
         row.need_gib,
         row.verdict,
         tuple(findings),
         tuple(_repairs(run, subject, findings)),
     )
-
-
-def _correction(name: str, value: Number, source: str) -> Correction:
-    low, high, _ = parts(value)
-    return Correction(name, Span(low / GIB, high / GIB), source)
 
 
 def _findings(run: Run, subject: Subject) -> list[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Trainer, Wanted
 from cfglint.report.blocks import (
     INF,
@@ -233,13 +235,8 @@ def shares(sizes: Sequence[float], cells: int) -> list[int]:
     whole = sum(sizes)
     if whole <= 0:
         return [0] * (len(sizes) - 1) + [cells]
-    whole_cells, sum_so_far, used = [], 0.0, 0
-    for size in sizes:
-        sum_so_far += size
-        upto = round(sum_so_far / whole * cells)
-        whole_cells.append(upto - used)
-        used = upto
-    return whole_cells
+    ends = [round(upto / whole * cells) for upto in accumulate(sizes)]
+    return [end - start for start, end in pairwise((0, *ends))]
 
 
 def _segment(part: str, cells: int, *, certain: bool, style: Style) -> list[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.sax.saxutils import escape
+
 from cfglint.engine.memory import PARTS, Fit, FitRow
 from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report import Style
@@ -174,5 +176,4 @@ def _explained(row: FitRow, label: str) -> str:
 
 def _text(text: str) -> str:
     """Return a text for XML; characters that it cannot hold become a question mark."""
-    safe = "".join("?" if ord(char) in (0xFFFE, 0xFFFF) else char for char in text)
-    return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return escape(text.translate({0xFFFE: "?", 0xFFFF: "?"}), {'"': "&quot;"})

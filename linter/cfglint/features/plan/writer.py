@@ -153,12 +153,7 @@ class _Writer:
     def broken(self) -> Iterator[str]:
         """Yield the rules that the new text breaks and the old one did not."""
         before, after = (
-            {
-                v.rule.code: v
-                for judgement in self.run.judged(subject)
-                for v in judgement.verdicts
-                if v.truth is False
-            }
+            [v.rule.code for judged in self.run.judged(subject) for v in judged.verdicts if v.truth is False]
             for subject in (self.before, self.subject)
         )
-        yield from (code for code in after if code not in before)
+        yield from (code for code in dict.fromkeys(after) if code not in before)

@@ -195,12 +195,8 @@ def _at(value: object, path: tuple[object, ...]) -> object:
     return value
 
 
-class _Examples(Record):
+class _Examples:
     """The examples of a pack's rules: what they come to, and what comes of fixing them."""
-
-    pack: Pack
-    symbols: Symbols
-    names: Names
 
     def __init__(self, pack: Pack) -> None:
         self.pack = pack
