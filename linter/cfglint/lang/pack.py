@@ -163,26 +163,20 @@ class Packed:
         return self.function
 
 
-class _Layer:
-    """The rule files of one layer, compiled when the cache has no entry for them."""
+class _Layer(Record):
+    """The rule files of one layer, compiled when the cache has no entry for them under their ``key``.
 
-    def __init__(
-        self,
-        name: str,
-        below: _Layer | None,
-        texts: Callable[[], Mapping[str, str]],
-        key: Mapping[str, str],
-        rules: Sequence[str] = (),
-    ) -> None:
-        self.name = name
-        self.below = below
-        self.texts = texts
-        self.rules = rules
-        given = {**key, **{f"--rule {i}": rule for i, rule in enumerate(rules, 1)}}
-        self.key: dict[str, str] = {**below.key, **given} if below is not None else given
-        self._built: tuple[Code, bytes] | None = None
-        self._code: Code | None = None
-        self._trees: Trees | None = None
+    ``texts`` gives them, ``rules`` are the expressions beside them.
+    """
+
+    name: str
+    below: _Layer | None
+    texts: Callable[[], Mapping[str, str]]
+    key: Mapping[str, str]
+    rules: Sequence[str] = ()
+    _built: tuple[Code, bytes] | None = None
+    _code: Code | None = None
+    _trees: Trees | None = None
 
     def code(self) -> Code:
         """Return the functions, packed, and the tables that name them."""
@@ -282,6 +276,7 @@ def load(texts: Mapping[str, str] | None = None, rules: Sequence[str] = ()) -> P
     pack.add(shipped.code(), shipped.trees)
     if texts or rules:
         given = dict(texts or {})
-        own = _Layer("own-rules", shipped, lambda: given, given, rules)
+        key = {**shipped.key, **given, **{f"--rule {i}": rule for i, rule in enumerate(rules, 1)}}
+        own = _Layer("own-rules", shipped, lambda: given, key, rules)
         pack.add(own.code(), own.trees)
     return pack
