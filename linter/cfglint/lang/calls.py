@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
-from cfglint.lang.emit import CallError, CompileError, Emitter, is_number, is_text, pattern_of
+from cfglint.lang.emit import CompileError, Emitter, is_number, is_text, pattern_of
 from cfglint.lang.show import quote, show
 from cfglint.lang.types import ANY, BOOL, COUNT, LIST, NUMBER, PLAIN, TEXT, Type
 from cfglint.record import replace
@@ -28,8 +28,9 @@ def _take(node: t.Call, least: int, most: int | None = None) -> None:
     most = least if most is None else most
     if not least <= len(node.arguments) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
-        raise CallError(
-            f"{node.function} takes {wanted} argument{'s' * (wanted != '1')}, not {len(node.arguments)}"
+        raise CompileError(
+            node.span,
+            f"{node.function} takes {wanted} argument{'s' * (wanted != '1')}, not {len(node.arguments)}",
         )
 
 
@@ -48,7 +49,7 @@ def _extreme(runtime: str) -> Builtin:
         if len(node.arguments) == 1:
             atom, kind = function.value(node.arguments[0])
             if kind.kind not in ("list", "any"):
-                raise CallError(f"{node.function} takes two numbers or more, or one list")
+                raise CompileError(node.span, f"{node.function} takes two numbers or more, or one list")
             return function.once(f"extreme_over(as_list({atom}), as_number, {runtime})"), NUMBER
         _take(node, 2, 100)
         atoms, kind = _numbers(function, node)
@@ -72,7 +73,9 @@ def _of_number(runtime: str, *, plain: bool = False, rounds: bool = False) -> Bu
         _take(node, 1)
         (atom,), kind = _numbers(function, node)
         if plain and kind.dimension != PLAIN:
-            raise CallError(f"{node.function} takes a plain number, and {show(node.arguments[0])} is {kind}")
+            raise CompileError(
+                node.span, f"{node.function} takes a plain number, and {show(node.arguments[0])} is {kind}"
+            )
         if rounds:
             kind = replace(kind, whole=kind.dimension == PLAIN)
         return function.once(f"{runtime}({atom})"), NUMBER if plain else kind
@@ -96,7 +99,7 @@ def _capture(function: Emitter, node: t.Call) -> tuple[str, Type]:
     text, _ = function.typed(node.arguments[0], TEXT)
     pattern = node.arguments[1]
     if not isinstance(pattern, t.Text):
-        raise CallError("the pattern of capture is a text in quotes, so that it can be checked")
+        raise CompileError(node.span, "the pattern of capture is a text in quotes, so that it can be checked")
     pieces = pattern_of(pattern)
     captures = [kind for piece in pieces for kind, name in piece if name and kind != "="]
     if len(captures) != 1:
@@ -114,7 +117,7 @@ def _length(function: Emitter, node: t.Call) -> tuple[str, Type]:
     _take(node, 1)
     atom, kind = function.value(node.arguments[0])
     if kind.kind not in ("list", "any"):
-        raise CallError(f"length takes a list, and {show(node.arguments[0])} is {kind}")
+        raise CompileError(node.span, f"length takes a list, and {show(node.arguments[0])} is {kind}")
     return function.once(f"length(as_list({atom}))"), COUNT
 
 
@@ -123,7 +126,9 @@ def _divisors(function: Emitter, node: t.Call) -> tuple[str, Type]:
     _take(node, 1, 10)
     atoms, kind = _numbers(function, node)
     if kind.dimension != PLAIN:
-        raise CallError(f"divisors takes plain numbers, and {show(node.arguments[0])} is {kind}")
+        raise CompileError(
+            node.span, f"divisors takes plain numbers, and {show(node.arguments[0])} is {kind}"
+        )
     return function.once(f"divisors({', '.join(atoms)})"), LIST
 
 
@@ -295,10 +300,7 @@ class Branches(Emitter):
                 raise CompileError(node.span, f"{node.function} is no function; it takes no arguments")
             near = did_you_mean(node.function, (*FUNCTIONS, *self.names.symbols.functions))
             raise CompileError(node.span, f"no function is named {node.function!r}{near}")
-        try:
-            return builtin(self, node)
-        except CallError as error:
-            raise CompileError(node.span, str(error)) from None
+        return builtin(self, node)
 
     def _put_in(self, node: t.Call, function: t.Let) -> tuple[str, Type]:
         """Emit a function's body in place of its call."""

@@ -15,17 +15,7 @@ from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.calls import FUNCTIONS, Branches
-from cfglint.lang.emit import (
-    CompileError,
-    Emitter,
-    Scope,
-    hint,
-    is_number,
-    is_text,
-    pattern_of,
-    plain_test,
-    tidy,
-)
+from cfglint.lang.emit import CompileError, Scope, hint, is_number, is_text, pattern_of, plain_test, tidy
 from cfglint.lang.runtime import MAX_TEXT
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type, describe
@@ -48,7 +38,7 @@ class Names(Scope):
         return Function(self).value(body)[1]
 
 
-class Function(Branches, Emitter):
+class Function(Branches):
     """Emits the body of one Python function."""
 
     # ── what is written as it stands ───────────────────────────────────────────────────────────────────

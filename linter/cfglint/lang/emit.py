@@ -40,10 +40,6 @@ class CompileError(Exception):
         self.inmost = inmost or message
 
 
-class CallError(Exception):
-    """A call with the wrong number or kind of arguments."""
-
-
 class Scope:
     """Knows the type of every name; a let that has none yet is typed when it is first asked for."""
 
