@@ -99,18 +99,15 @@ class Options(Record):
         Then those that its rule's condition itself asks for.
         """
         origins = self.writer.origins
-        named = origins.names_in(requirement)
-        names = (leaf for name in named for leaf in (name, *origins.leaves(name)))
-        number = 0
-        for name in dict.fromkeys((*names, *switches)):
-            knob = self.writer.symbols.knobs.get(name)
-            if knob is None:
-                continue
-            for track in self._tracks(knob, requirement):
-                number += 1
-                track.number = number
-                track.make = self._option
-                yield track
+        knobs = origins.symbols.knobs
+        names = dict.fromkeys((*origins.with_leaves(origins.names_in(requirement)), *switches))
+        tracks = (
+            track for name in names if name in knobs for track in self._tracks(knobs[name], requirement)
+        )
+        for number, track in enumerate(tracks, 1):
+            track.number = number
+            track.make = self._option
+            yield track
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]
@@ -212,7 +209,7 @@ class Options(Record):
 
     def _pay(self, name: str, option: Option) -> None:
         """Add to an option what moving a fact beside the knob's own costs."""
-        knob = self.writer.symbols.knobs.get(name)
+        knob = self.writer.origins.symbols.knobs.get(name)
         if knob is None:
             option.cost += READER
             return

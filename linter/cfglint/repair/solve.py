@@ -87,8 +87,7 @@ class Solver(Record):
     def writer(self, judged: Judged) -> Writer:
         """Return what writes facts of the document, as it stands on a target."""
         if judged not in self._writers:
-            finder = self.trials.run.finder
-            self._writers[judged] = Writer(finder.symbols, judged.subject, finder.origins(judged))
+            self._writers[judged] = Writer(judged.subject, self.trials.run.finder.origins(judged))
         return self._writers[judged]
 
     def tracks(self, goals: Sequence[Goal]) -> list[Track]:

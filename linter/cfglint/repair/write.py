@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
-    from cfglint.lang.symbols import Symbols
     from cfglint.text import Edit
 
 _SWITCH = ("true", "false", "on", "off")
@@ -175,7 +174,6 @@ class Patch(Record):
 class Writer(Record):
     """Writes facts of one document, as its framework's bindings read them."""
 
-    symbols: Symbols
     subject: Subject
     origins: Origins
     _definitions: dict[Steps, Definition] = field(factory=dict, init=False)
@@ -187,7 +185,7 @@ class Writer(Record):
         origin = self.origins.of(name)
         if origin.binding is None:
             return None
-        kind = self.symbols.types[name]
+        kind = self.origins.symbols.types[name]
         old = self.subject.view.get(origin.paths[0]) if origin.paths else None
         # Where a default is true or false, the key is a switch, and takes no third word.
         defaults = (binding.default for binding in self.origins.bindings.get(name, ()))
@@ -229,7 +227,7 @@ class Writer(Record):
     def tied(self, name: str) -> list[Steps]:
         """Return the keys that the framework moves together with a fact's own."""
         if name not in self._ties:
-            blocks = self.symbols.frameworks.get(self.subject.framework or "", ())
+            blocks = self.origins.symbols.frameworks.get(self.subject.framework or "", ())
             ties = (entry for block in blocks for entry in block.entries if isinstance(entry, t.Tie))
             self._ties[name] = [tie.path.steps for tie in ties if tie.name == name]
         return self._ties[name]

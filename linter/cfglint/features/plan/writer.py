@@ -134,7 +134,7 @@ class _Writer:
 
     def write(self, written: Written) -> bool:
         """Put a value into the text; False where that is not possible."""
-        writer = Writer(self.run.finder.symbols, self.subject, self.origins(self.values()))
+        writer = Writer(self.subject, self.origins(self.values()))
         patch = writer.patch([written])
         if patch is None:
             return False
