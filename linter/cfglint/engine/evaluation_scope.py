@@ -79,18 +79,8 @@ def _inside(node: t.Quantifier, bound: Mapping[str, t.Expr | RoleOf]) -> t.Quant
     if variable in used:
         while variable in used:
             variable += "_"
-        body = _renamed(body, node.variable, variable)
+        body = substitute(body, {node.variable: t.Name(variable)})
     return t.Quantifier(node.kind, variable, substitute(node.source, bound), substitute(body, left))
-
-
-def _renamed(node: t.Expr, old: str, new: str) -> t.Expr:
-    def change(part: t.Expr) -> t.Expr | None:
-        if isinstance(part, t.Name) and part.name.partition(".")[0] == old:
-            return t.Name(new + part.name[len(old) :])
-        return None
-
-    result: t.Expr = rebuilt(node, change)
-    return result
 
 
 class Reduced(Record):
