@@ -1,4 +1,7 @@
-"""The command line: finds the command, runs it, and turns what goes wrong into one line and a status."""
+"""The command line: finds the command, runs it, and turns what goes wrong into one line and a status.
+
+What it needs is imported when it runs: another package may have replaced a module, and `main` says so.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,11 @@ import gc
 import os
 import sys
 
-try:
-    from cfglint import about, files
-    from cfglint.errors import CfglintError, RulesError, UsageError, bug, did_you_mean
-except ImportError:
-    from cfglint.cli.foreign import mixed
-
-    problem = mixed()
-    if problem is None:
-        raise
-    print(f"cfglint: {problem}", file=sys.stderr)
-    raise SystemExit(2) from None
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cfglint.errors import CfglintError
 
 # Each command's line starts with its name, and its function is `main` in the feature of that name.
 _HELP = """\
@@ -51,6 +44,9 @@ _CATALOGUE = ("hardware", "gpus", "rules", "frameworks", "schema")  # small ones
 
 def _command(name: str) -> Callable[[list[str]], int]:
     """Return the function that runs a command, its module imported. Raises UsageError."""
+    from cfglint import files
+    from cfglint.errors import UsageError, did_you_mean
+
     if name in COMMANDS:
         feature, function = ("catalogue", name) if name in _CATALOGUE else (name, "main")
         module = __import__(f"cfglint.features.{feature}", fromlist=[function])
@@ -77,6 +73,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _guarded(arguments: list[str]) -> int:
+    try:
+        from cfglint import about, errors, files  # noqa: F401 (all that is needed to say what goes wrong)
+    except ImportError:
+        from cfglint.cli.foreign import mixed
+
+        problem = mixed()
+        if problem is None:
+            raise
+        print(f"cfglint: {problem}", file=sys.stderr)
+        return 2
     _open_streams()
     try:
         status = _run(arguments)
@@ -84,7 +90,7 @@ def _guarded(arguments: list[str]) -> int:
     except BrokenPipeError:  # whoever read the report has read enough
         _give_up_stdout()
         return 1
-    except CfglintError as error:
+    except errors.CfglintError as error:
         _complain(error)
         return 2
     except KeyboardInterrupt:
@@ -98,6 +104,9 @@ def _guarded(arguments: list[str]) -> int:
 
 
 def _apologise(error: Exception) -> None:
+    from cfglint import files
+    from cfglint.errors import bug
+
     if isinstance(error, OSError) and error.filename is None:
         # A file of the user has its name, and its own message before it comes here; this is stdout.
         _give_up_stdout()
@@ -114,6 +123,7 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.write(_HELP)
         return 0
     if arguments[0] in ("-V", "--version", "version"):
+        from cfglint import about
         from cfglint.cli.foreign import mixed
 
         print(f"cfglint {about.VERSION}")
@@ -126,6 +136,8 @@ def _run(arguments: list[str]) -> int:
 
 def _open_streams() -> None:
     """Make stdout and stderr take any text; where the caller closed one, what is written to it is dropped."""
+    from cfglint import files
+
     if sys.stdout is None:
         sys.stdout = files.nowhere()
     if sys.stderr is None:
@@ -137,6 +149,8 @@ def _open_streams() -> None:
 
 def _give_up_stdout() -> None:
     """Let the interpreter's last flush go nowhere, or it would complain once more."""
+    from cfglint import files
+
     try:
         with files.nowhere() as sink:
             os.dup2(sink.fileno(), sys.stdout.fileno())
@@ -145,6 +159,8 @@ def _give_up_stdout() -> None:
 
 
 def _complain(error: CfglintError) -> None:
+    from cfglint.errors import RulesError
+
     if isinstance(error, RulesError) and len(error.complaints) > 1:
         # Each with its place, as editors jump to it.
         print(error, file=sys.stderr)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Spec: TypeAlias = tuple[str, float, float, float, Mapping[str, str] | None]
     Tables: TypeAlias = tuple[dict[str, Any], dict[str, Any], CodeType]  # facts, measures, and the rest
     Bytes: TypeAlias = bytes | memoryview
+    Scope: TypeAlias = tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
     Code: TypeAlias = tuple[tuple[int, ...], Bytes, Tables, dict[str, bytes]]  # see compile.packed
     Trees: TypeAlias = tuple[Symbols, list[Source]]
 
@@ -37,8 +38,16 @@ class CompiledRule(Record):
     code: str
     name: str
     level: str
-    scope: tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]
+    scope: Scope
     test: Callable[[Any], Any]
+
+    # Written by hand, as there are hundreds in any run: record.py would write the same when it starts.
+    def __init__(self, code: str, name: str, level: str, scope: Scope, test: Callable[[Any], Any]) -> None:
+        self.code = code
+        self.name = name
+        self.level = level
+        self.scope = scope
+        self.test = test
 
     def covers(self, framework: str | None, version: tuple[float, ...]) -> bool:
         """Whether the rule speaks of this framework in this version; a rule without a scope speaks of all."""

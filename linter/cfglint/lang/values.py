@@ -52,8 +52,15 @@ class Interval(Record):
 
     lo: float
     hi: float
-    needs: frozenset[str] = NOTHING
-    made: Made = None
+    needs: frozenset[str]
+    made: Made
+
+    # Written by hand, as there are a hundred in any run: record.py would write the same when it starts.
+    def __init__(self, lo: float, hi: float, needs: frozenset[str] = NOTHING, made: Made = None) -> None:
+        self.lo = lo
+        self.hi = hi
+        self.needs = needs
+        self.made = made
 
     def __repr__(self) -> str:
         return f"Interval({self.lo}, {self.hi}, {sorted(self.needs)})"
