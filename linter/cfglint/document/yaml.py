@@ -135,8 +135,8 @@ def _build(text: str) -> tuple[list[Document], DocumentError | None]:
             "PyYAML lacks libyaml: `pip install --force-reinstall --only-binary :all: pyyaml` installs it"
         ) from None
     builder = _Builder(text)
+    scalar = events.ScalarEvent
     handlers = {
-        events.ScalarEvent: builder.scalar,
         events.MappingStartEvent: builder.mapping,
         events.SequenceStartEvent: builder.sequence,
         events.MappingEndEvent: builder.close,
@@ -149,7 +149,9 @@ def _build(text: str) -> tuple[list[Document], DocumentError | None]:
     try:
         for event in islice(iter(CParser(text).get_event, None), MAX_NODES):
             kind = event.__class__
-            if kind in handlers:
+            if kind is scalar:  # most are
+                builder.scalar(event)
+            elif kind in handlers:
                 handlers[kind](event)
         if kind is not events.StreamEndEvent:
             error = DocumentError(f"more than {MAX_NODES:,} nodes", builder.at)
