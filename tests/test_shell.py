@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cfglint.document.edits import insert_key, replace_value
+from cfglint.document.job import read_job
 from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import SHELL
-from cfglint.document.shell.job import read_job
 from cfglint.document.shell.run import Runner
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, walk

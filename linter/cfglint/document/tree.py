@@ -10,9 +10,12 @@ from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
+    from cfglint.document.job import Job
     from cfglint.errors import DocumentError
+
+    MaybeNode = TypeVar("MaybeNode", "Node", "Node | None")
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 200  # of collections in each other
@@ -220,7 +223,7 @@ def number_in(items: list[Any], part: object) -> int | None:
 
 
 # ── walks ──────────────────────────────────────────────────────────────────────────────────────────────────
-def target(node: Node | None) -> Node | None:
+def target(node: MaybeNode) -> MaybeNode:
     """Return what an alias stands for, and any other node itself."""
     return node.target if isinstance(node, Alias) else node
 
@@ -320,7 +323,7 @@ class Document(Record):
     format: str = ""  # until the file's own is put in
     listed: bool = False
     over: tuple[Scalar, ...] = ()
-    job: Any = None  # a `Job` of shell/job.py, or None
+    job: Job | None = None
     file: File = field(init=False, compare=False)
     index: int = 0
     key: Scalar | None = None

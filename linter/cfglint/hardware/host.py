@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from cfglint.document.shell.job import Job
+    from cfglint.document.job import Job
 
 VERSION = 1
 SCHEMA = "hardware.schema.json"

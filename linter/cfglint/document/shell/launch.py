@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise, takewhile
 
-from cfglint.document.shell.job import Job, container_job, read_job
-from cfglint.document.shell.programs import HYDRA, Start, program_of, sought
+from cfglint.document.job import Job, read_job
+from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Command, Runner
 from cfglint.document.shell.words import Array, Piece, Pieces, Word
 from cfglint.document.tree import (
@@ -119,12 +119,13 @@ def _add_job(root: Mapping, job: Job) -> None:
     alone = nodes is not None and whole(nodes.value) == 1
     if job.everywhere and (job.count("nodes") or 1) > 1 and alone and "gpus_per_node" in figures:
         figures["gpus"] = figures["gpus_per_node"]  # the launcher is started in each node, and sees no other
-    spans = [(start, end) for _, start, end in figures.values()]
-    asked = Mapping(spans[0][0], flow=True)
-    asked.end = spans[0][1]
-    for name, (number, start, end) in figures.items():
-        asked.entries[name] = Entry(Scalar(name, start, end, '"'), Built(str(number), start, end))
-    head.entries["job"] = Entry(Scalar("job", *spans[0], '"'), asked)
+    entries = {
+        name: Entry(Scalar(name, start, end, '"'), Built(str(number), start, end))
+        for name, (number, start, end) in figures.items()
+    }
+    first = next(iter(entries.values())).key
+    asked = Mapping(first.start, flow=True, end=first.end, entries=entries)
+    head.entries["job"] = Entry(Scalar("job", first.start, first.end, '"'), asked)
 
 
 def part(launches: list[Document]) -> None:
@@ -185,8 +186,8 @@ class _Reader:
         name = start.name
         places = [(word.start, word.end) for word in command.words if word.start >= 0]
         begun = min((start for start, _ in places), default=0)
-        self.root, head, flags = (Mapping(begun, flow=True) for _ in range(3))
-        self.root.end = flags.end = max((end for _, end in places), default=begun)
+        end = max((end for _, end in places), default=begun)
+        self.root, head, flags = (Mapping(begun, flow=True, end=end) for _ in range(3))
         _add(self.root, "launch", head, name)
         _add(head, "launcher", self._computed(start.launcher), name)
         _add(head, "program", self.scalar(name), name)
@@ -200,12 +201,9 @@ class _Reader:
         self._topology(head, self.root if start.launcher == "trl" else flags)
         unread = dict.fromkeys(array for word in rest if (array := self._list(word)))
         if unread:
-            named = Sequence(name.start, flow=True)
-            named.items = [self._computed(array) for array in unread]
-            named.end = name.end
-            _add(head, "unread", named, name)
-        head.end = self.root.end
-        self.over: tuple[Scalar, ...] = tuple(resolved(self.scalar(file)) for file in files)  # type: ignore[misc]
+            named: list[Node] = [self._computed(array) for array in unread]
+            _add(head, "unread", Sequence(name.start, flow=True, end=name.end, items=named), name)
+        self.over: tuple[Scalar, ...] = tuple(target(self.scalar(file)) for file in files)  # type: ignore[misc]
         if any(word.spelled.startswith(HYDRA) for word in rest):  # most programs are no Hydra application
             self.over += sought(start)
 
@@ -273,11 +271,7 @@ class _Reader:
                 )
                 value = self._value(values, words[at - 2 : at], word)
                 at += len(values)
-            value = self._unread(word, _SOMETIMES) if word.maybe else value
-            if dotted:
-                self._put(root, key, value, word)
-            else:
-                _add(root, key, value, word)
+            self._put(root, _names(key) if dotted else [key], value, word)
 
     def _argument(self, root: Mapping, word: Word) -> None:
         """Set what an override says, or the first word without a flag where a program takes one."""
@@ -286,12 +280,10 @@ class _Reader:
         if override is not None and text.startswith("~"):
             return
         if override is not None:
-            value = self.scalar(word.from_(override.end()))
-            value = self._unread(word, _SOMETIMES) if word.maybe else value
-            self._put(root, override.group()[:-1].lstrip("+"), value, word)
+            names = _names(override.group()[:-1].lstrip("+"))
+            self._put(root, names, self.scalar(word.from_(override.end())), word)
         elif positional and positional not in root.entries and not self._list(word):
-            value = self.scalar(word)
-            _add(root, positional, self._unread(word, _SOMETIMES) if word.maybe else value, word)
+            self._put(root, [positional], self.scalar(word), word)
 
     def _value(self, values: list[Word], flag: list[Word], word: Word) -> Node:
         """Return what stands behind a flag; ``flag`` is its word, behind the one before."""
@@ -299,8 +291,7 @@ class _Reader:
             return Built("true", word.start, word.end, cut=self._cut(flag))
         if len(values) == 1:
             return self.scalar(values[0])
-        several = Sequence(values[0].start, flow=True)
-        several.items = [self.scalar(value) for value in values]
+        several = Sequence(values[0].start, flow=True, items=[self.scalar(value) for value in values])
         several.end = values[-1].end
         return several
 
@@ -312,27 +303,22 @@ class _Reader:
         between = self.text[before.end : own.start] if 0 <= before.end <= own.start else "?"
         return before.end if between and not between.strip(" \t\r\n\\") else -1
 
-    def _put(self, root: Mapping, key: str, value: Node, word: Word) -> None:
+    def _put(self, root: Mapping, names: list[str], value: Node, word: Word) -> None:
         """Set ``a.b.c``, making the mappings on the way."""
-        names = key.replace("/", ".").split(".") if not key.startswith(".") else [key]
         if not all(names) or len(names) > MAX_DEPTH:
             return
         holder = root
         for name in names[:-1]:
             entry = holder.entries.get(name)
             if entry is None or not isinstance(entry.value, Mapping):
-                fresh = Mapping(word.start, flow=True)
-                fresh.end = word.end
+                fresh = Mapping(word.start, flow=True, end=word.end)
                 _add(holder, name, fresh, word)
                 holder = fresh
             else:
                 holder = entry.value
-        if holder is root and names[-1] == "launch":
-            return
         old = holder.entries.get(names[-1])
-        if old is not None and isinstance(old.value, Mapping) and not isinstance(value, Mapping):
-            return
-        _add(holder, names[-1], value, word)
+        if old is None or not isinstance(old.value, Mapping):
+            _add(holder, names[-1], self._unread(word, _SOMETIMES) if word.maybe else value, word)
 
     # ── how many processes ─────────────────────────────────────────────────────────────────────────────
     def _topology(self, head: Mapping, flags: Mapping) -> None:
@@ -359,7 +345,7 @@ class _Reader:
             total = _product(per_node, nodes)
         for key, value in (("processes_per_node", per_node), ("nodes", nodes), ("processes", total)):
             if value is not None:
-                _add(head, key, Alias(key, resolved(value), value.start, value.end), name)
+                _add(head, key, Alias(key, target(value), value.start, value.end), name)
         visible = self._variable("CUDA_VISIBLE_DEVICES")
         if isinstance(visible, Unread):
             _add(head, "visible_gpus", visible, name)
@@ -390,11 +376,15 @@ class _Reader:
         )
         if pieces is None or isinstance(pieces, Array):
             return None
-        return resolved(self.scalar(Word(pieces, *_span(pieces, self._start.name))))
+        return target(self.scalar(Word(pieces, *_span(pieces, self._start.name))))
 
 
 def _add(mapping: Mapping, key: str, value: Node, word: Word) -> None:
     mapping.entries[key] = Entry(Scalar(key, word.start, word.end, '"'), value)
+
+
+def _names(key: str) -> list[str]:
+    return key.replace("/", ".").split(".") if not key.startswith(".") else [key]
 
 
 def _span(pieces: Pieces, name: Word) -> tuple[int, int]:
@@ -404,13 +394,8 @@ def _span(pieces: Pieces, name: Word) -> tuple[int, int]:
     return placed[0].start, placed[-1].end
 
 
-def resolved(node: Node) -> Node:
-    """Return what an alias stands for."""
-    return node.target if isinstance(node, Alias) else node
-
-
 def _said(node: Node) -> str:
-    node = resolved(node)
+    node = target(node)
     return node.text if isinstance(node, Scalar) else ""
 
 
@@ -426,7 +411,7 @@ def _product(per_node: Node, nodes: Node) -> Node:
     each, number = whole(per_node), whole(nodes)
     if each is None or number is None:
         return _hidden(per_node if each is None else nodes, "how many")
-    return resolved(per_node) if number == 1 else Built(str(each * number), per_node.start, per_node.end)
+    return target(per_node) if number == 1 else Built(str(each * number), per_node.start, per_node.end)
 
 
 def _hidden(node: Node, what: str) -> Unread:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.job import Job
+from cfglint.document.job import Job
 from cfglint.document.shell.launch import launched, numbers, part, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
@@ -98,8 +98,7 @@ def text_at(node: Node | None, *path: str) -> str:
 def items(node: Node | None) -> list[Node]:
     """Return the items of a sequence."""
     node = target(node)
-    resolved = map(target, node.items) if isinstance(node, Sequence) else ()
-    return [item for item in resolved if item is not None]
+    return [target(item) for item in node.items] if isinstance(node, Sequence) else []
 
 
 def scalars(node: Node | None) -> list[Scalar]:

@@ -8,7 +8,7 @@ change what the script sets itself.
 from __future__ import annotations
 
 from cfglint.document.shell.expand import DEEPEST, Expander, Source
-from cfglint.document.shell.job import pod_script
+from cfglint.document.shell.programs import pod_script
 from cfglint.document.shell.words import Array, Piece, Pieces, Word, joined, meet, unknown
 from cfglint.record import Record, field
 

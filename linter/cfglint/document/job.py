@@ -1,14 +1,9 @@
-"""What a job asks for: GPUs, nodes, tasks.
-
-By a batch script's head (``#SBATCH --gpus=rtx_4090:4``), or by the command that starts its container
-(``docker run --gpus 2 …``, ``runpodctl create pod …``).
-"""
+"""What a job asks for: GPUs, nodes, tasks, as a batch script's head says (``#SBATCH --gpus=rtx_4090:4``)."""
 
 from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.words import Word, values_of
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -31,11 +26,6 @@ _GPUS = re.compile(r"(?:(?P<kind>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,6})\Z")
 _MEMORY = re.compile(r"gpumem:([0-9]{1,15})([kmgtKMGT]?)\Z")
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
-_ENGINES = ("docker", "podman", "nerdctl")
-_POD_KIND = ("--gpuType", "--gpu-id", "--gpu-type")
-_POD_COUNT = ("--gpuCount", "--gpu-count")
-_POD_SCRIPT = ("--args", "--docker-args")
-
 
 class Job(Record):
     """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
@@ -51,10 +41,10 @@ class Job(Record):
     others: list[tuple[str, int | None]] = field(factory=list)
     memory_mib: int | None = None  # that each GPU has at least (gpumem)
     figures: dict[str, tuple[int, int, int]] = field(factory=dict)
-    everywhere: bool = field(default=False, init=False)
 
-    def __post_init__(self) -> None:
-        self.everywhere = self.source != "#SBATCH"
+    @property
+    def everywhere(self) -> bool:
+        return self.source != "#SBATCH"
 
     def say(self, name: str, value: int, start: int, end: int) -> None:
         """Set a figure."""
@@ -154,61 +144,3 @@ def _take_resources(job: Job, value: str, at: int) -> None:
                 job.kind = asked
                 job.say("gpus_per_node", 1, *span)
         at += len(part) + 1
-
-
-# ── containers ─────────────────────────────────────────────────────────────────────────────────────────────
-def pod_script(words: list[Word]) -> Word | None:
-    """Return the command that a RunPod pod is created with (``--args``)."""
-    return next(values_of(words, _POD_SCRIPT), None) if _creates_pod(words) else None
-
-
-def container_job(words: list[Word]) -> Job | None:
-    """Return the GPUs that a container gets; None where the command says nothing of them."""
-    if _creates_pod(words):
-        return _pod(words)
-    if not any(_name(word) in _ENGINES for word in words):
-        return None
-    asked = next(values_of(words, ("--gpus",)), None)
-    count = _count(asked.text) if asked is not None else None
-    if asked is None or count is None:
-        return None
-    job = Job("--gpus")
-    job.say("gpus_per_node", count, asked.start, asked.end)
-    job.add_up()
-    return job
-
-
-def _creates_pod(words: list[Word]) -> bool:
-    rest = [word.text for word in words[1:3]]
-    return bool(words) and _name(words[0]) == "runpodctl" and rest in (["create", "pod"], ["pod", "create"])
-
-
-def _pod(words: list[Word]) -> Job:
-    job = Job("--gpuCount")
-    kind, count = next(values_of(words, _POD_KIND), None), next(values_of(words, _POD_COUNT), None)
-    if kind is not None:
-        job.kind = kind.text or ""
-    if count is None and kind is not None:
-        job.say("gpus_per_node", 1, kind.start, kind.end)  # one where nothing is said
-    elif count is not None and (count.text or "").isdigit():
-        job.say("gpus_per_node", int((count.text or "0")[:6]), count.start, count.end)
-    job.add_up()
-    return job
-
-
-def _name(word: Word) -> str:
-    return (word.text or "").rpartition("/")[2]
-
-
-def _count(text: str | None) -> int | None:
-    """Return how many GPUs ``--gpus`` names: ``2``, ``count=2``, ``device=0,1``, ``"device=0,1",…``."""
-    if text is None:
-        return None
-    text = text.strip("'")
-    if text.isdigit():
-        return int(text[:6])
-    quoted = text.partition('"')[2].partition('"')[0] if '"' in text else text.partition(",capabilities")[0]
-    key, _, value = quoted.partition("=")
-    if key == "device":
-        return len([device for device in value.split(",") if device])
-    return int(value[:6]) if key == "count" and value.isdigit() else None
