@@ -25,7 +25,6 @@ from cfglint.models.registry import (
     find,
     near,
 )
-from cfglint.models.registry import tables as tables_of
 from cfglint.models.size import active_params, params
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "gpt2", "phi", "phi3", "olmo2")
@@ -119,7 +118,7 @@ def test_the_folder_of_the_config_comes_first(tmp_path, quiet):
     written(tmp_path / "one" / "policy", {**QWEN, "num_hidden_layers": 1})
     written(tmp_path / "two" / "policy", {**QWEN, "num_hidden_layers": 2})
     written(tmp_path / "here" / "policy", {**QWEN, "num_hidden_layers": 3})
-    known = tables_of([str(tmp_path / "here")], environ=quiet)
+    known = {"models": Models([str(tmp_path / "here")], environ=quiet)}
     assert known["models"]("policy")["layers"] == 3
     for _ in range(2):
         for name, layers in (("one", 1), ("two", 2), ("none", 3)):

@@ -4,7 +4,7 @@ import pytest
 
 from cfglint.lang.values import Interval, Open, needs_of, parts
 from cfglint.models import COLUMNS, SHAPE
-from cfglint.models.registry import COUNTED, NAMED, catalogue, find, source_of
+from cfglint.models.registry import COUNTED, NAMED, catalogue, find
 from cfglint.models.size import by_name, by_number, margins
 
 ROWS = list(catalogue().values())
@@ -32,7 +32,7 @@ def test_every_known_model_lies_in_the_bounds_of_its_name(id_):
 def test_a_name_without_a_size_tells_nothing():
     for name in ("gpt2", "phi-4", "org/model", "", "/", "foo-3bit", "checkpoint-500", "run7", "a-b", "1e-6"):
         assert find(name) is None, name
-        assert source_of(name) == ""
+        assert find.source_of(name) == ""
     assert find("Qwen1.5-MoE-A2.7B") is None, "what one token passes is not the whole"
     assert find("x-99999B") is None
 
@@ -63,7 +63,7 @@ def test_sizes(name):
     assert found["params"].lo == pytest.approx(size * (1 - below))
     assert found["params"].hi == pytest.approx(size * (1 + above))
     assert found["active_params"].hi == found["params"].hi
-    assert source_of(name) == NAMED
+    assert find.source_of(name) == NAMED
     assert set(found) == set(COLUMNS)
     dense = ("experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "latent_dim")
     assert all(found[column] == 0 for column in dense)
@@ -101,7 +101,7 @@ def test_a_number_of_parameters():
         7_000_000_000,
         int,
     )
-    assert source_of(7e9) == COUNTED
+    assert find.source_of(7e9) == COUNTED
     assert found["hidden"].lo <= 4096 <= found["hidden"].hi
     assert by_number(0, ROWS) is None
     assert by_number(float("inf"), ROWS) is None

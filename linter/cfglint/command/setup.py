@@ -16,7 +16,7 @@ from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
 from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
-from cfglint.models.registry import tables
+from cfglint.models.registry import Models
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -148,7 +148,9 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         overrides=args.set,
         selected=chosen,
         guarded=selector([], codes(args.ignore), [rule.code for rule in rules.rules]),
-        tables=tables((os.getcwd(),), args.online, tell=None if args.quiet else output.say),
+        tables={
+            "models": Models((os.getcwd(),), online=args.online, tell=None if args.quiet else output.say)
+        },
         given={"model_config": (described, "--model-config")} if described is not None else {},
         named=bool(args.gpu or args.hardware),
         library=Library(second),

@@ -171,21 +171,10 @@ def _shown(path: str) -> str:
     return os.path.normpath(path).removeprefix(here)
 
 
-def tables(
-    base: Sequence[str] = (),
-    online: bool = False,
-    environ: Mapping[str, str] | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Tables:
-    """Return the look-ups with all that this machine, and if allowed the Hub, knows of a model."""
-    return {"models": Models(base, online=online, environ=environ, tell=tell)}
-
-
 def near(tables: Tables, folder: str) -> Tables:
     """Return the look-ups for a config in ``folder``."""
     return {name: find.near(folder) if isinstance(find, Models) else find for name, find in tables.items()}
 
 
 find = Models(disk=False)
-source_of = find.source_of
 TABLES: Tables = {"models": find}

@@ -190,7 +190,7 @@ def by_name(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, object] |
                 continue
             times = int(size["times"] or 0)
             active = _ACTIVE.search(piece)
-            figures = _figures(*_sizes(count, times, active), list(rows))
+            figures = _figures(*_sizes(count, times, active), rows)
             figures["quantized_bits"] = _bits(name)
             return figures
     return None
@@ -201,7 +201,7 @@ def by_number(count: float, rows: Iterable[Mapping[str, Any]]) -> dict[str, obje
     if not 1 <= count < 2**60:
         return None
     count = int(count)
-    return _figures(count, count, list(rows), moe=False)
+    return _figures(count, count, rows)
 
 
 def _count(size: re.Match[str]) -> float:
@@ -240,11 +240,8 @@ def _bits(name: str) -> int:
     return (8 if any("8" in word for word in marks) else 4) if marks else 0
 
 
-def _figures(
-    total: Number, active: Number, rows: Sequence[Mapping[str, Any]], *, moe: bool | None = None
-) -> dict[str, object]:
-    if moe is None:
-        moe = parts(active) != parts(total)
+def _figures(total: Number, active: Number, rows: Iterable[Mapping[str, Any]]) -> dict[str, object]:
+    moe = parts(active) != parts(total)
     alike = _alike(total, [row for row in rows if bool(row["experts"]) is moe])
     figures: dict[str, object] = {"params": total, "active_params": active, "quantized_bits": 0}
     for column in (*SHAPE, *EXPERTS, "latent_dim"):
