@@ -24,7 +24,7 @@ from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.schema import convert
 from cfglint.schema.judge import problems
-from cfglint.schema.table import ANY, BOOL, INT, NUMBER, TEXT, compiled, table
+from cfglint.schema.table import BOOL, INT, NUMBER, TEXT, compiled, table
 from cfglint.schema.wording import meant, wanted
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -233,7 +233,7 @@ def test_omegaconf_converts_as_the_real_one(kind, kinds, value):
         real = convert.NO
     own = {int: int, float: (int, float), bool: bool, str: str}[kind]
     fits = isinstance(value, own) and not (kind in (int, float) and isinstance(value, bool))
-    mine = value if fits else convert.omegaconf(value, kinds, (kinds, None, None, None, ANY, ANY, ""))
+    mine = value if fits else convert.omegaconf(value, kinds, None)
     assert (real is convert.NO) == (mine is convert.NO)
     if real is not convert.NO:
         assert mine == real
@@ -263,8 +263,7 @@ def test_omegaconf_converts_as_the_real_one(kind, kinds, value):
     ],
 )
 def test_conversions(loader, value, kinds, members, passes):
-    node = (kinds, members, None, None, ANY, ANY, "")
-    assert (convert.CONVERT[loader](value, kinds, node) is not convert.NO) == passes
+    assert (convert.CONVERT[loader](value, kinds, members) is not convert.NO) == passes
 
 
 # ── words ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """What each loader makes of a value that is not yet of the kind that a field wants.
 
-A function returns the value that the field then has, or NO where the loader refuses it. What a loader lets
-pass without a look comes back as it is.
+A function is given a value, the kinds that the field takes, and the values that it takes besides. It returns
+the value that the field then has, or NO where the loader refuses it. What a loader lets pass without a look
+comes back as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from cfglint.schema.table import BOOL, INT, LIST, MAP, NULL, NUMBER, TEXT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    Members: TypeAlias = tuple[object, ...] | None
 
 NO = object()
 _TRUTHS = dict.fromkeys(("y", "yes", "on", "true", "t", "1"), True)
@@ -34,18 +37,18 @@ def _truth_or_number(text: str, kinds: int) -> object:
     return _number(text, kinds) if truth is NO else truth
 
 
-def omegaconf(value: Any, kinds: int, node: Any) -> object:
+def omegaconf(value: Any, kinds: int, members: Members) -> object:
     """Convert as a structured config does: texts to numbers and truths, scalars to texts."""
     if value is None or not isinstance(value, (bool, int, float, str)):
         return NO
-    if kinds & TEXT or (node[1] is not None and str(value) in node[1]):  # YAML may read a member as a number
+    if kinds & TEXT or (members is not None and str(value) in members):  # YAML may read a member as a number
         return str(value)
     wanted = kinds & ~NULL
     if wanted == BOOL:
         return _structured_truth(value)
     if wanted not in (INT, NUMBER):
         several = wanted & (wanted - 1)
-        return value if several and node[1] is None and not wanted & (LIST | MAP) else NO
+        return value if several and members is None and not wanted & (LIST | MAP) else NO
     if isinstance(value, bool) or (isinstance(value, float) and wanted == INT):
         return NO
     return _number(value, wanted) if isinstance(value, str) else value
@@ -60,27 +63,27 @@ def _structured_truth(value: bool | float | str) -> object:
     return NO if value.lower() in ("t", "f") else _TRUTHS.get(value.lower(), NO)
 
 
-def argparse(value: Any, kinds: int, node: Any) -> object:
+def argparse(value: Any, kinds: int, members: Members) -> object:
     """Convert as transformers' HfArgumentParser does: texts alone are looked at, by the field's type."""
     if not isinstance(value, str):
-        listed = node[1] is not None and not kinds & ~NULL
+        listed = members is not None and not kinds & ~NULL
         return NO if listed and isinstance(value, (bool, int, float)) else value
     return value if kinds & (TEXT | LIST | MAP) else _truth_or_number(value, kinds)
 
 
-def words(value: Any, kinds: int, node: Any) -> object:
+def words(value: Any, kinds: int, members: Members) -> object:
     """Convert as a server does that makes its file's values words of its command line."""
     if value is None or not isinstance(value, (bool, int, float, str)):
         return value
     text = str(value)
-    if kinds & (TEXT | LIST | MAP) or (node[1] is not None and text in node[1]):
+    if kinds & (TEXT | LIST | MAP) or (members is not None and text in members):
         return text
     return _truth_or_number(text, kinds)
 
 
-def pydantic(value: Any, kinds: int, node: Any) -> object:
+def pydantic(value: Any, kinds: int, members: Members) -> object:
     """Convert as a pydantic model does that is not strict; null stands for what the command line gives."""
-    del node
+    del members
     if value is None:
         return None
     if isinstance(value, str):
@@ -102,26 +105,26 @@ def _lax_text(text: str, kinds: int) -> object:
     return number
 
 
-def deepspeed(value: Any, kinds: int, node: Any) -> object:
+def deepspeed(value: Any, kinds: int, members: Members) -> object:
     """Convert as DeepSpeed's pydantic models do, to which "auto" is as good as absent."""
-    return value if value == "auto" else pydantic(value, kinds, node)
+    return value if value == "auto" else pydantic(value, kinds, members)
 
 
-def pydantic_none(value: Any, kinds: int, node: Any) -> object:
+def pydantic_none(value: Any, kinds: int, members: Members) -> object:
     """Convert as pydantic does where the text None is null, as in TOML, which has no other."""
-    return None if value == "None" else pydantic(value, kinds, node)
+    return None if value == "None" else pydantic(value, kinds, members)
 
 
-def unchecked(value: Any, kinds: int, node: Any) -> object:
+def unchecked(value: Any, kinds: int, members: Members) -> object:
     """Take what a loader takes that looks at no value: only a text that is no number cannot be one."""
     if isinstance(value, str) and not kinds & ~(NUMBER | NULL):
         return value if not kinds or _number(value, NUMBER) is not NO else NO
-    if isinstance(value, str) and node[1] is not None and not kinds & ~NULL:
+    if isinstance(value, str) and members is not None and not kinds & ~NULL:
         return NO
     return value
 
 
-CONVERT: dict[str, Callable[[Any, int, Any], object]] = {
+CONVERT: dict[str, Callable[[Any, int, Members], object]] = {
     convert.__name__: convert
     for convert in (omegaconf, argparse, words, pydantic, pydantic_none, deepspeed, unchecked)
 }

@@ -11,6 +11,7 @@ from contextlib import suppress
 from cfglint.document.scalars import SHELL, resolve
 from cfglint.document.tree import Alias, Computed, Mapping, Missing, Scalar, Sequence
 from cfglint.document.view import BudgetError, MappingView
+from cfglint.record import Record, field
 from cfglint.schema.table import (
     ANY,
     BOOL,
@@ -102,18 +103,15 @@ def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str,
     return judge.problems
 
 
-class _Judge:
-    def __init__(self, view: View, nodes: tuple[Node, ...], loader: str | None) -> None:
-        self.view = view
-        self.dialect = view.dialect
-        self.interpolates = view.dialect.interpolates
-        self.nodes = nodes
-        self.loader = loader
-        self.problems: list[Problem] = []
+class _Judge(Record):
+    view: View
+    nodes: tuple[Node, ...]
+    loader: str | None
+    problems: list[Problem] = field(factory=list)
 
     def mapping(self, mapping: Mapping, path: Path, node: Node, skip: tuple[str, ...] = ()) -> None:
         keys, others, nodes = node[3] or (), node[4], self.nodes
-        dialect, interpolates = self.dialect, self.interpolates
+        dialect, interpolates = self.view.dialect, self.view.dialect.interpolates
         entries = mapping.entries if not mapping.merges else self.view.entries(mapping)
         for name, entry in entries.items():
             if name in keys:
@@ -156,8 +154,9 @@ class _Judge:
         elif isinstance(value, (Sequence, list)):
             self.sequence(value, path, node)
         elif not isinstance(value, Missing):
-            plain = resolve(value, self.dialect) if isinstance(value, Scalar) else value
-            if not (isinstance(plain, Missing) or (plain == "???" and self.interpolates)):
+            dialect = self.view.dialect
+            plain = resolve(value, dialect) if isinstance(value, Scalar) else value
+            if not (isinstance(plain, Missing) or (plain == "???" and dialect.interpolates)):
                 self.scalar(plain, _KIND.get(plain.__class__, 0), path, node)
 
     def _followed(self, value: Any, path: Path) -> Any:
@@ -208,7 +207,7 @@ class _Judge:
         if self.loader:
             from cfglint.schema.convert import CONVERT, NO
 
-            result = CONVERT[self.loader](value, node[0], node)
+            result = CONVERT[self.loader](value, node[0], node[1])
             if result is not NO:
                 if node[2] is not None and type(result) in (int, float) and not within(result, node[2]):
                     self.note("value", path, node, value)
