@@ -67,7 +67,7 @@ def detect() -> Detection:
     see only those (a notice says so); NVML's order is assumed, which is CUDA's own only where all GPUs are
     alike or ``CUDA_DEVICE_ORDER`` is ``PCI_BUS_ID``. The host lists all GPUs in any case.
     """
-    return _answer(Detection, lambda nvml: _detection(_host(nvml)))
+    return _answer(Detection, _detection)
 
 
 def holdings() -> Holdings:
@@ -94,7 +94,8 @@ def _answer(kind: Callable[..., Answer], ask: Callable[[Any], Answer]) -> Answer
             pynvml.nvmlShutdown()
 
 
-def _detection(host: Host) -> Detection:
+def _detection(nvml: Any) -> Detection:
+    host = _host(nvml)
     if not host.devices:
         return Detection(host, problem="the NVIDIA driver finds no GPU on this machine")
     visible, notices = _visible(host)
@@ -152,16 +153,14 @@ def _host(nvml: Any) -> Host:
 
 
 def _device(nvml: Any, handle: Any, index: int) -> Device:
-    total, free, reserved = _memory(nvml, handle)
+    memory = _memory(nvml, handle)
     capability = _ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
     mode = _ask(nvml.nvmlDeviceGetMigMode, handle)
     use = _ask(nvml.nvmlDeviceGetUtilizationRates, handle)
     return Device(
         _text(nvml.nvmlDeviceGetName(handle)),
         index=index,
-        total_mib=total,
-        free_mib=free,
-        reserved_mib=reserved,
+        **memory,
         # As written (`8.6`, `12.0`): major + minor / 10 would give 8.600000000000001 for some.
         capability=float(f"{capability[0]}.{capability[1]}") if capability else None,
         mig_mode=bool(mode[0]) if mode else None,
@@ -176,36 +175,28 @@ def _instances(nvml: Any, handle: Any, parent: Device) -> list[Device]:
         instance = _ask(nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
         if instance is None:
             continue  # not every slot is taken
-        name = _text(nvml.nvmlDeviceGetName(instance))
-        total, free, reserved = _memory(nvml, instance)
+        name, memory = _text(nvml.nvmlDeviceGetName(instance)), _memory(nvml, instance)
         instances.append(
-            Device(
-                name,
-                index=parent.index,
-                total_mib=total,
-                free_mib=free,
-                reserved_mib=reserved,
-                capability=parent.capability,
-                mig=profile_in(name),
-            )
+            Device(name, index=parent.index, capability=parent.capability, mig=profile_in(name), **memory)
         )
     return instances
 
 
-def _memory(nvml: Any, handle: Any) -> tuple[int | None, int | None, int | None]:
-    """Total, free and reserved memory in MiB; only version 2 of the call knows what the driver reserves."""
+def _memory(nvml: Any, handle: Any) -> dict[str, Any]:
+    """Return the figures of a device's memory; only version 2 of the call knows what the driver reserves."""
     version = getattr(nvml, "nvmlMemory_v2", None)
     if version is not None:
         memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle, version)
         if memory is not None and memory.total and memory.reserved < memory.total // 2:
-            total = int(memory.total) // MIB
-            # Rounded up, so that the rest is never more than there is.
-            return total, int(memory.free) // MIB, -(-int(memory.reserved) // MIB)
+            reserved = -(-int(memory.reserved) // MIB)  # rounded up: the rest is never more than there is
+            return {**_sizes(memory), "reserved_mib": reserved}
     memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
     # A GPU that shares the CPU's memory (GB10) reports none.
-    if memory is None or not memory.total:
-        return None, None, None
-    return int(memory.total) // MIB, int(memory.free) // MIB, None
+    return _sizes(memory) if memory is not None and memory.total else {}
+
+
+def _sizes(memory: Any) -> dict[str, Any]:
+    return {"total_mib": int(memory.total) // MIB, "free_mib": int(memory.free) // MIB}
 
 
 def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
