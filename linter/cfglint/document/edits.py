@@ -272,14 +272,13 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     if document.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
         return None
     at = line_end(text, edit.end)
-    for node in walk(document.root):
-        if (
-            isinstance(node, Scalar)
-            and node.start < at < node.end
-            and not (edit.start <= node.start and node.end <= edit.end)
-        ):
-            return None
-    return Edit(at, at, f"  # {words}")
+    within_another = any(
+        isinstance(node, Scalar)
+        and node.start < at < node.end
+        and not (edit.start <= node.start and node.end <= edit.end)
+        for node in walk(document.root)
+    )
+    return None if within_another else Edit(at, at, f"  # {words}")
 
 
 # ── new keys of TOML ───────────────────────────────────────────────────────────────────────────────────────

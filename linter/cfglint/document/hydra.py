@@ -291,10 +291,7 @@ class _Composer(Record):
         if self.library is None or not absolute or any(self._from_top(d) for d in absolute):
             return ""
         folder = self.search[0]
-        top = self.library.root(folder)
-        at = os.path.abspath(folder)
-        while top is not None and at != top:
-            at = os.path.dirname(at)
+        for at in self.library.above(folder):
             self.search[0] = at if os.path.isabs(self.file.path) else os.path.relpath(at)
             if any(self._from_top(d) for d in absolute):
                 inside = os.path.relpath(os.path.abspath(folder), at)

@@ -190,8 +190,7 @@ class Overlay(Record):
     hung: dict[int, Node] = field(factory=dict)  # by a scalar's id, the root of the file that it names
     origins: dict[int, str] = field(factory=dict, init=False)
     # By id, and kept: the id of a node that is dropped could come again on a node of the document.
-    _copies: dict[int, Node] = field(factory=dict, init=False)
-    _copied: dict[int, int] = field(factory=dict, init=False)
+    _copies: dict[int, tuple[Node, int]] = field(factory=dict, init=False)  # and the id of the original
 
     def apply(self, override: Override) -> None:
         """Set or delete one key."""
@@ -247,10 +246,11 @@ class Overlay(Record):
             copy = replace(node, entries=dict(node.entries), merges=list(node.merges))
         elif isinstance(node, Sequence):
             copy = replace(node, items=list(node.items))
-        self._copies[id(copy)] = copy
-        self._copied[id(copy)] = id(node)
+        self._copies[id(copy)] = copy, id(node)
         return copy
 
     def sources(self, originals: dict[int, Source]) -> dict[int, Source]:
         """Return where nodes come from, with the copies that were made of them."""
-        return originals | {copy: originals[node] for copy, node in self._copied.items() if node in originals}
+        return originals | {
+            copy: originals[node] for copy, (_, node) in self._copies.items() if node in originals
+        }

@@ -156,13 +156,16 @@ class Library(Record):
         if os.path.isabs(name):
             return
         yield name
-        folder = os.path.dirname(path)
-        top = self.root(folder)
-        at = os.path.abspath(folder)
+        for folder in self.above(os.path.dirname(path)):
+            above = os.path.join(folder, name)
+            yield above if os.path.isabs(path) else os.path.relpath(above)
+
+    def above(self, folder: str) -> Iterator[str]:
+        """Yield the folders above one, up to that of the repository."""
+        top, at = self.root(folder), os.path.abspath(folder)
         while top is not None and at != top:
             at = os.path.dirname(at)
-            above = os.path.join(at, name)
-            yield above if os.path.isabs(path) else os.path.relpath(above)
+            yield at
 
     def root(self, folder: str) -> str | None:
         """Return the folder of the repository that ``folder`` is in, None where it is in none."""

@@ -143,7 +143,7 @@ def typed(text: str) -> object:
     if lowered.lstrip("+-") in ("inf", "nan") and len(lowered) <= 4:
         return float(lowered)
     digits = r"(?:[0-9]|[1-9](?:_?[0-9])+)"
-    if len(text) > 4300:
+    if len(text) > _MOST_DIGITS:
         return text
     if re.fullmatch(rf"[-+]?{digits}", text):
         return int(text)

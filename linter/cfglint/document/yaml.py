@@ -137,8 +137,8 @@ def _build(text: str) -> tuple[list[Document], DocumentError | None]:
     builder = _Builder(text)
     scalar = events.ScalarEvent
     handlers = {
-        events.MappingStartEvent: builder.mapping,
-        events.SequenceStartEvent: builder.sequence,
+        events.MappingStartEvent: lambda event: builder.open(event, Mapping),
+        events.SequenceStartEvent: lambda event: builder.open(event, Sequence),
         events.MappingEndEvent: builder.close,
         events.SequenceEndEvent: builder.close,
         events.AliasEvent: builder.alias,
@@ -232,12 +232,6 @@ class _Builder(Record):
             self.key = _key_of(node, self.text)
         else:
             self.put(node)
-
-    def mapping(self, event: Any) -> None:
-        self.open(event, Mapping)
-
-    def sequence(self, event: Any) -> None:
-        self.open(event, Sequence)
 
     def open(self, event: Any, kind: type[Mapping | Sequence]) -> None:
         """Begin a collection."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Built, Document, Mapping, Path, Scalar, Unread, child, walk
+from cfglint.document.tree import Built, Document, Mapping, Node, Path, Scalar, Unread, child, walk
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
@@ -135,10 +135,10 @@ def _items(text: str, flag: int, end: int, items: list[str]) -> Edit | None:
     return Edit(end, end, "".join(f", {item}" for item in spelled_items))
 
 
-def _leaves(node: object, key: Scalar) -> list[tuple[Scalar, Scalar]]:
+def _leaves(node: Node, key: Scalar) -> list[tuple[Scalar, Scalar]]:
     if isinstance(node, Mapping):
         return [leaf for entry in node.entries.values() for leaf in _leaves(entry.value, entry.key)]
-    last = walk(node)[-1] if hasattr(node, "start") else None  # type: ignore[arg-type]
+    last = walk(node)[-1]
     return [(key, last)] if isinstance(last, Scalar) else [(key, key)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cache
 
 from cfglint.document.shell.words import (
     BREAK,
@@ -47,22 +48,18 @@ _TEXTS = (
 _DEFAULTS = (":-", "-", ":=", "=", "?", ":?", ":+", "+")
 _LARGEST = 2**63
 _BEYOND = re.compile(r"[^\x00-\x7f]")
-_parsers: list[Any] = []
 
 
+@cache
 def parser() -> Any:
     """Return tree-sitter's parser for bash. Raises UsageError where an installation lacks it."""
-    if not _parsers:
-        try:
-            import tree_sitter_bash
-            from tree_sitter import Language, Parser
-        except ImportError:
-            missing = "pip install --force-reinstall tree-sitter tree-sitter-bash"
-            raise UsageError(
-                f"launch scripts are read with tree-sitter, which is not here: {missing}"
-            ) from None
-        _parsers.append(Parser(Language(tree_sitter_bash.language())))
-    return _parsers[0]
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+    except ImportError:
+        missing = "pip install --force-reinstall tree-sitter tree-sitter-bash"
+        raise UsageError(f"launch scripts are read with tree-sitter, which is not here: {missing}") from None
+    return Parser(Language(tree_sitter_bash.language()))
 
 
 class Source:

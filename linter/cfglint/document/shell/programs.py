@@ -135,20 +135,14 @@ class Start(Record):
         for word in words:
             text = word.spelled
             flag = None if python and text.startswith("--config") else _CONFIG.match(text)
-            following = None
             if flag is not None and "=" in text:
                 files.append(word.from_(flag.end()))  # `--config=$FILE`, too
                 continue
-            if flag is not None or text == "@":
-                following = next(words, None)
+            following = next(words, None) if flag is not None or text == "@" else None
+            first = not files and not rest and not text.startswith("-")
             if following is not None:
                 files.append(following)
-            elif (
-                not (
-                    files or rest or text.startswith("-") or "=" in text
-                )  # Hydra's `data=x.yaml` is a setting
-                and text.endswith(CONFIG_SUFFIXES)
-            ):
+            elif first and "=" not in text and text.endswith(CONFIG_SUFFIXES):  # `data=x.yaml` is a setting
                 files.append(word)
             else:
                 rest.append(word)
@@ -350,12 +344,12 @@ def sought(start: Start) -> tuple[Sought, ...]:
         (_last(start.rest, _HYDRA_PATH), _home(start)),
         (_last(start.rest, _HYDRA_FOLDER), ""),
     ):
-        folder = word.text if word is not None else None
-        if folder:
-            package = folder.removeprefix("pkg://") if folder.startswith("pkg://") else ""
-            at = package.replace(".", "/") if package else os.path.join(beside, folder)
-            places.append(os.path.normpath(os.path.join(at, file)))
-        elif word is not None and (at := _from_here(word)):
+        if word is None:
+            continue
+        folder = word.text or ""
+        package = folder.removeprefix("pkg://") if folder.startswith("pkg://") else ""
+        at = package.replace(".", "/") or (os.path.join(beside, folder) if folder else _from_here(word))
+        if at:
             places.append(os.path.normpath(os.path.join(at, file)))
     if not places:
         return ()

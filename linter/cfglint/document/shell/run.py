@@ -110,9 +110,6 @@ class Runner:
         for name in names:
             self.variables[name] = (unknown(name),)
 
-    def _ignore(self, node: Any, depth: int) -> None:
-        """Pass over what changes nothing."""
-
     def _block(self, node: Any, depth: int) -> None:
         for child in node.named_children:
             self._run(child, depth + 1)
@@ -355,11 +352,9 @@ class Runner:
             self._source, self._arguments = before
 
     _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {
-        "program": _block,
-        "compound_statement": _block,
-        "do_group": _block,
-        "else_clause": _block,
-        "negated_command": _block,
+        **dict.fromkeys(
+            ("program", "compound_statement", "do_group", "else_clause", "negated_command"), _block
+        ),
         "command": _command,
         "variable_assignment": _assign,
         "variable_assignments": _assignments,
@@ -371,12 +366,9 @@ class Runner:
         "subshell": _subshell,
         "if_statement": _if,
         "case_statement": _case,
-        "for_statement": _loop,
-        "while_statement": _loop,
-        "c_style_for_statement": _loop,
+        **dict.fromkeys(("for_statement", "while_statement", "c_style_for_statement"), _loop),
         "function_definition": _function,
-        "comment": _ignore,
-        "test_command": _ignore,
+        **dict.fromkeys(("comment", "test_command"), lambda *_: None),  # these change nothing
     }
 
 

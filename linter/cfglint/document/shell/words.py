@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.tree import Node, Scalar
-from cfglint.record import Record, Value, field
+from cfglint.record import Record, Value, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,15 +48,11 @@ class Piece(Value):
 
     def within(self, mode: str) -> Piece:
         """Return the piece as it stands in another context."""
-        return Piece(
-            self.text, self.start, self.end, mode, unknown=self.unknown, maybe=self.maybe, reads=self.reads
-        )
+        return replace(self, mode=mode)
 
     def doubtful(self) -> Piece:
         """Return the piece as one that may not be there."""
-        return Piece(
-            self.text, self.start, self.end, self.mode, unknown=self.unknown, maybe=True, reads=self.reads
-        )
+        return replace(self, maybe=True)
 
     def cut(self, first: int, last: int) -> Piece:
         """Return the part ``[first, last)`` of the text."""
