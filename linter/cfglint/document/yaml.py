@@ -27,8 +27,8 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
-
 
 _MERGE_TAGS = (None, "tag:yaml.org,2002:merge")
 
@@ -135,7 +135,6 @@ def _build(text: str) -> tuple[list[Document], DocumentError | None]:
             "PyYAML lacks libyaml: `pip install --force-reinstall --only-binary :all: pyyaml` installs it"
         ) from None
     builder = _Builder(text)
-    scalar = events.ScalarEvent
     handlers = {
         events.MappingStartEvent: lambda event: builder.open(event, Mapping),
         events.SequenceStartEvent: lambda event: builder.open(event, Sequence),
@@ -145,15 +144,9 @@ def _build(text: str) -> tuple[list[Document], DocumentError | None]:
         events.DocumentStartEvent: builder.begin,
     }
     error: DocumentError | None = None
-    kind: Any = None
     try:
-        for event in islice(iter(CParser(text).get_event, None), MAX_NODES):
-            kind = event.__class__
-            if kind is scalar:  # most are
-                builder.scalar(event)
-            elif kind in handlers:
-                handlers[kind](event)
-        if kind is not events.StreamEndEvent:
+        stream = islice(iter(CParser(text).get_event, None), MAX_NODES)
+        if builder.feed(stream, events.ScalarEvent, handlers) is not events.StreamEndEvent:
             error = DocumentError(f"more than {MAX_NODES:,} nodes", builder.at)
     except DocumentError as wrong:
         error = wrong
@@ -195,25 +188,34 @@ class _Builder(Record):
             self.documents.append(self.document)
         self.begun = True
 
-    def scalar(self, event: Any) -> None:
-        start = event.start_mark.index
-        self.at = end = event.end_mark.index
-        tag, anchor = event.tag, event.anchor
-        if tag is not None or anchor is not None:
-            start = _skip_properties(self.text, start, end)
-        node = Scalar(event.value, start, end, event.style, tag, anchor)
-        if anchor is not None:
-            self.name(anchor, node, event)
-        owner = self.owner
-        if owner is None:
-            if start != end or tag is not None or anchor is not None:
+    def feed(self, events: Iterable[Any], scalar: type, handlers: dict[type, Any]) -> type | None:
+        """Take in events and return the class of the last; scalars here, as most are that."""
+        kind: type | None = None
+        for event in events:
+            kind = event.__class__
+            if kind is not scalar:
+                if kind in handlers:
+                    handlers[kind](event)
+                continue
+            start = event.start_mark.index
+            self.at = end = event.end_mark.index
+            tag, anchor = event.tag, event.anchor
+            if tag is not None or anchor is not None:
+                start = _skip_properties(self.text, start, end)
+            node = Scalar(event.value, start, end, event.style, tag, anchor)
+            if anchor is not None:
+                self.name(anchor, node, event)
+            owner = self.owner
+            if owner.__class__ is Mapping:
+                if self.key is None:
+                    self.key = node
+                else:
+                    self.put(node)
+            elif owner is not None:
+                owner.items.append(node)
+            elif start != end or tag is not None or anchor is not None:
                 self.document.root = node
-        elif owner.__class__ is Sequence:
-            owner.items.append(node)
-        elif self.key is None:
-            self.key = node
-        else:
-            self.put(node)
+        return kind
 
     def alias(self, event: Any) -> None:
         start = event.start_mark.index
