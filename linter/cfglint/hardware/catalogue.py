@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+from functools import cache
 
 from cfglint import files
 from cfglint.cache import cached
@@ -77,20 +78,16 @@ class Match(Record):
 
 
 # ── what the file says ─────────────────────────────────────────────────────────────────────────────────────
-_kept: dict[str, Any] = {}
-
-
+@cache
 def catalogue() -> dict[str, Any]:
     """Return the catalogue: ``gpus``, ``families``, ``mig``, and ``names``.
 
     ``gpus`` and ``mig`` are packed, see ``entry`` and ``cuts``. ``names`` leads from a folded name to the
     canonical names of all GPUs that it may mean, and the number of GPUs that it implies.
     """
-    if not _kept:
-        text = files.shipped_text("hardware", FILE)
-        value: Any = cached(SHAPE, {FILE: text}, lambda: _build(text))
-        _kept.update(value)
-    return _kept
+    text = files.shipped_text("hardware", FILE)
+    content: Any = cached(SHAPE, {FILE: text}, lambda: _build(text))
+    return content  # type: ignore[no-any-return]
 
 
 def entry(name: str) -> dict[str, Any]:

@@ -239,8 +239,8 @@ def _named(job: Job, kind: str, many: int | None) -> Target | None:
             target = parse_target(f"{name}:{target.count}x{nodes}")
     except HardwareError:
         return None
-    for fact in {"gpu.count", "gpu.per_node", "gpu.nodes"} & target.facts.keys():
-        target.facts[fact] = (target.facts[fact][0], job.source)
+    if target.gpus_per_node and target.nodes:
+        target.facts.update(count_facts(target.gpus_per_node, target.nodes, job.source))
     return target
 
 

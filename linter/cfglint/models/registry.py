@@ -6,6 +6,7 @@ The catalogue is read when a rule first asks for a model; everything else is imp
 from __future__ import annotations
 
 import os
+from functools import cache
 
 from cfglint import files
 from cfglint.cache import cached
@@ -26,8 +27,6 @@ FETCHED = "Hugging Face Hub"
 NAMED = "the size in its name"
 COUNTED = "the number of parameters"
 
-_models: dict[str, dict[str, object]] = {}
-
 
 def _build(text: str) -> dict[str, dict[str, object]]:
     import yaml
@@ -42,12 +41,11 @@ def _build(text: str) -> dict[str, dict[str, object]]:
     return rows
 
 
+@cache
 def catalogue() -> Mapping[str, Mapping[str, object]]:
     """Return the figures of all known models, by their ids in lower case."""
-    if not _models:
-        text = files.shipped_text("models", "models.yaml")
-        _models.update(cached("models3", {"models.yaml": text}, lambda: _build(text)))  # type: ignore[call-overload]
-    return _models
+    text = files.shipped_text("models", "models.yaml")
+    return cached("models3", {"models.yaml": text}, lambda: _build(text))  # type: ignore[return-value]
 
 
 class Models(Record):

@@ -160,7 +160,6 @@ class _Judge(Record):
                 self.scalar(plain, _KIND.get(plain.__class__, 0), path, node)
 
     def _followed(self, value: Any, path: Path) -> Any:
-        """Return what a node stands for."""
         if value.__class__ is Alias:
             self.view.spend(1)
             value = value.target

@@ -18,6 +18,7 @@ mark     what becomes of an unknown key: refused, ignored; or none of the framew
 from __future__ import annotations
 
 import os
+from functools import cache
 
 from cfglint import files
 from cfglint.cache import cached
@@ -85,37 +86,14 @@ class Mistake(Record):
     related: None = None
 
 
-_tables: dict[str, Table | None] = {}
-
-
 def path_of(name: str) -> str:
     """Return where the schema of a framework would be."""
     return os.path.join(files.shipped_folder("schemas"), "frameworks", f"{name}.schema.json")
 
 
+@cache
 def table(name: str) -> Table | None:
     """Return a framework's table; None where no schema is shipped for it."""
-    if name not in _tables:
-        _tables[name] = _loaded(name)
-    return _tables[name]
-
-
-def typed(framework: str, path: tuple[str | int, ...]) -> bool:
-    """Whether a framework's schema says of which kind a key's value is; of an unknown key it says nothing."""
-    schema = table(framework)
-    if schema is None:
-        return False
-    node = schema.nodes[0]
-    for part in path:
-        item = isinstance(part, int) or part == "*"
-        number = node[5] if item else (node[3] or {}).get(str(part), node[4])
-        if number < 0:
-            return False
-        node = schema.nodes[number]
-    return node[0] != EVERYTHING
-
-
-def _loaded(name: str) -> Table | None:
     path = path_of(name)
     try:
         key = files.stamp(path)
@@ -132,6 +110,21 @@ def _loaded(name: str) -> Table | None:
         return table.nodes, table.loader, table.programs, table.unless
 
     return Table(*cached(f"schema-{name}", {path: key}, build))  # type: ignore[misc]
+
+
+def typed(framework: str, path: tuple[str | int, ...]) -> bool:
+    """Whether a framework's schema says of which kind a key's value is; of an unknown key it says nothing."""
+    schema = table(framework)
+    if schema is None:
+        return False
+    node = schema.nodes[0]
+    for part in path:
+        item = isinstance(part, int) or part == "*"
+        number = node[5] if item else (node[3] or {}).get(str(part), node[4])
+        if number < 0:
+            return False
+        node = schema.nodes[number]
+    return node[0] != EVERYTHING
 
 
 # ── compiling, where the cache has no table ────────────────────────────────────────────────────────────────
