@@ -292,7 +292,6 @@ def _collect(view: View) -> dict[int, list[Path]]:
 
 
 def _read_by(view: View, node: Node, path: Path) -> list[object]:
-    """Return the definitions that a node reads."""
     if isinstance(node, Alias):
         return [node.target]
     if isinstance(node, Mapping):

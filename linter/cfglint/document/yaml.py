@@ -180,7 +180,6 @@ class _Builder(Record):
         self.documents.append(self.document)
 
     def begin(self, event: Any) -> None:
-        """Begin a document."""
         self.anchors = {}
         if self.begun:
             self.document.end = event.start_mark.index
@@ -236,7 +235,6 @@ class _Builder(Record):
             self.put(node)
 
     def open(self, event: Any, kind: type[Mapping | Sequence]) -> None:
-        """Begin a collection."""
         start = event.start_mark.index
         self.at = end = event.end_mark.index
         tag, anchor, flow = event.tag, event.anchor, event.flow_style
@@ -292,7 +290,6 @@ class _Builder(Record):
         entries[name] = Entry(key, node)
 
     def name(self, anchor: str, node: Node, event: Any) -> None:
-        """Note what an anchor names."""
         if anchor in self.anchors:
             raise DocumentError(
                 f"the anchor &{anchor} is defined twice: loaders refuse that; rename one",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Built, Document, Mapping, Node, Path, Scalar, Unread, child, walk
+from cfglint.document.shell.launch import text_at
+from cfglint.document.tree import Built, Document, Mapping, Node, Path, Scalar, Unread, walk
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
@@ -96,8 +97,7 @@ def _behind(
     word = spelled(value)
     if document.listed or end <= document.start or word is None or value is False:
         return None
-    named = child(child(document.root, "launch"), "suite")  # the framework whose own command it is
-    suite = named.text if isinstance(named, Scalar) else ""
+    suite = text_at(document.root, "launch", "suite")  # the framework whose own command it is
     hydra = isinstance(document.root, Mapping) and not _HYDRA_NAMES.isdisjoint(document.root.entries)
     if leaves:
         overrides = _OVERRIDE.match(text, leaves[-1][0].start) is not None

@@ -212,7 +212,6 @@ class _Reader:
         return Built(text, self._start.name.start, self._start.name.end)
 
     def scalar(self, word: Word) -> Node:
-        """Return a word as a node."""
         text = word.text
         if text is None:
             return self._unread(word, _why(next(p for p in word.pieces if p.unknown or p.maybe)))
@@ -339,7 +338,7 @@ class _Reader:
         per_node, nodes, total = sources.get("per_node"), sources.get("nodes"), sources.get("total")
         if nodes is not None and whole(nodes) is None:
             nodes = _hidden(nodes, "the number of nodes")
-        if per_node is not None and whole(per_node) is None and _said(per_node) in ("gpu", "auto"):
+        if per_node is not None and whole(per_node) is None and text_at(per_node) in ("gpu", "auto"):
             per_node = None  # as many as the machine has
         if total is None and per_node is not None and nodes is not None:
             total = _product(per_node, nodes)
@@ -394,9 +393,17 @@ def _span(pieces: Pieces, name: Word) -> tuple[int, int]:
     return placed[0].start, placed[-1].end
 
 
-def _said(node: Node) -> str:
-    node = target(node)
-    return node.text if isinstance(node, Scalar) else ""
+def below(node: Node | None, *path: str) -> Node | None:
+    """Return the node at some keys below another."""
+    for name in path:
+        node = child(node, name)
+    return target(node)
+
+
+def text_at(node: Node | None, *path: str) -> str:
+    """Return the text of a scalar; nothing where there is none."""
+    held = below(node, *path)
+    return held.text if isinstance(held, Scalar) else ""
 
 
 def whole(node: Node | None) -> int | None:
@@ -416,11 +423,10 @@ def _product(per_node: Node, nodes: Node) -> Node:
 
 def _hidden(node: Node, what: str) -> Unread:
     why = node.why if isinstance(node, Unread) else f"{what} is not known before the script runs"
-    return Unread(_said(node), node.start, node.end, why=why)
+    return Unread(text_at(node), node.start, node.end, why=why)
 
 
 def _why(piece: Piece) -> str:
-    """Say why a piece of text is not known."""
     if not piece.unknown:
         return _SOMETIMES
     if piece.unknown.isidentifier():

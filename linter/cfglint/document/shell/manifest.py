@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.job import Job
-from cfglint.document.shell.launch import launched, numbers, part, whole
+from cfglint.document.shell.launch import below, launched, numbers, part, text_at, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, value_of, word_of
@@ -20,7 +20,6 @@ from cfglint.document.tree import (
     Node,
     Scalar,
     Sequence,
-    child,
     effective,
     target,
 )
@@ -82,19 +81,6 @@ def launches_of(text: str, root: Mapping) -> list[Document]:
 
 
 # ── trees ──────────────────────────────────────────────────────────────────────────────────────────────────
-def below(node: Node | None, *path: str) -> Node | None:
-    """Return the node at some keys below another."""
-    for name in path:
-        node = child(node, name)
-    return target(node)
-
-
-def text_at(node: Node | None, *path: str) -> str:
-    """Return the text of a scalar; nothing where there is none."""
-    held = below(node, *path)
-    return held.text if isinstance(held, Scalar) else ""
-
-
 def items(node: Node | None) -> list[Node]:
     """Return the items of a sequence."""
     node = target(node)
@@ -115,8 +101,7 @@ def entries(node: Node | None) -> list[tuple[Scalar, Node | None]]:
 def say(job: Job, figure: str, node: Node | None) -> int | None:
     """Set a figure of a job to the number that stands at a node, if one does."""
     value = whole(node)
-    if value is not None:
-        assert node is not None
+    if value is not None and node is not None:
         job.say(figure, value, node.start, node.end)
     return value
 
@@ -137,6 +122,11 @@ def run_words(text: str, words: list[Word], job: Job | None, variables: dict[str
         return []
     runner = Runner()
     return launched(text, runner, job, listed=runner.argv(words, variables))
+
+
+def words_at(text: str, node: Node | None, *keys: str) -> list[Word]:
+    """Return the words of the lists at some keys."""
+    return [word_of(text, item) for key in keys for item in scalars(below(node, key))]
 
 
 def served(text: str, container: Node | None) -> list[Word]:
@@ -304,11 +294,7 @@ def _pod(text: str, root: Mapping) -> list[Document]:
     asked = job if job.figures else None
     environment = below(root, "env")
     variables = mapped(text, environment) | listed(text, environment, "key")
-    words = [
-        word_of(text, item)
-        for key in ("dockerEntrypoint", "dockerStartCmd")
-        for item in scalars(below(root, key))
-    ]
+    words = words_at(text, root, "dockerEntrypoint", "dockerStartCmd")
     if words:
         return run_words(text, words, asked, variables)
     script = below(root, "dockerArgs") or below(root, "docker_args") or below(root, "dockerStartCmd")
@@ -404,7 +390,6 @@ _GROUPS: dict[str, Callable[[Node | None], list[Group]]] = {
 
 
 def _gpus(container: Node | None) -> Scalar | None:
-    """Return the number of GPUs of a container."""
     for kind in ("limits", "requests"):
         for name in _RESOURCES:
             asked = below(container, "resources", kind, name)
@@ -477,11 +462,7 @@ def _kinds(pod: Node | None) -> list[str]:
 
 def _container(text: str, container: Node | None, job: Job | None) -> list[Document]:
     variables = listed(text, below(container, "env"), "name")
-    words = [
-        _expanded(word_of(text, item), variables)
-        for key in ("command", "args")
-        for item in scalars(below(container, key))
-    ]
+    words = [_expanded(word, variables) for word in words_at(text, container, "command", "args")]
     if below(container, "command") is None:
         words = [*served(text, container), *words]
     return run_words(text, words, job, variables)

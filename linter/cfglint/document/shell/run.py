@@ -373,7 +373,6 @@ class Runner:
 
 
 def _walk(node: Any) -> Iterator[Any]:
-    """Yield a node and all that are named below it."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
