@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from cfglint.engine.memory import Span
+    from cfglint.findings import Fix
     from cfglint.report import Style
 
     Piece = tuple[str, str]  # a text and its style
@@ -189,6 +190,22 @@ def few(names: Sequence[str], most: int) -> str:
     """Return names, some of many: ``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(shown, names[:most])) + more
+
+
+def with_capacity(target: str, capacity_gib: float | None) -> str:
+    """Return ``a40 (44.42 GiB)``."""
+    return shown(target) if capacity_gib is None else f"{shown(target)} ({gib(capacity_gib)} GiB)"
+
+
+def kind_of(fix: Fix) -> str:
+    """Return ``safe``, or ``unsafe, may not suffice``."""
+    kind = "display-only" if fix.applicability == "display" else fix.applicability
+    return f"{kind}, may not suffice" if fix.certainty == "may" else kind
+
+
+def title_of(fix: Fix) -> str:
+    """Return a fix in words, with its effect."""
+    return shown(fix.title) + (f" — {shown(fix.effect)}" if fix.effect else "")
 
 
 def about(path: str, framework: str | None, model: str | None) -> str:

@@ -118,12 +118,12 @@ class _Drawn:
         cells = [column.head, *aligned(column.cells)]
         self.spec = column
         self.cells = [[(_plain(text, style), own) for text, own in _pieces(cell)] for cell in cells]
-        self.width = max(column.least, *(sum(len(text) for text, _ in cell) for cell in self.cells))
+        self.width = max(column.least, *map(_cells, self.cells))
 
     def cell(self, i: int, *, last: bool) -> list[Piece]:
         """Return a cell as wide as its column; at the end of a line nothing stands behind it."""
         pieces = self.cells[i]
-        blank = (" " * (self.width - sum(len(text) for text, _ in pieces)), "")
+        blank = (" " * (self.width - _cells(pieces)), "")
         if not self.spec.left:
             return [blank, *pieces]
         return pieces if last else [*pieces, blank]
@@ -180,7 +180,7 @@ def _fit(columns: list[_Drawn], width: int, style: Style) -> None:
         if column.spec.cut and over > 0:
             room = max(column.width - over, column.spec.cut)
             column.cells = [[(cut(text, room, style), own) for text, own in cell] for cell in column.cells]
-            column.width = max(len(text) for cell in column.cells for text, _ in cell)
+            column.width = max(map(_cells, column.cells))
 
 
 def _width(columns: Sequence[_Drawn]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.record import Record
-from cfglint.report.blocks import DASH, Blank, Diff, Line, Paragraph, heading, many, note
+from cfglint.report.blocks import DASH, Blank, Diff, Line, Paragraph, heading, kind_of, many, note, title_of
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
 from cfglint.report.order import Group, Lines, counts, fix_key, grouped, shown, undecided
@@ -37,15 +37,6 @@ def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
     for line in undecided(report, verbose=verbose):
         yield Line([(line, "dim")])
     yield Line([(counts(report, groups), "bold")])
-
-
-def _kind(fix: Fix) -> str:
-    kind = "display-only" if fix.applicability == "display" else fix.applicability
-    return f"{kind}, may not suffice" if fix.certainty == "may" else kind
-
-
-def _title(fix: Fix) -> str:
-    return shown(fix.title) + (f" — {shown(fix.effect)}" if fix.effect else "")
 
 
 def _arithmetic(group: Group) -> Iterator[str]:
@@ -98,7 +89,7 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
 
 def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
     where = escaped(f" [{targets}]") if targets else ""
-    yield Paragraph(_title(fix), md=f"Fix{where} ({_kind(fix)}): {{}}")
+    yield Paragraph(title_of(fix), md=f"Fix{where} ({kind_of(fix)}): {{}}")
     if fix.memory:
         yield Paragraph(memory_told(fix.memory), md="Memory: {}", joined=True)
     if fix.edits:
@@ -114,7 +105,6 @@ class _Text:
         self.width = width
         self.verbose = verbose
         self.lines = Lines(report.texts)
-        self.texts = report.texts
         self.gutter = 1
         self.shown_fixes: dict[tuple[object, ...], str] = {}
 
@@ -164,7 +154,7 @@ class _Text:
     def source(self, group: Group) -> Iterator[Block]:
         """Yield the line with a caret under every cell of the value; of a longer span its first line."""
         place = group.first.place
-        if not self.texts.get(place.path):
+        if not self.lines.texts.get(place.path):
             return
         line, column = self.lines.position(place.path, place.start)
         text = self.lines.index(place.path).line(line)
@@ -198,7 +188,7 @@ class _Text:
         """Yield the fix with the lines that it changes; one that was shown before is only named."""
         place = group.first.place
         key = (place.path, *fix_key(fix))
-        label = f"fix ({_kind(fix)}){f' [{targets}]' if targets else ''}: "
+        label = f"fix ({kind_of(fix)}){f' [{targets}]' if targets else ''}: "
         if key in self.shown_fixes and fix.edits:
             same = f"{shown(fix.title)}, the same as at {self.shown_fixes[key]}"
             yield self.tell(label, same, "green")
@@ -229,7 +219,7 @@ class _Text:
 
     @staticmethod
     def title(fix: Fix) -> str:
-        return _title(fix) + (f" (right for {shown(fix.target)} alone)" if fix.target and fix.edits else "")
+        return title_of(fix) + (f" (right for {shown(fix.target)} alone)" if fix.target and fix.edits else "")
 
     def alternatives(self, group: Group, *, word: str) -> Iterator[Block]:
         """Yield other ways out: the first, or with --verbose all; other hardware in any case."""
@@ -241,7 +231,7 @@ class _Text:
         others = [fix for fix in ways.values() if fix not in hardware]
         most = len(others) if self.verbose else 1
         for fix in others[:most] + hardware:
-            kind = "" if fix.applicability == "display" and fix.certainty == "sure" else f" ({_kind(fix)})"
+            kind = "" if fix.applicability == "display" and fix.certainty == "sure" else f" ({kind_of(fix)})"
             rest = f" (+{len(others) - most} more)" if len(others) > most and fix in others else ""
             yield self.tell(f"{word}{kind}: ", self.title(fix) + rest, "green")
 

@@ -25,6 +25,7 @@ from cfglint.report.blocks import (
     range_of,
     spread,
     verdict,
+    with_capacity,
 )
 from cfglint.report.encode import encode
 from cfglint.report.forms import escaped
@@ -313,9 +314,8 @@ def _fitting(comparison: Comparison) -> Iterator[str]:
         yield from _only(comparison.pairs)
         return
     for a, b in comparison.pairs:
-        size = f" ({gib(a.capacity_gib)} GiB)" if a.capacity_gib is not None else ""
         fits = f"each {_fits(a)}" if a == b else f"A {_fits(a)}; B {_fits(b)}"
-        yield f"{shown(a.target)}{size}: {fits}"
+        yield f"{with_capacity(a.target, a.capacity_gib)}: {fits}"
 
 
 def _fits(row: FitRow) -> str:
@@ -328,7 +328,7 @@ def _smallest(name: str, side: CompareSide) -> str:
     if row is None:
         return f"{name} {fits} on no GPU of the catalogue"
     number = sum(row.verdict == "fits" for row in side.rows)
-    size = f"{shown(row.target)} ({gib(row.capacity_gib or 0)} GiB)"
+    size = with_capacity(row.target, row.capacity_gib)
     return f"{name} {fits} on {number} of {len(side.rows)} GPUs; the smallest is {size}"
 
 

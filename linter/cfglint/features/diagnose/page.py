@@ -20,8 +20,10 @@ from cfglint.report.blocks import (
     Paragraph,
     Table,
     item,
+    kind_of,
     many,
     spread,
+    title_of,
 )
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.order import Lines, shown
@@ -105,10 +107,14 @@ def _judgement(judgement: Judgement, style: Style) -> Iterator[Block]:
         yield Paragraph(f"the measured numbers take the place of the estimates of {roles}", "dim")
     for i, repair in enumerate(judgement.repairs):
         fix = repair.fix
-        kind = fix.applicability + (", may not suffice" if fix.certainty == "may" else "")
         lead, color, word = ("or", "cyan", "Or") if i else ("fix", "green", "**Fix**")
-        title = f"{fix.title} — {fix.effect}" if fix.effect else fix.title
-        yield _led(f"{lead} ({kind}):", color, text(title), "  ", md=f"{word} ({fix.applicability}): {{}}")
+        yield _led(
+            f"{lead} ({kind_of(fix)}):",
+            color,
+            text(title_of(fix)),
+            "  ",
+            md=f"{word} ({fix.applicability}): {{}}",
+        )
         yield Paragraph(text(_after(repair)), lead="  ", md="<br>{}")
     if judgement.repairs:
         diff = judgement.repairs[0].diff

@@ -21,9 +21,12 @@ from cfglint.report.blocks import (
     gib,
     item,
     joined,
+    kind_of,
     range_of,
     spread,
+    title_of,
     verdict,
+    with_capacity,
 )
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.forms import escaped
@@ -278,7 +281,7 @@ def counts(fit: Fit) -> str:
     smallest = min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
     if smallest is None or any(row.varied for row in fit.rows):
         return ", ".join(parts)
-    size = f"{shown(smallest.target)} ({gib(smallest.capacity_gib or 0)} GiB)"
+    size = with_capacity(smallest.target, smallest.capacity_gib)
     return f"{', '.join(parts)}; the smallest that fits is {size}"
 
 
@@ -335,13 +338,10 @@ def _fixes(fit: Fit) -> Iterator[Block]:
             key = fix.title, fix.effect, fix.applicability, row.fix.verdict, row.fix.need_gib
             shared.setdefault(key, (row.fix, []))[1].append(shown(row.target))
     for remedy, names in shared.values():
-        fix = remedy.fix
-        kind = fix.applicability + (", may not suffice" if fix.certainty == "may" else "")
-        targets = ", ".join(names)
-        effect = f" — {shown(fix.effect)}" if fix.effect else ""
+        kind, targets = kind_of(remedy.fix), ", ".join(names)
         several = len(fit.rows) > 1
         yield Paragraph(
-            f"{shown(fix.title)}{effect}; it then needs {spread(remedy.need_gib)} GiB: {remedy.verdict}",
+            f"{title_of(remedy.fix)}; it then needs {spread(remedy.need_gib)} GiB: {remedy.verdict}",
             lead=f"fix ({kind}){f' [{targets}]' if several else ''}: ",
             lead_style="green",
             md=f"**Fix**{f' on {escaped(targets)}' if several else ''} ({kind}): {{}}",

@@ -24,6 +24,7 @@ from cfglint.report.blocks import (
     range_of,
     spread,
     verdict,
+    with_capacity,
 )
 from cfglint.report.encode import encode, picked
 from cfglint.report.order import shown
@@ -197,8 +198,8 @@ def short(value: float) -> str:
 
 # ── what a plan is about ─────────────────────────────────────────────────────────────────────────────────
 def _headline(plan: Plan) -> str:
-    size = f" ({gib(plan.capacity_gib)} GiB)" if plan.capacity_gib is not None else ""
-    return f"{about(plan.path, plan.framework, plan.model)} on {shown(plan.target)}{size}"
+    target = with_capacity(plan.target, plan.capacity_gib)
+    return f"{about(plan.path, plan.framework, plan.model)} on {target}"
 
 
 def settings(plan: Plan) -> str:
@@ -354,8 +355,8 @@ def _nothing(planned: Planned) -> list[str]:
     if advice.enough is not None:
         texts.append(f"{combination(advice.enough.choice)}, would do: {takes(advice.enough)}")
     if advice.smallest_gpu is not None:
-        gpu, size = shown(advice.smallest_gpu.gpu), gib(advice.smallest_gpu.capacity_gib)
-        texts.append(f"the smallest GPU on which that row fits for sure is {gpu} ({size} GiB)")
+        gpu = with_capacity(advice.smallest_gpu.gpu, advice.smallest_gpu.capacity_gib)
+        texts.append(f"the smallest GPU on which that row fits for sure is {gpu}")
     return texts
 
 
