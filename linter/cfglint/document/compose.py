@@ -10,7 +10,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from cfglint.document.layers import Layers, Source, Trouble, Way
-from cfglint.document.reading import Library, same
+from cfglint.document.reading import Library, read_text, same
 from cfglint.document.scalars import OMEGACONF, resolve
 from cfglint.document.tree import (
     Alias,
@@ -30,11 +30,14 @@ from cfglint.document.tree import (
     walk,
 )
 from cfglint.record import Record
+from cfglint.text import apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Sequence as Listed
 
+    from cfglint.text import Edit
 
 MAX_CHAIN = 20
 _FILES = (".json", ".yaml", ".yml", ".toml")
@@ -238,14 +241,16 @@ def _section(document: Document, key: Scalar, node: Node) -> Document:
     return part
 
 
-def again_in(document: Document, file: File) -> Document | None:
-    """Return a document in an edited version of its file; None where it cannot be found in it."""
-    if len(file.documents) != len(document.file.documents):
+def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
+    """Return a document after edits of its file; None where it cannot be found in it any more."""
+    before = document.file
+    file = read_text(apply_edits(before.text, edits), before.path, bom=before.bom)
+    if len(file.documents) != len(before.documents):
         return None
-    edited = file.documents[document.index]
-    edited.taken_by(document.loader)
-    if edited.error is not None:
+    again = file.documents[document.index]
+    again.taken_by(document.loader)
+    if again.error is not None:
         return None
     if document.key is None:
-        return edited
-    return next((part for part in sections(edited) if part.key.text == document.key.text), None)  # type: ignore[union-attr]
+        return again
+    return next((part for part in sections(again) if part.key.text == document.key.text), None)  # type: ignore[union-attr]

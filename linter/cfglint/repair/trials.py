@@ -8,14 +8,12 @@ before it was proven: its edits are applied to the text, which is parsed and lin
 
 from __future__ import annotations
 
-from cfglint.document.compose import again_in
-from cfglint.document.reading import read_text
+from cfglint.document.compose import edited
 from cfglint.engine.dependencies import WatchedValues, settled, watched
 from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field
-from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
+    from cfglint.text import Edit
 
     Facts: TypeAlias = Mapping[str, object]
     Key: TypeAlias = tuple[tuple[str, type, object], ...]
@@ -152,9 +151,7 @@ class Trials(Record):
     def judged_after(self, edits: tuple[Edit, ...]) -> Sequence[Judged] | None:
         """Return the edited document, judged; None where it does not parse."""
         if edits not in self._edited:
-            document = self.subject.document
-            file = document.file
-            again = again_in(document, read_text(apply_edits(file.text, edits), file.path, bom=file.bom))
+            again = edited(self.subject.document, edits)
             self._edited[edits] = (
                 self.run.judged(self.run.subject(again, self.subject.framework))
                 if again is not None

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 from cfglint.api import check_file
-from cfglint.document.compose import again_in
-from cfglint.document.reading import read_text
+from cfglint.document.compose import edited
 from cfglint.engine.memory import GIB, VERDICTS, FitRow, Span, fit_rows, span_of
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import (
@@ -28,7 +27,6 @@ from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.values import INF, Interval, interval, needs_of, parts
 from cfglint.record import Value, replace
 from cfglint.report.changes import unified
-from cfglint.text import apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -271,9 +269,7 @@ def _helps(repair: Repair) -> bool:
 
 def _repair(run: Run, subject: Subject, finding: Finding, fix: Fix) -> Repair | None:
     """Return what a fix comes to, None where its result is not this document any more."""
-    file = subject.document.file
-    text = apply_edits(file.text, fix.edits)
-    again = again_in(subject.document, read_text(text, file.path, bom=file.bom))
+    again = edited(subject.document, fix.edits)
     if again is None:
         return None
     both = (subject, run.subject(again, subject.framework))
@@ -285,4 +281,6 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: Fix) -> Repair | 
         for role, fact in _ROLES
         if old[fact] is not False
     )
-    return Repair(finding, fix, before, after, changes, unified(file.path, file.text, text))
+    file = subject.document.file
+    diff = unified(file.path, file.text, again.file.text)
+    return Repair(finding, fix, before, after, changes, diff)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.document.compose import again_in
-from cfglint.document.reading import read_text
+from cfglint.document.compose import edited
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import Origins
 from cfglint.engine.judge import values_for
@@ -17,7 +16,6 @@ from cfglint.engine.memory import row_of
 from cfglint.lang import tree as t
 from cfglint.record import Value
 from cfglint.repair.write import Writer, Written, invert, shown
-from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,9 +137,7 @@ class _Writer:
         if patch is None:
             return False
         (change,) = patch.changes
-        document = self.subject.document
-        text = apply_edits(document.file.text, [change.edit])
-        again = again_in(document, read_text(text, document.file.path, bom=document.file.bom))
+        again = edited(self.subject.document, [change.edit])
         if again is None:
             return False
         self.subject = self.run.subject(again, self.subject.framework)
