@@ -217,13 +217,13 @@ def _place(options: Arguments, words: list[str]) -> None:
     field, place = declared
     if "" in words:
         raise UsageError(f"an empty {place.metavar}; is a variable of the shell not set?")
+    if not words and place.needed and not place.counted:
+        raise UsageError(f"cfglint {command} wants {place.metavar}; see cfglint {command} --help")
     if place.many:
         setattr(options, field, words or list(place.default))
         return
     if len(words) > 1:
         raise UsageError(f"cfglint {command} takes one {place.metavar}, and {words[1]!r} is a second one")
-    if not words and place.needed:
-        raise UsageError(f"cfglint {command} wants {place.metavar}; see cfglint {command} --help")
     setattr(options, field, words[0] if words else None)
 
 

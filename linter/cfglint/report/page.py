@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.record import Record
-from cfglint.report.blocks import DASH, Blank, Diff, Line, Paragraph, heading, kind_of, many, note, title_of
+from cfglint.report.blocks import Blank, Diff, Line, Paragraph, Range, heading, kind_of, many, note, title_of
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
 from cfglint.report.order import Group, Lines, counts, fix_key, grouped, shown, undecided
@@ -53,13 +53,9 @@ def memory_told(changed: Sequence[MemoryChange]) -> str:
 def _memory(change: MemoryChange) -> str:
     if change.part == "headroom":  # what counts is what is left at the worst
         return f"headroom {change.before_gib[0]:+.1f} → {change.after_gib[0]:+.1f} GiB"
-    old, new = _range(change.before_gib), _range(change.after_gib)
+    spans = (change.before_gib, change.after_gib)
+    old, new = (Range(f"{low:.1f}", f"{high:.1f}") for low, high in spans)
     return f"{change.part} {old} GiB as before" if old == new else f"{change.part} {old} → {new} GiB"
-
-
-def _range(bounds: tuple[float, float]) -> str:
-    low, high = (f"{bound:.1f}" for bound in bounds)
-    return high if low == high else f"{low}{DASH}{high}"
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────

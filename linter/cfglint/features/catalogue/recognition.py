@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from cfglint.document.compose import sections
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Document, dotted
@@ -175,7 +177,6 @@ def _known(value: object) -> bool:
 
 
 def _sure(taken: str | None, own: Claim, also: tuple[Claim, ...]) -> tuple[str, str]:
-    """Return how sure a claim is, and why."""
     matter = [claim for claim in also if claim.matters]
     if matter:
         names = " and ".join(claim.framework for claim in matter)
@@ -383,11 +384,8 @@ def _near(near: Near) -> str:
 
 
 def _summary(recognitions: Sequence[Recognition], hidden: int) -> str:
-    counts: dict[str, int] = {}
-    for recognition in recognitions:
-        if recognition.framework is not None:
-            counts[recognition.framework] = counts.get(recognition.framework, 0) + 1
-    unknown = len(recognitions) - sum(counts.values())
+    counts = Counter(r.framework for r in recognitions if r.framework is not None)
+    unknown = len(recognitions) - counts.total()
     parts = [f"{number} {name}" for name, number in sorted(counts.items(), key=lambda i: (-i[1], i[0]))]
     parts += [f"{unknown} of no framework"] if unknown else []
     text = f"{len(recognitions)} document{'s' * (len(recognitions) != 1)}"

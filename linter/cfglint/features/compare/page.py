@@ -454,7 +454,8 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
             {
                 "target": a.target,
                 "capacity_gib": encode(a.capacity_gib),
-                **{name: encode(row, omit=_OF_TARGET) for name, row in (("a", a), ("b", b))},
+                "a": encode(a, omit=_OF_TARGET),
+                "b": encode(b, omit=_OF_TARGET),
             }
             for a, b in comparison.pairs
         ],

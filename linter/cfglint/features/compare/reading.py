@@ -36,6 +36,11 @@ _TOGETHER = 3  # keys of a section that only one file has, from which on the sec
 NOT_SET = "-"
 
 
+def told(value: str | None) -> str:
+    """Return a value as reports print it, a dash where a config does not give it."""
+    return NOT_SET if value is None else shown(value)
+
+
 # ── facts ───────────────────────────────────────────────────────────────────────────────────────────────
 class FactSide(Value):
     """A fact in one of the configs: ``value`` as reports print it, None where the config does not give it.
@@ -53,7 +58,7 @@ class FactSide(Value):
     @property
     def shown(self) -> str:
         """The value, a dash where the config does not give the fact."""
-        return NOT_SET if self.value is None else shown(self.value)
+        return told(self.value)
 
     @property
     def place(self) -> str:
@@ -264,16 +269,14 @@ def listed(differing: Sequence[Key], *, whole: bool) -> list[tuple[str, str, str
     sections: dict[str, list[Key]] = {}
     for key in differing:
         sections.setdefault(key.top or key.key, []).append(key)
-    lines = []
+    lines: list[tuple[str, str | None, str | None]] = []
     for top, members in sections.items():
         if len(members) >= _TOGETHER and not whole:
             number = f"{len(members):,} keys"
-            lines.append((top, NOT_SET, number) if members[0].a is None else (top, number, NOT_SET))
+            lines.append((top, None, number) if members[0].a is None else (top, number, None))
         else:
-            lines += [
-                (k.key, NOT_SET if k.a is None else k.a, NOT_SET if k.b is None else k.b) for k in members
-            ]
-    return [(shown(name), shown(a), shown(b)) for name, a, b in lines]
+            lines += [(key.key, key.a, key.b) for key in members]
+    return [(shown(name), told(a), told(b)) for name, a, b in lines]
 
 
 def covered(path: Steps, covering: Collection[Steps]) -> bool:

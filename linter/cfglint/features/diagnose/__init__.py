@@ -38,10 +38,7 @@ class DiagnoseOptions(options.Options):
 
 def main(arguments: list[str]) -> int:
     """Run the command: 0 where the log tells of a failure, 1 where it tells of none."""
-    args = parse(DiagnoseOptions, arguments)
-    if not args.logs:
-        raise UsageError("cfglint diagnose wants LOG; see cfglint diagnose --help")
-    args = options.merged(args)
+    args = options.merged(parse(DiagnoseOptions, arguments))
     log = sum((_read(path) for path in args.logs), Log())
     if not log.incidents:
         names = ", ".join("standard input" if path == "-" else path for path in args.logs)

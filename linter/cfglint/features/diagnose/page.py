@@ -56,14 +56,10 @@ def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
     text = _safe if style.markdown else shown
     yield Paragraph(text(headline(failure)), "bold", rest="", md="**{}**")
     place = _where(failure.first)
-    if style.markdown:
-        code = f"`{place.replace('`', '')}`"
-        yield Paragraph(Markup("\n".join([code, *(f"- {_safe(line)}" for line in _ranks(failure))])))
-    else:
-        yield Paragraph(place, "dim", rest="")
-        yield from (Paragraph(line, "dim") for line in _ranks(failure))
-        if failure.repeats:
-            yield Paragraph(f"the message came {many(failure.repeats, 'more time')}", "dim", rest="")
+    yield Paragraph(Markup(place.replace("`", "")) if style.markdown else place, "dim", rest="", md="`{}`")
+    yield from (Paragraph(text(line), "dim", md="- {}", joined=True) for line in _ranks(failure))
+    if failure.repeats and not style.markdown:
+        yield Paragraph(f"the message came {many(failure.repeats, 'more time')}", "dim", rest="")
     if failure.holders:
         yield Blank()
         yield _table(failure, judgement, style)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cfglint.engine.knobs import Move
     from cfglint.report.blocks import Piece
 
-VERSION = 1
 _BASE_UNITS = {MEMORY: "B", DURATION: "s", COMPUTE: "FLOP", COMPUTE_RATE: "FLOP/s", BANDWIDTH: "B/s"}
 _STYLES = {
     "breaks": "bold red", "may break": "bold yellow", "holds": "bold green", "undecided": "bold cyan",
@@ -78,8 +77,6 @@ def as_text(derivations: Sequence[Derivation], depth: int, style: Style) -> str:
 
 
 class _Page:
-    """Collects the rows."""
-
     def __init__(self, style: Style) -> None:
         self.rows: list[list[Piece]] = []
         self.width = style.width
@@ -211,7 +208,7 @@ def _name(tree: Shown) -> str:
 def as_json(derivations: Sequence[Derivation], depth: int) -> str:
     """Return the derivations as JSON."""
     first, *others = [_derivation(derivation, depth) for derivation in derivations]
-    return encode.as_json({"version": VERSION, **first, "others": others})
+    return encode.as_json({"version": 1, **first, "others": others})
 
 
 def _derivation(derivation: Derivation, depth: int) -> dict[str, Any]:
@@ -265,9 +262,7 @@ def _node(tree: Shown) -> dict[str, Any]:
 def _move(move: Move) -> dict[str, Any]:
     return {
         "direction": move.direction or None,
-        "to": move.to,
-        "effects": encode.encode(move.effects),
-        "verdict": move.verdict,
+        **encode.picked(move, ("to", "effects", "verdict")),
         "words": move.words(),
     }
 

@@ -35,28 +35,28 @@ _MEMORY_RULES = "MEM"
 def fit_of(base: Run, subject: Subject, chosen: Sequence[Case], *, every: bool, fixes: bool) -> Fit:
     """Return what a document needs in each case on each target; ``every`` says that these are a catalogue."""
     rows = tuple(row for case in chosen for row in _rows(base, subject, case, fixes=fixes))
-    run = chosen[0].run(base, base.targets)
+    run = chosen[0].run(base)
     model = run.on(run.targets[0], subject).values["model_path"]
     name = model if isinstance(model, str) else None
     return Fit(subject.document.file.path, subject.framework, name, rows, every=every)
 
 
 def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:
-    run = case.run(base, base.targets)
+    run = case.run(base)
     if case.overrides:
         subject = run.subject(subject.document, subject.framework)
     rows = list(fit_rows(run, subject, case.varied))
     if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
         return rows
     return [
-        replace(row, fix=remedy(case.run(base, [target]), subject, row))
+        replace(row, fix=remedy(case.run(base.but(targets=[target])), subject, row))
         for row, target in zip(rows, base.targets, strict=True)
     ]
 
 
 def explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
     """Return a fit with what makes its need a range, or leaves it unknown."""
-    run = case.run(base, base.targets)
+    run = case.run(base)
     # A figure that the catalogue lacks is of interest where that GPU was asked for.
     needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
     if needs:
@@ -90,11 +90,11 @@ class Case(Value):
         own = {name: (value, "--vary") for name, value in self.facts}
         return replace(target, facts={**target.facts, **own}) if own else target
 
-    def run(self, base: Run, targets: Sequence[Target]) -> Run:
-        """Return ``base`` on targets that give this case's facts, its overrides last."""
+    def run(self, base: Run) -> Run:
+        """Return ``base`` with targets that give this case's facts, its overrides last."""
         varied = [name for name, _ in self.facts]
         return base.but(
-            targets=[self.target(target) for target in targets],
+            targets=[self.target(target) for target in base.targets],
             overrides=(*base.overrides, *self.overrides),
             given={name: fact for name, fact in base.given.items() if name not in varied},
         )

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 
-_VERSION = 1
 _PIPE = 100  # cells of a bar's line where there is no terminal
 _NARROWEST = 8  # cells of a name that is cut, and of a bar
 _WIDEST_BAR = 72
@@ -354,7 +353,7 @@ def as_data(fit: Fit, text: str) -> dict[str, Any]:
     lines = Lines({fit.path: text})
     numbers: dict[object, int] = {}
     rows = [_row_data(lines, fit.path, row, numbers) for row in fit.rows]
-    return {"version": _VERSION, "path": fit.path, "rows": rows}
+    return {"version": 1, "path": fit.path, "rows": rows}
 
 
 def _row_data(lines: Lines, path: str, row: FitRow, numbers: dict[object, int]) -> dict[str, Any]:

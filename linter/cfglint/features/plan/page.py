@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _LAUNCHED = {
     "num_gpus": "GPUs in all", "train_gpus": "GPUs for the trainer", "train_dp": "data-parallel ranks",
 }  # fmt: skip
-_VERSION = 1
 _OF_PLAN = ("target", "capacity_gib", "samples", "checkpointing_added", "needs")  # what JSON has of them
 _OF_ROW = ("need_gib", "verdict", "step_s", "epoch_s", "now")
 # seconds, and up to how many of it
@@ -56,7 +55,8 @@ def page(plans: Sequence[Plan], style: Style, *, every: bool) -> Iterator[Block]
     for i, plan in enumerate(plans):
         if i:
             yield Blank()
-        yield heading(_headline(plan))
+        target = with_capacity(plan.target, plan.capacity_gib)
+        yield heading(f"{about(plan.path, plan.framework, plan.model)} on {target}")
         if settings(plan) or style.markdown:
             yield Paragraph(settings(plan))
         if plan.now is not None:
@@ -197,11 +197,6 @@ def short(value: float) -> str:
 
 
 # ── what a plan is about ─────────────────────────────────────────────────────────────────────────────────
-def _headline(plan: Plan) -> str:
-    target = with_capacity(plan.target, plan.capacity_gib)
-    return f"{about(plan.path, plan.framework, plan.model)} on {target}"
-
-
 def settings(plan: Plan) -> str:
     """Return what all rows have that do not say otherwise: ``deepspeed ZeRO-3, 2,048 tokens, …``."""
     backend = plan.backend or ""
@@ -379,7 +374,7 @@ def what_was_taken(taken: Taken, row: PlanRow) -> list[str]:
 def as_data(plans: Sequence[Plan]) -> dict[str, Any]:
     """Return plans as ``schemas/plan.schema.json`` describes them."""
     return {
-        "version": _VERSION,
+        "version": 1,
         "path": plans[0].path,
         "plans": [
             {

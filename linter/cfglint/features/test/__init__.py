@@ -13,6 +13,7 @@ from itertools import combinations, islice, product
 from cfglint.command import Arguments, free, parse
 from cfglint.document.reading import read_text
 from cfglint.document.tree import ABSENT, ALL, Missing
+from cfglint.engine.memory import given_by
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError
 from cfglint.facts import NEWEST, Values
@@ -131,7 +132,7 @@ def contradictions(pack: Pack, codes: Container[str] | None = None) -> Iterator[
         knob = symbols.knobs.get(next(iter(leaves))) if len(leaves) == 1 else None
         if knob is not None:
             singles.append(_Single(rule, compiled, knob))
-    targets = [(target.name, {n: fact[0] for n, fact in target.facts.items()}) for target in all_targets()]
+    targets = [(target.name, given_by(target)) for target in all_targets()]
     run = Run(pack)
     for a, b in combinations(singles, 2):
         if a.knob is not b.knob or not _may_meet(a.rule, b.rule):
