@@ -199,14 +199,14 @@ def test_what_was_observed_counts_for_a_remedy():
     (case,) = cases(pack, one, [])
     for overrides, lowered in ((), True), (["observed.gpu_util=8%"], False):
         base = Run(pack, [target], overrides=overrides)
-        found = remedy(case.run(base, [target]), one, row)
+        found = remedy(case.run(base), one, row)
         assert (key in found.fix.title) is lowered
 
 
 def test_a_value_that_is_varied_goes_before_what_was_observed(pack):
     (case,) = cases(pack, subject(pack), [read_axis("observed.gpu_util=80%")])
     base = Run(pack, [parse_target("a40")], overrides=["observed.gpu_util=8%", "observed.fps=4500"])
-    run = case.run(base, base.targets)
+    run = case.run(base)
     (one,) = run.judged(subject(pack))
     assert one.values["observed.gpu_util"] == 0.8
     assert one.values["observed.fps"] == 4500

@@ -9,6 +9,7 @@ from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import walk
+from cfglint.lang.types import Type, is_number
 from cfglint.lang.values import Interval, needs_of, parts
 from cfglint.record import Record, Value, replace
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from cfglint.engine.evaluation_scope import Bound
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
-    from cfglint.lang.types import Type
 
     Holds = Callable[[t.Expr], bool]
 
@@ -104,13 +104,9 @@ def move_of(knob: t.Knob, old: object, new: object, kind: Type, holds: Holds = n
 
 
 def _direction(old: object, new: object) -> str:
-    if not _is_number(old) or not _is_number(new):
+    if not is_number(old) or not is_number(new):
         return "any"
-    return "down" if new < old else "up"  # type: ignore[operator]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "down" if new < old else "up"
 
 
 def _listed(nodes: Iterable[t.Expr], kind: Type) -> list[Any]:
@@ -284,7 +280,7 @@ def _difference(before: object, after: object, kind: Type) -> tuple[str, str]:
 
 
 def _is_quantity(value: object) -> bool:
-    return _is_number(value) or isinstance(value, Interval)
+    return is_number(value) or isinstance(value, Interval)
 
 
 def _quantities(requirement: t.Expr, scope: Bound) -> Sequence[t.Expr]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
-from cfglint.lang.values import INF, NOTHING, Interval, needs_of, parts
+from cfglint.lang.types import is_number, text_of
+from cfglint.lang.values import INF, NOTHING, Interval, needs_of
 from cfglint.record import Value, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
@@ -120,12 +121,17 @@ class Fit(Value):
         return tuple(row for row in (worst, best) if row is not None) or self.rows[-1:]
 
 
+def bounds_of(value: object) -> tuple[float, float] | None:
+    """Return the bounds of a number or a range; None for what is neither."""
+    if isinstance(value, Interval):
+        return value.lo, value.hi
+    return (value, value) if is_number(value) else None
+
+
 def span_of(value: object) -> Span:
     """Return a memory of the rules, in GiB; what is not known is anything from 0 on."""
-    if isinstance(value, (int, float, Interval)) and not isinstance(value, bool):
-        low, high, _ = parts(value)
-        return Span(max(low, 0) / GIB, max(high, 0) / GIB)
-    return Span(0, INF)
+    bounds = bounds_of(value)
+    return Span(0, INF) if bounds is None else Span(*(max(bound, 0) / GIB for bound in bounds))
 
 
 def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
@@ -135,6 +141,12 @@ def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
     if need.low > capacity.high:
         return "oom"
     return "unknown" if needs else "tight"
+
+
+def smallest(rows: Iterable[FitRow]) -> FitRow | None:
+    """Return the smallest GPU that a config surely fits on."""
+    fitting = [row for row in rows if row.verdict == "fits" and row.capacity_gib is not None]
+    return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
 
 
 def given_by(target: Target) -> dict[str, object]:
@@ -191,5 +203,4 @@ def _trainer(values: Values) -> Trainer | None:
     if values["trains"] is False:
         return None
     allocated, reserved = span_of(values["trainer.allocated"]), span_of(values["trainer.reserved"])
-    moment = values["trainer.moment"]
-    return Trainer(allocated, moment if isinstance(moment, str) else None, reserved)
+    return Trainer(allocated, text_of(values["trainer.moment"]), reserved)

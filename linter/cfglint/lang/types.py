@@ -13,7 +13,7 @@ from cfglint.record import Value, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeGuard
 
     from cfglint.lang import tree as t
     from cfglint.lang.values import Number
@@ -82,6 +82,16 @@ def describe(dimension: Dimension) -> str:
         return NAMES[dimension]
     powers = zip(("memory", "time", "operations"), dimension, strict=True)
     return "a value of dimension " + " ".join(f"{name}^{power}" for name, power in powers if power)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a known number; truths are none, though Python counts with them."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def text_of(value: object) -> str | None:
+    """Return a known text; None for anything else."""
+    return value if isinstance(value, str) else None
 
 
 def digits(value: float, places: int = 2) -> str:

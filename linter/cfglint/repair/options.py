@@ -10,6 +10,7 @@ from __future__ import annotations
 from cfglint.document.tree import dotted
 from cfglint.engine.knobs import move_of
 from cfglint.facts import Values, convert
+from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record
 from cfglint.repair.tracks import UNPRICED, Broken, Option, Track, priced
@@ -251,7 +252,7 @@ def _same(kept: object, moved: object) -> bool:
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:
     """Return the partner's value that makes up for a move, where what is kept is proportional to it."""
-    numbers = [v for v in (kept, moved, old) if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    numbers = [v for v in (kept, moved, old) if is_number(v)]
     if len(numbers) < 3 or not moved:
         return None
     value = numbers[2] * numbers[0] / numbers[1]

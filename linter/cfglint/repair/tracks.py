@@ -25,6 +25,7 @@ from itertools import islice, pairwise
 from cfglint.engine.knobs import literal, move_of, never, tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
+from cfglint.lang.types import Type, is_number
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator
     from cfglint.engine.knobs import Holds
     from cfglint.facts import Values
-    from cfglint.lang.types import Type
     from cfglint.repair.write import Written
 
     Sample: TypeAlias = Callable[[], Sequence[int]]
@@ -189,7 +189,7 @@ class Broken(Record):
             for i, (node, value) in enumerate(zip(knob.values, values, strict=True)):
                 if value != old and values.index(value) == i:
                     yield self._track([value], first=i + 1, spelling=word_of(node))
-        elif isinstance(old, bool) or not isinstance(old, (int, float)):
+        elif not is_number(old):
             for value in dict.fromkeys(v for v in self._solved() if type(v) is type(old) and v != old):
                 yield self._track([value])
         elif knob.domain == "step":
@@ -247,7 +247,7 @@ class Broken(Record):
     def _around(self, old: float) -> Iterator[Track]:
         """Yield what the requirement asks for, and whole numbers around, above and below."""
         kind = self.kind
-        numbers = {v for v in self._solved() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        numbers = {v for v in self._solved() if is_number(v)}
         if kind.whole:
             finite = (v for v in numbers if abs(v) < _FAR)
             numbers = {whole for v in finite for whole in (math.floor(v), math.ceil(v))}
@@ -299,7 +299,7 @@ class Broken(Record):
     def _root(self, left: t.Expr, right: t.Expr, here: Values) -> Iterator[object]:
         """Yield where the two sides meet, taking their difference as linear in the knob."""
         old = self.old
-        if not isinstance(old, (int, float)) or isinstance(old, bool):
+        if not is_number(old):
             return
         gap = t.Sum((("+", left), ("-", right)))
         step = 1 if isinstance(old, int) else max(abs(old) * 0.01, 1e-6)

@@ -10,7 +10,7 @@ from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
 from cfglint.engine.knobs import tidy, word_of
 from cfglint.lang import tree as t
-from cfglint.lang.types import NUMBER, Type
+from cfglint.lang.types import NUMBER, Type, is_number
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def invert(
             return Written(steps, _spelled(value, kind, old, spelling))
         case t.Not(operand) if isinstance(value, bool):
             return invert(operand, not value, kind, old)
-        case t.Product(factors) if isinstance(value, (int, float)) and not isinstance(value, bool):
+        case t.Product(factors) if is_number(value):
             return _through_product(factors, value, kind, facts)
         case t.Choice(t.Path(steps), arms, rest):
             for patterns, arm in arms:
@@ -84,7 +84,7 @@ def _through_product(
             worth = NUMBER.worth(factor)
         elif isinstance(factor, t.Name) and facts is not None:
             worth = facts[factor.name]
-        if not worth or isinstance(worth, bool) or not isinstance(worth, (int, float)):
+        if not worth or not is_number(worth):
             return None
         if operator not in ("*", "/"):
             return None
@@ -96,7 +96,7 @@ def _through_product(
 
 
 def _spelled(value: object, kind: Type, old: object, spelling: object) -> object:
-    if kind.kind == "number" and isinstance(value, (int, float)) and not isinstance(value, bool):
+    if kind.kind == "number" and is_number(value):
         return tidy(value / kind.factor) if kind.factor != 1 else tidy(value)
     if kind.kind == "enum" and isinstance(value, str):
         return _like_before(value, kind, old, spelling)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.knobs import Effect, alters_results, effects
-from cfglint.engine.memory import FitRow, fit_rows
+from cfglint.engine.memory import FitRow, fit_rows, smallest
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.features.compare.reading import (
     FactSide,
@@ -23,8 +23,9 @@ from cfglint.features.compare.reading import (
     read_by,
     reading,
 )
+from cfglint.findings import LEVELS
 from cfglint.lang.pack import shipped_rules
-from cfglint.lang.types import DURATION, MEMORY, Type
+from cfglint.lang.types import DURATION, MEMORY, Type, is_number, text_of
 from cfglint.record import Value, replace
 from cfglint.report.order import shown
 
@@ -41,7 +42,6 @@ _OWN = "own settings of"  # the group of what no section of the vocabulary holds
 _TOPOLOGY = "topology"  # how many GPUs there are is worth saying twice
 _FURTHER = "further names"
 _SETTING = ("file", "default", "target")
-_LEVELS = ("error", "warning", "info")
 
 
 class Difference(Value):
@@ -127,8 +127,7 @@ class CompareSide(Value):
     @property
     def smallest(self) -> FitRow | None:
         """The smallest GPU that the config surely fits on."""
-        fitting = [row for row in self.rows if row.verdict == "fits" and row.capacity_gib is not None]
-        return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
+        return smallest(self.rows)
 
 
 class Comparison(Value):
@@ -208,7 +207,6 @@ def compared(run_a: Run, run_b: Run, a: Subject, b: Subject, *, every: bool = Fa
 
 def _side(run: Run, of: Reading, *, every: bool) -> CompareSide:
     subject = of.subject
-    model = of.values["model_path"]
     paths = list(leaves(subject.view))
     read = read_by(of.symbols, subject.framework)
     named = of.values.key_of
@@ -216,7 +214,7 @@ def _side(run: Run, of: Reading, *, every: bool) -> CompareSide:
     return CompareSide(
         subject.document.file.path,
         subject.framework,
-        model if isinstance(model, str) else None,
+        text_of(of.values["model_path"]),
         len(paths),
         len(unread),
         _findings(run, subject, every=every),
@@ -230,7 +228,7 @@ def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[FoundRule, ..
     findings = [finding for *_, finding in alone.findings(alone.judged(subject))]
     kept = unsuppressed(findings, subject.document.file, subject.document)
     worst: dict[str, FoundRule] = {}
-    for finding in sorted(kept, key=lambda f: (_LEVELS.index(f.level), f.code)):
+    for finding in sorted(kept, key=lambda f: (-LEVELS.index(f.level), f.code)):
         worst.setdefault(finding.code, FoundRule(finding.code, finding.name, finding.level))
     return tuple(worst.values())
 
@@ -312,11 +310,7 @@ def _one_unit(values: tuple[object, object], kind: Type) -> Type:
 
 
 def _ratio(a: object, b: object) -> float | None:
-    if isinstance(a, bool) or isinstance(b, bool):
-        return None
-    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)) or a <= 0 or b <= 0:
-        return None
-    return b / a
+    return b / a if is_number(a) and is_number(b) and a > 0 and b > 0 else None
 
 
 def _once(a: Reading, b: Reading, settings: Sequence[Difference]) -> Iterator[Difference]:

@@ -10,6 +10,7 @@ from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.log import CAPTURE, LOADING, TRAINING, WHEN, Log
 from cfglint.hardware.catalogue import gpus
 from cfglint.hardware.target import Target, gpu_facts
+from cfglint.lang.types import is_number
 from cfglint.lang.values import interval
 from cfglint.record import Value
 
@@ -222,7 +223,7 @@ def _hull(several: Sequence[dict[str, tuple[object, str]]]) -> dict[str, tuple[o
     facts: dict[str, tuple[object, str]] = {}
     for name in set.intersection(*map(set, several)) if several else ():
         values = [facts_of_one[name][0] for facts_of_one in several]
-        numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+        numbers = [value for value in values if is_number(value)]
         if all(value == values[0] for value in values):
             facts[name] = several[0][name]
         elif len(numbers) == len(values):

@@ -9,7 +9,7 @@ import os
 
 from cfglint.api import check_file
 from cfglint.document.compose import edited
-from cfglint.engine.memory import GIB, VERDICTS, FitRow, Span, fit_rows, span_of
+from cfglint.engine.memory import GIB, VERDICTS, FitRow, Span, bounds_of, fit_rows, span_of
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import (
     ENGINE,
@@ -24,7 +24,8 @@ from cfglint.features.diagnose.attribution import (
 )
 from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.hardware.target import Target, parse_target
-from cfglint.lang.values import INF, Interval, interval, needs_of, parts
+from cfglint.lang.types import is_number, text_of
+from cfglint.lang.values import INF, interval, needs_of
 from cfglint.record import Value, replace
 from cfglint.report.changes import unified
 
@@ -170,9 +171,9 @@ def _failure(log: Log, group: Sequence[Incident], share: Share | None, *, trains
 def _configured_share(values: Values, path: str) -> Share | None:
     """Return the share that a config gives its engine, None where that is not known."""
     fraction, engine = values["mem_fraction"], values["rollout_engine"]
-    if values["generates"] is False or isinstance(fraction, bool) or not isinstance(fraction, (int, float)):
+    if values["generates"] is False or not is_number(fraction):
         return None
-    return Share(float(fraction), engine if isinstance(engine, str) else None, os.path.basename(path))
+    return Share(float(fraction), text_of(engine), os.path.basename(path))
 
 
 # ── measured numbers ────────────────────────────────────────────────────────────────────────────────────
@@ -207,10 +208,7 @@ def corrections(values: Values, failed: Iterable[Failure]) -> Corrections:
 
 
 def _bounds(value: object) -> tuple[float, float]:
-    if isinstance(value, (int, float, Interval)) and not isinstance(value, bool):
-        low, high, _ = parts(value)
-        return low, high
-    return 0, INF
+    return bounds_of(value) or (0, INF)
 
 
 # ── the config ──────────────────────────────────────────────────────────────────────────────────────────

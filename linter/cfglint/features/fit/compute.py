@@ -11,7 +11,7 @@ from cfglint.engine.memory import GIB, TOTAL, VERDICTS, Estimate, Fit, FitRow, R
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix
-from cfglint.lang.types import show_number
+from cfglint.lang.types import show_number, text_of
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Value, replace
 
@@ -36,9 +36,8 @@ def fit_of(base: Run, subject: Subject, chosen: Sequence[Case], *, every: bool, 
     """Return what a document needs in each case on each target; ``every`` says that these are a catalogue."""
     rows = tuple(row for case in chosen for row in _rows(base, subject, case, fixes=fixes))
     run = chosen[0].run(base)
-    model = run.on(run.targets[0], subject).values["model_path"]
-    name = model if isinstance(model, str) else None
-    return Fit(subject.document.file.path, subject.framework, name, rows, every=every)
+    model = text_of(run.on(run.targets[0], subject).values["model_path"])
+    return Fit(subject.document.file.path, subject.framework, model, rows, every=every)
 
 
 def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:

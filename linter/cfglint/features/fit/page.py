@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Trainer, Wanted
+from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Trainer, Wanted, smallest
 from cfglint.report.blocks import (
     INF,
     Blank,
@@ -276,12 +276,10 @@ def counts(fit: Fit) -> str:
         return ""
     numbers = {word: sum(row.verdict == word for row in fit.rows) for word in VERDICTS}
     parts = [f"{n} {'fit' if word == 'fits' and n > 1 else word}" for word, n in numbers.items() if n]
-    fitting = [row for row in fit.rows if row.verdict == "fits" and row.capacity_gib is not None]
-    smallest = min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
-    if smallest is None or any(row.varied for row in fit.rows):
+    row = smallest(fit.rows)
+    if row is None or row.varied:
         return ", ".join(parts)
-    size = with_capacity(smallest.target, smallest.capacity_gib)
-    return f"{', '.join(parts)}; the smallest that fits is {size}"
+    return f"{', '.join(parts)}; the smallest that fits is {with_capacity(row.target, row.capacity_gib)}"
 
 
 def peaks(rows: Iterable[FitRow]) -> list[str]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import FitRow, Span, given_by, row_of
+from cfglint.engine.memory import FitRow, Span, bounds_of, given_by, row_of
 from cfglint.errors import UsageError
-from cfglint.lang.values import INF, Interval, needs_of, parts
+from cfglint.lang.types import is_number, text_of
+from cfglint.lang.values import INF, needs_of
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Batch(Value):
 # ── what the config has ──────────────────────────────────────────────────────────────────────────────────
 def whole(value: object) -> int | None:
     """Return a known whole number as an int, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+    if not is_number(value) or value != value // 1:
         return None
     return int(value)
 
@@ -181,13 +182,12 @@ def shape_of(values: Values) -> Shape:
     tokens = whole(values["max_tokens_per_microbatch"]) if micro is None else None
     backend, shard = values["train_backend"], whole(values["dp_shard"]) or 0
     nodes, per_node = whole(values["num_nodes"]), whole(values["gpus_per_node"])
-    checkpointing = values["gradient_checkpointing"]
     fsdp = backend == "fsdp" and shard > 0
     return Shape(
         copy=copy,
         aside=(whole(values["rollout_gpus"]) or 0) if apart else 0,
         colocated=values["colocated"],
-        backend=backend if isinstance(backend, str) else None,
+        backend=text_of(backend),
         shard=shard if fsdp else 0,
         full_shard=fsdp and shard == (dp or 0),
         per_node=per_node if (nodes or 1) > 1 else None,
@@ -197,7 +197,7 @@ def shape_of(values: Values) -> Shape:
         micro=micro,
         accum=whole(values["grad_accum"]),
         stage=whole(values["zero_stage"]) if backend == "deepspeed" else None,
-        checkpointing=checkpointing if isinstance(checkpointing, str) else None,
+        checkpointing=text_of(values["gradient_checkpointing"]),
         n_samples=whole(values["n_samples"]) or 1,
         n_minibatches=whole(values["n_minibatches"]) or 1,
     )
@@ -422,7 +422,5 @@ class Planner:
 
 def _seconds(value: object) -> Span | None:
     """Return a duration as a span; None where it is not known."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, Interval)) or needs_of(value):
-        return None
-    low, high, _ = parts(value)
-    return Span(max(low, 0), high) if high < INF else None
+    low, high = bounds_of(value) or (0, INF)
+    return Span(max(low, 0), high) if high < INF and not needs_of(value) else None

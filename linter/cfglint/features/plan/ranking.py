@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import Span, Wanted, given_by, row_of
+from cfglint.engine.memory import Span, Wanted, bounds_of, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted
 from cfglint.features.plan.compute import (
@@ -29,7 +29,7 @@ from cfglint.features.plan.compute import (
     whole,
 )
 from cfglint.hardware.target import Target, all_targets
-from cfglint.lang.values import Interval, parts
+from cfglint.lang.types import is_number, text_of
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
@@ -246,13 +246,13 @@ def plan_of(planner: Planner, ask: Ask, path: str) -> Plan:
     return Plan(
         path=planner.subject.document.file.path,
         framework=planner.subject.framework,
-        model=_text(values["model_path"]),
+        model=text_of(values["model_path"]),
         target=target.name,
         capacity_gib=target.vram_gib,
         batches=tuple(batches),
         stage=None if ask.stages else shape.stage,
         backend=shape.backend,
-        checkpointing=None if ask.checkpointing or added else _text(values["gradient_checkpointing"]),
+        checkpointing=None if ask.checkpointing or added else text_of(values["gradient_checkpointing"]),
         seq_len=whole(values["seq_len"]),
         now=shape.now,
         aside=shape.aside,
@@ -286,10 +286,6 @@ def _completed(planner: Planner, ask: Ask, path: str) -> Ask:
     return ask
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _reachable(planner: Planner, ask: Ask, counts: Sequence[int]) -> None:
     """Complain of a batch that no number of GPUs reaches. Raises UsageError."""
     for size in ask.batches:
@@ -303,14 +299,12 @@ def _reachable(planner: Planner, ask: Ask, counts: Sequence[int]) -> None:
 
 
 def _number(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return value if is_number(value) else None
 
 
 def _bounds(value: object) -> Span | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, Interval)):
-        return None
-    low, high, _ = parts(value)
-    return Span(low, high)
+    bounds = bounds_of(value)
+    return None if bounds is None else Span(*bounds)
 
 
 def _timeless(values: Values) -> str:

@@ -22,6 +22,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names
 from cfglint.lang.pack import CompiledRule, Pack, load, read_rules
 from cfglint.lang.runtime import NAMESPACE
+from cfglint.lang.types import Type, is_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record, Value
 from cfglint.repair.apply import repair
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from cfglint.facts import Steps
     from cfglint.lang.symbols import Symbols
-    from cfglint.lang.types import Type
 
 _WORDS = {"bad": "bad", "may": "possibly bad (may)", "good": "good", "open": "not decided (open)"}
 _RESULTS = {"bad": "is broken", "may": "is possibly broken", "good": "holds", "open": "is not decided"}
@@ -292,7 +292,7 @@ class _Examples:
             own = name not in self.symbols.facts or name.startswith(_OWN)
             if own or isinstance(value, (Interval, Open, Unknown, tuple)):
                 rest[name] = value
-            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            elif is_number(value):
                 stated[name] = repr(value / self.symbols.types[name].factor if value % 1 else value)
             else:
                 stated[name] = json.dumps(value)
