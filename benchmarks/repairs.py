@@ -41,7 +41,8 @@ def errors_of(run: Run, file: File) -> set[str]:
     """Return the codes of a file's errors."""
     found = set()
     for subject in run.subjects(file, judge_broken=False):
-        found |= {f.code for *_, f in run.findings(run.judged(subject)) if f.level == "error"}
+        errors = (each.finding for each in run.findings(run.judged(subject)))
+        found |= {finding.code for finding in errors if finding.level == "error"}
     return found
 
 
@@ -87,7 +88,7 @@ def main() -> int:
             for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
                 judgements = run.judged(subject)
                 found = list(run.findings(judgements))
-                errors = [finding for *_, finding in found if finding.level == "error"]
+                errors = [each.finding for each in found if each.finding.level == "error"]
                 if not errors:
                     continue
                 gc.collect()  # what earlier files left is not this one's time

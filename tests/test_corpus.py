@@ -131,7 +131,7 @@ def test_repairs_of_errors(pack, path: Path) -> None:
         for subject in run.subjects(file, judge_broken=False):
             judgements = run.judged(subject)
             found = list(run.findings(judgements))
-            errors = [finding for *_, finding in found if finding.level == "error"]
+            errors = [each.finding for each in found if each.finding.level == "error"]
             if not errors:
                 continue
             attach(run, judgements, found)
@@ -148,7 +148,8 @@ def test_repairs_of_errors(pack, path: Path) -> None:
 def _errors(run: Run, file) -> set[str]:
     found = set()
     for subject in run.subjects(file, judge_broken=False):
-        found |= {f.code for *_, f in run.findings(run.judged(subject)) if f.level == "error"}
+        errors = (each.finding for each in run.findings(run.judged(subject)))
+        found |= {finding.code for finding in errors if finding.level == "error"}
     return found
 
 
@@ -161,9 +162,10 @@ def test_the_a40_repair_costs_less_than_the_hand_made_copy(pack) -> None:
     for path in (before, by_hand):
         (subject,) = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
         judged[path] = run.judged(subject)
-    found = [entry for entry in run.findings(judged[before]) if entry[2].level == "error"]
+    found = [each for each in run.findings(judged[before]) if each.finding.level == "error"]
     attach(run, judged[before], found)
-    ((*_, finding),) = found
+    (only,) = found
+    finding = only.finding
     assert finding.code == "MEM101"
     assert finding.fix is not None
     assert finding.fix.applicability == "safe"

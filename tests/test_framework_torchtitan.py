@@ -254,4 +254,4 @@ def test_no_finding_without_a_target(pack) -> None:
         run = Run(pack)
         for subject in run.subjects(read(path.read_bytes(), path.name), judge_broken=False):
             found = run.findings(run.judged(subject))
-            assert [f.code for *_, f in found if f.level == "error"] == [], path
+            assert [f.finding.code for f in found if f.finding.level == "error"] == [], path

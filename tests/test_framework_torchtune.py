@@ -322,5 +322,5 @@ def test_no_error_on_a_maintained_example(pack, target: str | None) -> None:
     for path in _configs(CORPUS / "torchtune"):
         for subject in run.subjects(read(path.read_bytes(), path.name), judge_broken=False):
             found = run.findings(run.judged(subject))
-            errors += [(path.name, f.code) for *_, f in found if f.level == "error"]
+            errors += [(path.name, f.finding.code) for f in found if f.finding.level == "error"]
     assert errors == []

@@ -116,7 +116,7 @@ def test_a_value_that_others_read_is_named(pack) -> None:
     judgements = run.judged(run.subjects(file, judge_broken=True)[0])
     found = list(run.findings(judgements))
     attach(run, judgements, found)
-    fix = found[0][2].fix
+    fix = found[0].finding.fix
     assert fix is not None
     assert "else.rate" in fix.title
 

@@ -75,7 +75,7 @@ def _findings(pack, text: str, *codes: str, gpus: tuple[str, ...] = ()):
     judgements = run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])
     found = list(run.findings(judgements))
     attach(run, judgements, found)
-    return [finding for *_, finding in found]
+    return [each.finding for each in found]
 
 
 def test_several_knobs_where_one_is_not_enough(pack) -> None:

@@ -28,11 +28,18 @@ if TYPE_CHECKING:
     from cfglint.schema.table import Mistake
 
     Span: TypeAlias = tuple[int, int]
-    Found: TypeAlias = tuple[Judged, Verdict, Finding]
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
+
+
+class Found(Record):
+    """A finding, with the judgement and the verdict that it tells of."""
+
+    judged: Judged
+    verdict: Verdict
+    finding: Finding
 
 
 class _Spot(Record):
@@ -56,11 +63,12 @@ class Finder:
             judged.origins = Origins(self.symbols, judged.values, judged.sources, judged.subject.framework)
         return judged.origins
 
-    def findings(self, verdict: Verdict, judged: Judged, target: str | None) -> Iterator[Finding]:
+    def findings(self, verdict: Verdict, judged: Judged, target: str | None) -> Iterator[Found]:
         """Yield what a verdict comes to: one finding, or one for each item of the list it is about."""
         rule = self.symbols.rules[verdict.rule.code]
         for spot in self._spots(rule, judged):
-            yield self._finding(rule, judged, spot, possible=verdict.truth is not False, target=target)
+            finding = self._finding(rule, judged, spot, possible=verdict.truth is not False, target=target)
+            yield Found(judged, verdict, finding)
 
     def _spots(self, rule: t.Rule, judged: Judged) -> Iterator[_Spot]:
         origins, needed = self.origins(judged), rule.requirement
@@ -140,46 +148,46 @@ class Finder:
         by place and target, never by code. A rule's own words are the better ones, unless the schema knows
         which key was meant: its rename can be done.
         """
-        mistakes = [self._mistake(*each) for each in found]
+        mistakes = [self._mistake(each) for each in found]
         dropped: set[int] = set()
         for i, mistake in enumerate(mistakes):
             if mistake is None or mistake.problem is None:
                 continue
-            judged, _, finding = found[i]
-            trace = Trace(judged.subject.view, mistake.problem.path)
+            finding, view = found[i].finding, found[i].judged.subject.view
+            trace = Trace(view, mistake.problem.path)
             # A finding about the same key stands at the key, or at its value.
             own = {trace.span, trace.key_span} if trace.present and trace.source is None else set()
             spans = {(mistake.start, mistake.end), *own}
             rivals = [
                 k
-                for k, (where, verdict, rival) in enumerate(found)
+                for k, rival in enumerate(found)
                 if mistakes[k] is None
-                and (rival.place.start, rival.place.end) in spans
-                and not rival.possible
-                and LEVELS.index(rival.level) >= LEVELS.index(finding.level)
-                and spans.issuperset(self._rests_on(where, verdict))
+                and (rival.finding.place.start, rival.finding.place.end) in spans
+                and not rival.finding.possible
+                and LEVELS.index(rival.finding.level) >= LEVELS.index(finding.level)
+                and spans.issuperset(self._rests_on(rival))
             ]
-            covered = {found[k][2].target for k in rivals}
+            covered = {found[k].finding.target for k in rivals}
             if rivals and (None in covered or len(covered) == targets):
-                renamed = mistake.problem.what == "key" and meant(mistake.problem, judged.subject.view)
+                renamed = mistake.problem.what == "key" and meant(mistake.problem, view)
                 dropped.update(rivals if renamed else [i])
         return [each for i, each in enumerate(found) if i not in dropped]
 
-    def _mistake(self, judged: Judged, verdict: Verdict, finding: Finding) -> Mistake | None:
+    def _mistake(self, found: Found) -> Mistake | None:
         """Return what the schema found, where a finding tells that."""
-        needed = self.symbols.rules[verdict.rule.code].requirement
+        needed = self.symbols.rules[found.finding.code].requirement
         if not (isinstance(needed, t.Quantifier) and isinstance(needed.source, t.Name)):
             return None
         kind = _LISTS.get(needed.source.name)
         if kind is None:
             return None
-        subject, place = judged.subject, (finding.place.start, finding.place.end)
+        subject, place = found.judged.subject, (found.finding.place.start, found.finding.place.end)
         noted = mistakes(subject.framework, subject.view).get(kind, ())
         return next((m for m in noted if (m.start, m.end) == place and m.problem is not None), None)
 
-    def _rests_on(self, judged: Judged, verdict: Verdict) -> Iterator[Span]:
+    def _rests_on(self, found: Found) -> Iterator[Span]:
         """Yield where the keys stand that a rule speaks of; a place in another file is none of this one's."""
-        origins, needed = self.origins(judged), self.symbols.rules[verdict.rule.code].requirement
+        origins, needed = self.origins(found.judged), self.symbols.rules[found.finding.code].requirement
         named = dict.fromkeys(origins.with_leaves(origins.names_in(needed)))
         paths = [path for name in named if origins.of(name).kind == "file" for path in origins.of(name).paths]
         for path in (*paths, *paths_in(needed)):

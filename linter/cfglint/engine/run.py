@@ -192,8 +192,7 @@ class Run(Reading):
                 alone = judged.target is None or self.without_target(verdict.rule, judged)
                 if alone:
                     everywhere.add(code)
-                for finding in self.finder.findings(verdict, judged, None if alone else judged.name):
-                    yield judged, verdict, finding
+                yield from self.finder.findings(verdict, judged, None if alone else judged.name)
 
     @property
     def finder(self) -> Finder:
@@ -222,13 +221,14 @@ class Run(Reading):
             self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
-                keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for *_, f in found]
+                own = [each.finding for each in found]
+                keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
             if found:
                 if mend is not None:
                     mend(self, judgements, found)
-                self.report.findings += unsuppressed([f for *_, f in found], file, subject.document)
+                self.report.findings += unsuppressed([f.finding for f in found], file, subject.document)
                 if subject.view.layers is not None:
                     self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}
         return True

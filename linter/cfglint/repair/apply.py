@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cfglint.document.tree import File
-    from cfglint.engine.subject import Judged, Subject, Verdict
+    from cfglint.engine.find import Found
+    from cfglint.engine.subject import Judged, Subject
     from cfglint.findings import Finding, Fix
     from cfglint.repair.options import Repair
     from cfglint.repair.trials import Group
@@ -40,13 +41,11 @@ class Repaired(Record):
     passes: int = 0
 
 
-def attach(
-    run: Run, judgements: Sequence[Judged], findings: Sequence[tuple[Judged, Verdict, Finding]]
-) -> None:
+def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
     """Give each finding its fix and the alternatives; findings that one repair resolves share its number."""
     solver = solver_of(run, judgements)
-    groups = {group.code: group for group in groups_of(solver, findings, "info")}
-    repairs = _with_hints(solver, groups, groups_of(solver, findings, "warning"))
+    groups = {group.code: group for group in groups_of(solver, found, "info")}
+    repairs = _with_hints(solver, groups, groups_of(solver, found, "warning"))
     numbers: dict[tuple[Edit, ...], int] = {}
 
     def number(fix: Fix) -> None:
@@ -56,12 +55,13 @@ def attach(
         fix.number = numbers.get(fix.edits, 0)
 
     fixes_by_rule: dict[tuple[str, Judged], list[Fix]] = {}
-    for judged, _, finding in findings:
+    for each in found:
+        finding = each.finding
         if finding.code not in groups:
             continue
-        key = finding.code, judged
+        key = finding.code, each.judged
         if key not in fixes_by_rule:
-            fixes_by_rule[key] = fixes_of(solver, groups[finding.code], judged, repairs.of(*key))
+            fixes_by_rule[key] = fixes_of(solver, groups[finding.code], each.judged, repairs.of(*key))
         fixes = fixes_by_rule[key]
         for fix in fixes:
             number(fix)
@@ -71,7 +71,7 @@ def attach(
             finding.alternatives = tuple(fixes)
         if finding.fix is None:
             finding.unfixed = unfixed(solver, groups[finding.code])
-    for finding, fix in renames(solver.trials, findings, "info"):
+    for finding, fix in renames(solver.trials, found, "info"):
         number(fix)
         finding.fix = fix
 
@@ -116,45 +116,43 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
     """Return what is to be applied to the first document of a file that has an applicable repair."""
     for subject in run.subjects(file, judge_broken=True):
         judgements = run.judged(subject)
-        findings = run.findings(judgements)
-        kept = set(unsuppressed([finding for *_, finding in findings], file, subject.document))
-        findings = [(judged, verdict, finding) for judged, verdict, finding in findings if finding in kept]
+        found = run.findings(judgements)
+        kept = set(unsuppressed([each.finding for each in found], file, subject.document))
+        found = [each for each in found if each.finding in kept]
         solver = solver_of(run, judgements)
-        chosen = _chosen(solver, findings, wanted)
+        chosen = _chosen(solver, found, wanted)
         if chosen is None:
             continue
         if chosen:
             return _step(solver, chosen)
         step = _Step(subject)
-        for finding, fix in renames(solver.trials, findings, wanted.least) if wanted.unsafe else ():
+        for finding, fix in renames(solver.trials, found, wanted.least) if wanted.unsafe else ():
             step.take(finding, fix)
         if step.applied:
             return step
     return None
 
 
-def _chosen(
-    solver: Solver, findings: Sequence[tuple[Judged, Verdict, Finding]], wanted: Wanted
-) -> list[tuple[Finding, Repair]] | None:
+def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Finding, Repair]] | None:
     """Return the repairs to be made, each with a finding; None where there is nothing to mend.
 
     They serve all targets. Where no repair is certain, it may be one that only may suffice.
     """
-    groups = {group.code: group for group in groups_of(solver, findings, wanted.least)}
+    groups = {group.code: group for group in groups_of(solver, found, wanted.least)}
     if not groups:
         return None
     allowed = ANY if wanted.unsafe else SAFE
     repairs = mend(solver, list(groups.values()), (allowed,))
     chosen: dict[Repair, Finding] = {}
-    for judged, _, finding in findings:
-        repair = repairs.of(finding.code, judged)
+    for each in found:
+        repair = repairs.of(each.finding.code, each.judged)
         if repair is not None and repair.only is None and repair.patch is not None:
-            chosen.setdefault(repair, finding)
-    for _, verdict, finding in findings if wanted.accept_may and not chosen else ():
-        if finding.code in groups and verdict.truth is False:
-            repair = solver.nearest(groups[finding.code].goals, allowed)
+            chosen.setdefault(repair, each.finding)
+    for each in found if wanted.accept_may and not chosen else ():
+        if each.finding.code in groups and each.verdict.truth is False:
+            repair = solver.nearest(groups[each.finding.code].goals, allowed)
             if repair is not None and repair.patch is not None:
-                return [(finding, repair)]
+                return [(each.finding, repair)]
     return [(finding, repair) for repair, finding in chosen.items()]
 
 

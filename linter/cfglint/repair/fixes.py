@@ -29,7 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.engine.subject import Judged, Verdict
+    from cfglint.engine.find import Found
+    from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option, Track
     from cfglint.schema.table import Mistake
 
@@ -75,14 +76,14 @@ class Repairs(Record):
         self.by_rule.update((key, repair) for key, repair in alone.items() if key[0] in new)
 
 
-def groups_of(solver: Solver, findings: Iterable[tuple[Judged, Verdict, Finding]], least: str) -> list[Group]:
+def groups_of(solver: Solver, found: Iterable[Found], least: str) -> list[Group]:
     """Return the goals of the findings from a level on, each rule once."""
     groups: dict[str, Group] = {}
-    for _, verdict, finding in findings:
-        code = finding.code
-        if code == "CFG001" or not to_mend(verdict) or LEVELS.index(finding.level) < LEVELS.index(least):
+    for each in found:
+        code, level = each.finding.code, each.finding.level
+        if code == "CFG001" or not to_mend(each.verdict) or LEVELS.index(level) < LEVELS.index(least):
             continue
-        error = finding.level == "error" or (code in groups and groups[code].error)
+        error = level == "error" or (code in groups and groups[code].error)
         groups[code] = Group(code, solver.goals(code), error)
     return list(groups.values())
 
@@ -342,9 +343,7 @@ def _runs(trials: Trials, goal: Goal, facts: dict[str, object]) -> bool:
 
 
 # ── unknown keys ───────────────────────────────────────────────────────────────────────────────────────
-def renames(
-    trials: Trials, findings: Sequence[tuple[Judged, Verdict, Finding]], least: str
-) -> Iterator[tuple[Finding, Fix]]:
+def renames(trials: Trials, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
     """Yield the findings of unknown keys that were surely meant to be another one, each with its rename.
 
     No knob moves, and it is proven likewise. A key that had no effect gets one, so a rename may change
@@ -352,7 +351,7 @@ def renames(
     """
     subject = trials.subject
     noted = mistakes(subject.framework, subject.view)
-    for *_, finding in findings:
+    for finding in (each.finding for each in found):
         kind = RENAMED.get(finding.code, "").removeprefix("document.")
         if LEVELS.index(finding.level) < LEVELS.index(least):
             continue

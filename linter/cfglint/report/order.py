@@ -64,9 +64,8 @@ class Group(Record):
         for member in self.members:
             value = read(member)
             values.setdefault(same(value), (value, []))[1].append(shown(member.target or ""))
-        if len(values) == 1:
-            return [(value, "") for value, _ in values.values()]
-        return [(value, ", ".join(names)) for value, names in values.values()]
+        apart = len(values) > 1
+        return [(value, ", ".join(names) if apart else "") for value, names in values.values()]
 
     def fixes(self) -> list[tuple[Fix | None, str]]:
         """The group's distinct fixes with their targets; None stands for the targets without one."""

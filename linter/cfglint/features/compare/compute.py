@@ -225,7 +225,7 @@ def _side(run: Run, of: Reading, *, every: bool) -> CompareSide:
 def _findings(run: Run, subject: Subject, *, every: bool) -> tuple[FoundRule, ...]:
     """Return what is found on the targets, each code once at its worst; suppressed findings do not count."""
     alone = run.but(targets=() if every else run.targets)
-    findings = [finding for *_, finding in alone.findings(alone.judged(subject))]
+    findings = [found.finding for found in alone.findings(alone.judged(subject))]
     kept = unsuppressed(findings, subject.document.file, subject.document)
     worst: dict[str, FoundRule] = {}
     for finding in sorted(kept, key=lambda f: (-LEVELS.index(f.level), f.code)):
