@@ -145,6 +145,7 @@ def test_nothing_in_it(check, folder, data):
     assert check("x.yaml", "--framework", "areal", "--select", "CFG")[:2] == (0, "no findings in 1 file\n")
 
 
+@pytest.mark.long
 def test_a_rule_file_with_a_thousand_mistakes(check, folder):
     lines = [f'rule USR{i:03} r error {{\n  mem_fractoin <= 0.5\n  say "x"\n}}\n' for i in range(1000)]
     (folder / "x.rules").write_text("".join(lines))

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 from golden import words_of
+from tiers import sampled
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "logs").glob("*.log"))
@@ -29,7 +30,7 @@ def test_json_is_as_the_schema_says(case, terminal):
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("case", sampled(CASES), ids=lambda p: p.stem)
 def test_forms_at_any_width(case, form, terminal):
     config = ["--config", "../../examples/grpo_one_gpu.yaml", "--gpu", "a40"]
     terminal.run("diagnose", case.parent, [case.name, *config, "--format", form])

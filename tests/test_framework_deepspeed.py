@@ -188,6 +188,7 @@ def test_not_taken(pack: Pack, text: str) -> None:
     assert not check_file(Run(pack), read(text.encode(), "c.json"), explicit=False)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
 def test_the_files_of_the_corpus_and_no_others(pack: Pack) -> None:
     taken = set()

@@ -50,6 +50,7 @@ def built(tmp_path_factory):
     return sdist, wheel
 
 
+@pytest.mark.long
 def test_the_sdist_has_what_the_wheel_is_made_of(built):
     with tarfile.open(built[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -64,6 +65,7 @@ def test_the_sdist_has_what_the_wheel_is_made_of(built):
     assert not [name for name in names if "__pycache__" in name]
 
 
+@pytest.mark.long
 def test_the_wheel_has_the_data(built):
     with zipfile.ZipFile(built[1]) as archive:
         names = set(archive.namelist())
@@ -74,6 +76,7 @@ def test_the_wheel_has_the_data(built):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"cfglint", "cfglint_gpu"}
 
 
+@pytest.mark.long  # pre-commit installs it as well (test_precommit.py)
 def test_installed_from_the_wheel(built, tmp_path):
     python = venv(tmp_path / "venv")
     run(python, "-m", "pip", "install", "-q", built[1])
@@ -88,6 +91,7 @@ def test_installed_from_the_wheel(built, tmp_path):
     assert run(python, "-c", api, cwd=tmp_path, env=home) == "CFG001\n"
 
 
+@pytest.mark.long
 def test_run_from_the_zipped_wheel(built, tmp_path):
     """The wheel on the path as a zip; its dependencies come from this environment."""
     env = {"PYTHONPATH": str(built[1]), "CFGLINT_CACHE": str(tmp_path / "cache")}

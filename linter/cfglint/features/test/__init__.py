@@ -117,7 +117,7 @@ def run_examples(pack: Pack, codes: Container[str] | None = None) -> list[Outcom
 
 def clashes(pack: Pack, codes: Container[str] | None = None) -> list[Clash]:
     """Return what is wrong between the rules of a pack, or between rules ``codes`` and any."""
-    every = [*contradictions(pack, codes), *_Examples(pack).clashes()]
+    every = [*contradictions(pack, codes), *_Examples(pack).clashes(codes)]
     kept = (clash for clash in every if codes is None or any(code in codes for code in clash.codes))
     return sorted(kept, key=lambda clash: (clash.place, clash.codes))
 
@@ -241,15 +241,25 @@ class _Examples:
             result = "open" if truth.needs else "may"
         return Outcome(rule.code, place, example.kind, result, tuple(sorted(needs_of(truth))))
 
-    def clashes(self) -> Iterator[Clash]:
-        """Yield what is wrong with the fixes of bad examples."""
+    def clashes(self, codes: Container[str] | None) -> Iterator[Clash]:
+        """Yield what is wrong with the fixes of bad examples: of rules ``codes``, or that may break one."""
+        rules = [rule for rule in self.symbols.rules.values() if codes is None or rule.code in codes]
+        some_may_break = any(self._moved(rule) for rule in rules)
         for rule in self.pack.rules:
             if self.symbols.rules[rule.code].scope:
                 continue  # its facts are keys of a framework's own
+            if codes is not None and rule.code not in codes and not some_may_break:
+                continue
             for example, place in self.of(rule):
                 clash = self._clash(rule.code, example, place) if example.kind == "bad" else None
                 if clash is not None:
                     yield clash
+
+    def _moved(self, rule: t.Rule) -> bool:
+        """Whether a fix of an example may break a rule: one of all frameworks, and about a knob."""
+        parts = (rule.requirement, rule.condition) if rule.condition is not None else (rule.requirement,)
+        leaves = {name for part in parts for name in _leaves(part, self.symbols)}
+        return not rule.scope and not leaves.isdisjoint(self.symbols.knobs)
 
     def _clash(self, code: str, example: t.Example, place: str) -> Clash | None:
         stated, given = self._split(self.facts(example))
