@@ -409,7 +409,7 @@ class _Composer(Record):
 
     def _entered(self, item: Default, file: File, depth: int, *, fixed: bool) -> list[tuple[Default, Node]]:
         item.header = header_of(file.text)
-        if file.documents and id(file.documents[0].root) in self.layers.sources:
+        if id(file.documents[0].root) in self.layers.sources:
             file = read_text(file.text, file.path)  # a second use of the file has nodes of its own
         source = Source(file, item.node, "defaults", item.by)
         root = self.layers.enter(source)

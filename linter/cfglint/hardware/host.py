@@ -230,9 +230,7 @@ def _spread(job: Job, per_node: int | None) -> tuple[int | None, int]:
 
 def _named(job: Job, kind: str, many: int | None) -> Target | None:
     per_node, nodes = _spread(job, many)
-    name = kind
-    if per_node:
-        name += f":{per_node}x{nodes}" if nodes > 1 else f":{per_node}"
+    name = f"{kind}:{per_node}x{nodes}" if per_node else kind
     try:
         target = parse_target(name)
         if not per_node and nodes > 1 and target.count:  # a cloud's machine says how many it has

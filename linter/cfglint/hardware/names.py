@@ -68,14 +68,6 @@ def find_asked(text: str, name: str) -> Match:
     raise error
 
 
-def _candidates(name: str) -> list[str]:
-    """Return the canonical names of all GPUs that ``name`` may mean (HardwareError where there is none)."""
-    members, count = lookup(name)
-    if not members or count is not None:
-        raise HardwareError(_unknown(name))
-    return members
-
-
 def _family(members: list[str]) -> str | None:
     """Return the canonical name that stands for exactly ``members``, None where none does."""
     families = catalogue()["families"].items()
@@ -111,7 +103,9 @@ def _mig(name: str, form: re.Match[str]) -> Match:
     parent = after or before.removeprefix(".com/").rstrip("/")
     able = _able()
     if parent:
-        members = _candidates(parent)
+        members, count = lookup(parent)
+        if not members or count is not None:
+            raise HardwareError(_unknown(parent))
     else:
         members = [member for member, cut in able.items() if profile in cut["profiles"]]
         if not members:

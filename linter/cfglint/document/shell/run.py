@@ -82,16 +82,20 @@ class Runner:
         return False
 
     def _nested(self, source: Source, depth: int) -> None:
-        if depth > DEEPEST:
-            return
-        before, self._source = self._source, source
-        self.variables.update(source.names)
+        if depth <= DEEPEST:
+            self.variables.update(source.names)
+            self._within(source, self._arguments, source.parse(), depth)
+
+    def _within(self, source: Source, arguments: list[Word] | None, node: Any, depth: int) -> None:
+        """Run a part of a script on its own text and arguments; what is around it goes on behind an exit."""
+        before = self._source, self._arguments
+        self._source, self._arguments = source, arguments
         try:
-            self._run(source.parse(), depth)
-        except _Exit:
+            self._run(node, depth)
+        except _Exit:  # a function's `return` and an `exit` look alike here
             pass
         finally:
-            self._source = before
+            self._source, self._arguments = before
 
     # ── statements ─────────────────────────────────────────────────────────────────────────────────────
     def _run(self, node: Any, depth: int) -> None:
@@ -327,7 +331,9 @@ class Runner:
         elif name == "eval":
             self._nested(Source(joined(words[1:])), depth + 1)
         elif name in self.functions:
-            self._call(name, words[1:], depth)
+            source, body = self.functions[name]
+            if depth <= DEEPEST // 2:
+                self._within(source, words[1:], body, depth + 2)
         elif nested is not None:
             before, outer = dict(self.variables), self._outer
             self._outer = [*outer, *words]
@@ -337,19 +343,6 @@ class Runner:
         elif len(self.commands) < MAX_COMMANDS:
             end = self._source.span(node)[1]
             self.commands.append(Command(words, environment, dict(self.variables), self._outer, end))
-
-    def _call(self, name: str, arguments: list[Word], depth: int) -> None:
-        source, body = self.functions[name]
-        if depth > DEEPEST // 2:
-            return
-        before = self._source, self._arguments
-        self._source, self._arguments = source, arguments
-        try:
-            self._run(body, depth + 2)
-        except _Exit:  # a `return` and an `exit` look alike here: the script goes on
-            pass
-        finally:
-            self._source, self._arguments = before
 
     _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {
         **dict.fromkeys(
