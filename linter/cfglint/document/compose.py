@@ -30,14 +30,13 @@ from cfglint.document.tree import (
     walk,
 )
 from cfglint.record import Record
-from cfglint.text import apply_edits
+from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Sequence as Listed
 
-    from cfglint.text import Edit
 
 MAX_CHAIN = 20
 _FILES = (".json", ".yaml", ".yml", ".toml")

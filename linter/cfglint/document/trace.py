@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from contextlib import suppress
 
-from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Reference, parse
+from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Part, Reference, parse
 from cfglint.document.tree import (
     ALL,
     MAX_REFERENCES,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cfglint.document.layers import Source
-    from cfglint.document.omega import Part
 
 _MOST_REFERENCES = 500
 _DEEPEST = 50

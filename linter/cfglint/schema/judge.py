@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from cfglint.document.scalars import SHELL, resolve
-from cfglint.document.tree import Alias, Computed, Mapping, Missing, Scalar, Sequence
-from cfglint.document.view import BudgetError, MappingView
+from cfglint.document.tree import Alias, Computed, Mapping, Missing, Path, Scalar, Sequence
+from cfglint.document.view import BudgetError, MappingView, View
 from cfglint.record import Record, field
 from cfglint.schema.table import (
     ANY,
@@ -24,7 +24,9 @@ from cfglint.schema.table import (
     NULL,
     NUMBER,
     TEXT,
+    Mistake,
     Problem,
+    Table,
     table,
 )
 
@@ -32,9 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cfglint.document.tree import Path
-    from cfglint.document.view import View
-    from cfglint.schema.table import Mistake, Node, Table
+    from cfglint.schema.table import Node
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
 _DEEPEST = 60
