@@ -274,11 +274,8 @@ class _Composer(Record):
         if self.library is None or not path or "${" in path:
             return None
         name = path if path.endswith((".yaml", ".yml")) else f"{path}.yaml"
-        for folder in self.search:
-            file = self.library.file(os.path.join(folder, name))
-            if file is not None:
-                return file
-        return None
+        files = (self.library.file(os.path.join(folder, name)) for folder in self.search)
+        return next((file for file in files if file is not None), None)
 
     def _look_above(self, items: list[Default]) -> str:
         """Find the config folder: the config's own, or one above that has what the list names from the top.
