@@ -423,11 +423,9 @@ class Builder:
                 elif isinstance(node, t.Framework):
                     own = (e for e in node.entries if isinstance(e, (t.Binding, t.Let)))
                     places |= {(node.name, entry.name): (source, entry.span) for entry in own}
-        if all(isinstance(node, (t.Rule, t.Knob)) for source in sources for node in source.statements):
-            return  # they derive nothing
         reported: set[frozenset[str]] = set()
         shared = Graph(self.symbols)
-        for framework in (None, *self.symbols.frameworks):
+        for framework in self._derived_anew(sources):
             graph = Graph(self.symbols, framework, shared)
             under = f"under {framework}, " if framework is not None else ""
             for circle in graph.circles():
@@ -447,6 +445,13 @@ class Builder:
                     places, framework, high, f"{under}more than {MAX_CHAIN} names build on each other here"
                 )
                 yield frozenset(high)
+
+    def _derived_anew(self, sources: Sequence[Source]) -> Sequence[str | None]:
+        """Return the frameworks (None: none) under which these files may make names build on others."""
+        statements = [node for source in sources for node in source.statements]
+        if all(isinstance(node, (t.Rule, t.Knob, t.Fact, t.Framework)) for node in statements):
+            return [node.name for node in statements if isinstance(node, t.Framework)]
+        return [None, *self.symbols.frameworks]
 
     def _complain_at(
         self,
