@@ -54,3 +54,12 @@ def test_a_subclass_may_find_names_its_own_way() -> None:
     assert Recorded(pack, given={"m": 1})["twice"] == 11
     assert asked == ["twice", "n", "m"]
     assert Values(pack).find("n", pack.facts["n"]) is ABSENT
+
+
+def test_the_shipped_rules_are_read_once_and_stay_as_they_are() -> None:
+    before = load()
+    own = load({"own.rules": "fact toy.n: count\nrule USR900 a error { toy.n > 3 }\n"})
+    assert "toy.n" in own.symbols().facts
+    assert load().symbols() is before.symbols()
+    assert "toy.n" not in load().facts
+    assert "USR900" not in {rule.code for rule in load().rules}

@@ -120,6 +120,8 @@ CASES = {
     "binding of another type": ("framework f {\n  n <- $.a == 2\n}", "2:8: $.a == 2 is a truth, and a plain number is wanted here"),
     "default of another type": ("framework f {\n  n <- $.a default 3 GiB\n}", "2:20: 3 GiB is a memory, and a plain number is wanted here" + MEMORY),
     "default twice": ("framework f {\n  n <- $.a default 3 default 4\n}", "2:22: default is said twice"),
+    "circle in bindings alone": ("fact m: count\nframework f {\n  m <- n\n  n <- m\n}",
+                                 "3:3: under f, names go in a circle: m -> n -> m"),
     "circle of bindings": ("let n = m\nfact m: count\nframework f {\n  m <- $.m default n\n}",
                            "4:3: under f, names go in a circle: m -> n -> m"),
     "hole of nothing": (rule('n > 1\n  say "ab {n} {gpu.vrm}"'), "3:16: nothing is named 'gpu.vrm'; did you mean 'gpu.vram'?"),
