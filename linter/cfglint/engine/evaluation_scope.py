@@ -6,7 +6,7 @@ to a name is put in its place before an expression is evaluated, as the compiler
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cfglint.engine.describe import Evaluator, Origin, Origins, show_value
 from cfglint.lang import tree as t
@@ -21,7 +21,6 @@ from cfglint.record import Record, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
 
     from cfglint.facts import Steps, Values
 

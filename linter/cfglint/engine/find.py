@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
@@ -20,7 +20,6 @@ from cfglint.schema.wording import meant
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Mapping as Lookup
-    from typing import Any, TypeAlias
 
     from cfglint.engine.subject import Judged, Verdict
     from cfglint.facts import Steps

@@ -11,7 +11,7 @@ from cfglint.document.compose import sections
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
-from cfglint.engine.describe import Evaluator, show_value
+from cfglint.engine.describe import show_value
 from cfglint.engine.evaluation_scope import Bound
 from cfglint.engine.judge import values_for
 from cfglint.engine.subject import dialect_of, names_bases
@@ -157,7 +157,7 @@ def _detects(run: Run, name: str) -> list[t.Expr]:
 
 def _measured(run: Run, document: Document, taken: str, claim: Claim) -> Claim:
     """Return a rival with what it would read differently; both see the file alone, without a target."""
-    evaluator = Evaluator(run.finder.symbols)
+    evaluator = run.finder.evaluator
     here, there = (values_for(run.subject_of(document, name), {}) for name in (taken, claim.framework))
     frameworks = run.pack.frameworks
     names = sorted({*frameworks[taken]["bind"], *frameworks[claim.framework]["bind"]} & run.pack.facts.keys())

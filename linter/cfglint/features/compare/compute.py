@@ -188,9 +188,9 @@ def compared(run_a: Run, run_b: Run, a: Subject, b: Subject, *, every: bool = Fa
 
     ``every`` says that the targets are the whole catalogue: then no GPU plays a part but in the memory.
     """
-    evaluator = Evaluator(run_a.pack.symbols())
+    evaluator = run_a.finder.evaluator
     target = run_a.targets[0] if run_a.targets and not every else None
-    left, right = reading(run_a, a, target, evaluator), reading(run_b, b, target, evaluator)
+    left, right = reading(run_a, a, target), reading(run_b, b, target)
     settings, derived = _differences(left, right, evaluator)
     covering = {path for d in settings for side in (left, right) for path in side.read(d.name)}
     differing = keys(a.view, b.view, covering) if a.framework == b.framework else []

@@ -376,7 +376,6 @@ def _factor(ratio: float | None) -> str:
 
 
 def _effects(difference: Difference) -> str:
-    """Say what the change does."""
     texts = "; ".join(map(_effect, difference.told_effects))
     line = f"{_WAYS[difference.way]}: {texts}" if difference.way else ""
     if difference.alters_results and "results change" not in line:

@@ -8,7 +8,7 @@ from cfglint.document.tree import ABSENT, Missing, Scalar, dotted
 from cfglint.document.tree import Mapping as MappingNode
 from cfglint.document.tree import Sequence as SequenceNode
 from cfglint.document.view import BudgetError, MappingView, View
-from cfglint.engine.describe import Evaluator, Origin, Origins, show_value
+from cfglint.engine.describe import Origin, Origins, show_value
 from cfglint.lang import tree as t
 from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY, Type
@@ -127,10 +127,9 @@ class Reading(Record):
         return self.origins.of(name).paths
 
 
-def reading(run: Run, subject: Subject, target: Target | None, evaluator: Evaluator) -> Reading:
+def reading(run: Run, subject: Subject, target: Target | None) -> Reading:
     judged = run.on(target, subject)
-    origins = Origins(evaluator.symbols, judged.values, judged.sources, subject.framework)
-    return Reading(subject, evaluator.symbols, judged.values, origins)
+    return Reading(subject, run.finder.symbols, judged.values, run.finder.origins(judged))
 
 
 def is_unknown(value: object) -> bool:

@@ -8,6 +8,7 @@ number of accumulation steps once for all of those, as the facts' own notes of w
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
@@ -172,7 +173,7 @@ def shape_of(values: Values) -> Shape:
     if train and dp and train % dp == 0:
         copy = train // dp
     elif None not in sizes:
-        copy = sizes[0] * sizes[1] * sizes[2] * sizes[3]  # type: ignore[operator]
+        copy = prod(size or 0 for size in sizes)
     else:
         raise UsageError(
             "how many GPUs share one copy of the model is not known: train_tp, pp and cp would tell"
@@ -276,7 +277,7 @@ def unreachable(shape: Shape, ask: Ask, batch: int, gpus: int) -> str | None:
     dp = _cut(shape, batch, gpus)
     if isinstance(dp, str):
         return dp
-    if any(True for _ in choices(shape, ask, batch, gpus)):
+    if next(choices(shape, ask, batch, gpus), None) is not None:
         return None
     return f"{batch // dp} per rank is no multiple of a micro-batch of {' or '.join(map(str, ask.micros))}"
 

@@ -308,7 +308,6 @@ def _bounds(value: object) -> Span | None:
 
 
 def _timeless(values: Values) -> str:
-    """Say why there is no time."""
     task = values["task"]
     if values["generates"] is not False:
         return "the job generates its samples, and how long that takes is in no rule"

@@ -343,8 +343,6 @@ class _Single(Record):
 
 
 class _Pair(Record):
-    """Two rules about one knob."""
-
     run: Run
     symbols: Symbols
     pair: tuple[_Single, _Single]
