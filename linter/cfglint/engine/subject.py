@@ -125,10 +125,10 @@ class Reading(Record):
         and the document names bases, what they make together is asked (``whole``).
         """
         composed = bool(document.over) if whole is None else whole
-        signed = ((signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs)
-        best = min(signed, key=lambda claim: (-claim[0], claim[1]), default=None)
+        signed = ((-signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs)
+        _, best = min(signed, default=(0, None))
         if best is not None:
-            return best[1]
+            return best
         if names_bases(document) and self.library is not None and not composed:
             return self.recognise(document, whole=True)
         return None
@@ -136,7 +136,7 @@ class Reading(Record):
     def claims(self, document: Document, *, composed: bool) -> Iterator[tuple[str, int, Values | None]]:
         """Yield the frameworks that may claim a document, how many of their signs it has, and what they see.
 
-        Those whose sections are jobs see parts of it, and so have no values here.
+        Those whose sections are jobs see one of them here, the one with the most signs.
         """
         seen: dict[object, Values] = {}
         root = document.root
@@ -146,7 +146,7 @@ class Reading(Record):
             if document.format == "yaml" and framework["dialect"] == "toml":
                 continue  # its loader reads TOML, and perhaps JSON
             if framework["sections"]:
-                yield name, self._signs_in_sections(name, document), None
+                yield name, *self._in_sections(name, document)
                 continue
             asked = [
                 test
@@ -163,19 +163,20 @@ class Reading(Record):
                 values = seen[key] = Values(self.pack, view)
             yield name, sum(test(values) is True for test in asked), values
 
-    def _signs_in_sections(self, framework: str, document: Document) -> int:
-        """Return the most signs that a section of a document has."""
+    def _in_sections(self, framework: str, document: Document) -> tuple[int, Values | None]:
+        """Return the most signs that a section of a document has, and what it sees."""
         root = document.root
         if document.error is not None or not isinstance(root, Tree):
-            return 0
+            return 0, None
         if any(entry.value.__class__ is Scalar for entry in root.entries.values()):
-            return 0  # as most files
+            return 0, None  # as most files
         from cfglint.document.compose import sections
 
         dialect = dialect_of(self.pack, framework, document)
         tests = [test for _, test in self.pack.frameworks[framework]["detect"]]
         parts = (Values(self.pack, View(part, dialect)) for part in sections(document))
-        return max((sum(test(values) is True for test in tests) for values in parts), default=0)
+        seen = ((sum(test(values) is True for test in tests), values) for values in parts)
+        return max(seen, key=lambda each: each[0], default=(0, None))
 
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:

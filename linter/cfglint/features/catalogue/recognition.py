@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cfglint.document.compose import sections
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
@@ -135,19 +134,10 @@ def recognition(run: Run, document: Document, named: str | None, by: str, glob: 
 # ── who claims it ──────────────────────────────────────────────────────────────────────────────────────────
 def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
     for name, signs, values in run.claims(document, composed=composed):
-        if not signs:
-            continue
-        asked = _Asked(run, _telling(run, document, name) if values is None else values)
-        paths = [p for condition in _detects(run, name) for p in asked.telling(condition)]
-        yield Claim(name, signs, asked.keys(paths))
-
-
-def _telling(run: Run, document: Document, name: str) -> Values:
-    """Return the one of a document's sections that tells the most of a framework."""
-    dialect = dialect_of(run.pack, name, document)
-    parts = [Values(run.pack, View(part, dialect)) for part in sections(document)]
-    tests = [test for _, test in run.pack.frameworks[name]["detect"]]
-    return max(parts, key=lambda part: sum(test(part) is True for test in tests))
+        if signs and values is not None:
+            asked = _Asked(run, values)
+            paths = [p for condition in _detects(run, name) for p in asked.telling(condition)]
+            yield Claim(name, signs, asked.keys(paths))
 
 
 def _detects(run: Run, name: str) -> list[t.Expr]:
