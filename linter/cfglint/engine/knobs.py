@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cfglint.engine.evaluation_scope import Bound
     from cfglint.facts import Values
     from cfglint.lang.pack import CompiledRule
+    from cfglint.lang.values import Number
 
     Holds = Callable[[t.Expr], bool]
 
@@ -265,7 +266,7 @@ class Meter:
 def _difference(before: object, after: object, kind: Type) -> tuple[str, str]:
     if not _is_quantity(before) or not _is_quantity(after):
         return "changes", ""
-    (low, high, _), (lower, higher, _) = parts(before), parts(after)  # type: ignore[arg-type]
+    (low, high, _), (lower, higher, _) = parts(before), parts(after)
     if lower >= low and higher >= high:
         direction = "raises"
     elif lower <= low and higher <= high:
@@ -279,7 +280,7 @@ def _difference(before: object, after: object, kind: Type) -> tuple[str, str]:
     return direction, f"{'' if exact else 'about '}{show_value(by, kind)}"
 
 
-def _is_quantity(value: object) -> bool:
+def _is_quantity(value: object) -> TypeGuard[Number]:
     return is_number(value) or isinstance(value, Interval)
 
 
