@@ -86,8 +86,9 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
 
         return insert(document, path, value)
     nodes = _descend(document.root, path)
-    names = [part for part in path[max(len(nodes) - 1, 0) :] if isinstance(part, str)]
-    if not names or len(names) != len(path) - max(len(nodes) - 1, 0):
+    wanted = path[max(len(nodes) - 1, 0) :]
+    names = [part for part in wanted if isinstance(part, str)]
+    if not names or len(names) != len(wanted):
         return None
     new = _NewKey(document, names, value, JSON if document.format == "json" else dialect)
     return new.inside(*nodes[-2:]) if nodes else new.first()
@@ -352,11 +353,8 @@ def _into_lines(document: Document, path: Path, depth: int, value: object) -> Ed
     comments = _COMMENTS.match(text, end)
     end = end if comments is None else comments.end()
     end -= text[:end].endswith("\r")
-    return Edit(
-        end,
-        end,
-        f"{newline}{newline}{header}" + ("" if text[end:].strip("\r\n") else newline * (end == len(text))),
-    )
+    last_line = newline if end == len(text) else ""
+    return Edit(end, end, f"{newline}{newline}{header}{last_line}")
 
 
 def _behind(text: str, section: Section, statement: Statement | None, names: Path, value: object) -> Edit:

@@ -108,10 +108,8 @@ def _detection(nvml: Any) -> Detection:
     # An idle machine tells nothing of a job, and neither does one that is still loading.
     busy = max((unit.utilisation or 0 for unit in units if unit.computes), default=0)
     if busy:
-        machine.facts["observed.gpu_util"] = (
-            busy / 100,
-            "NVML, just now: the busiest GPU that a process computes on",
-        )
+        source = "NVML, just now: the busiest GPU that a process computes on"
+        machine.facts["observed.gpu_util"] = busy / 100, source
     return Detection(host, [machine])
 
 

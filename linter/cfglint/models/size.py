@@ -95,10 +95,8 @@ def params(family: str, shape: Shape) -> int:
     if experts:
         total += (layers - dense) * _experts(family, form, shape, experts)
     total += shape["vocab"] * narrow * (1 if shape["tied"] else 2)
-    if narrow != hidden:
-        total += (
-            2 * narrow * hidden
-        )  # projections into the layers and out of them; the final norm is left out
+    if narrow != hidden:  # projections into the layers and out of them; the final norm is left out
+        total += 2 * narrow * hidden
     else:
         total += form.final * form.norm_size * hidden
     if form.positions is not None:

@@ -139,9 +139,8 @@ def near(problem: Problem) -> str:
     if problem.what == "key":
         name = str(problem.path[-1])
         most = max(2, len(name) // 3)
-        return did_you_mean(
-            name, [key for key in problem.node[3] or () if _distance(_plain(name), _plain(key)) <= most]
-        )
+        keys = [key for key in problem.node[3] or () if _distance(_plain(name), _plain(key)) <= most]
+        return did_you_mean(name, keys)
     members = [member for member in problem.node[1] or () if isinstance(member, str)]
     return did_you_mean(problem.value, members) if isinstance(problem.value, str) else ""
 

@@ -398,9 +398,8 @@ def _unescaped(piece: Piece, mode: str) -> list[Piece]:
             pieces.append(piece.cut(begun, at))
         if following != "\n":
             start = piece.start + at if piece.verbatim else -1
-            pieces.append(
-                Piece(following, start, start + 2 if start >= 0 else -1, QUOTED if mode == LITERAL else mode)
-            )
+            end = start + 2 if start >= 0 else -1
+            pieces.append(Piece(following, start, end, QUOTED if mode == LITERAL else mode))
         at += 2
         begun = at
     if begun < len(text):

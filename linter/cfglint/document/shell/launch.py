@@ -370,9 +370,8 @@ class _Reader:
     def _variable(self, name: str) -> Node | None:
         """Return what the program finds in its environment; None where the script does not set it."""
         word, command = self._start.environment.get(name), self._command
-        pieces = (
-            word.pieces if word is not None else command.environment.get(name) or command.exported.get(name)
-        )
+        around = command.environment.get(name) or command.exported.get(name)
+        pieces = around if word is None else word.pieces
         if pieces is None or isinstance(pieces, Array):
             return None
         return target(self.scalar(Word(pieces, *_span(pieces, self._start.name))))

@@ -283,7 +283,7 @@ def container_job(words: list[Word]) -> Job | None:
     if not any(_name(word) in _ENGINES for word in words):
         return None
     asked = next(values_of(words, ("--gpus",)), None)
-    count = _count(asked.text) if asked is not None else None
+    count = _count(asked.text or "") if asked is not None else None
     if asked is None or count is None:
         return None
     job = Job("--gpus")
@@ -314,10 +314,8 @@ def _name(word: Word) -> str:
     return (word.text or "").rpartition("/")[2]
 
 
-def _count(text: str | None) -> int | None:
+def _count(text: str) -> int | None:
     """Return how many GPUs ``--gpus`` names: ``2``, ``count=2``, ``device=0,1``, ``"device=0,1",…``."""
-    if text is None:
-        return None
     text = text.strip("'")
     if text.isdigit():
         return int(text[:6])
