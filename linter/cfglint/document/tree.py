@@ -50,6 +50,25 @@ class Scalar(Record):
     anchor: str | None = None
     origin: str | None = None
 
+    # Written by hand, as Entry's: any run makes many, and record.py would write the same when it starts.
+    def __init__(  # noqa: PLR0913 (as many as there are fields)
+        self,
+        text: str,
+        start: int,
+        end: int,
+        style: str = "",
+        tag: str | None = None,
+        anchor: str | None = None,
+        origin: str | None = None,
+    ) -> None:
+        self.text = text
+        self.start = start
+        self.end = end
+        self.style = style
+        self.tag = tag
+        self.anchor = anchor
+        self.origin = origin
+
 
 class Built(Scalar):
     """A scalar whose text is put together from parts, as a shell does it; ``reads`` are their definitions.
@@ -85,6 +104,10 @@ class Entry(Record):
 
     key: Scalar
     value: Node
+
+    def __init__(self, key: Scalar, value: Node) -> None:
+        self.key = key
+        self.value = value
 
 
 class _Collection(Record):

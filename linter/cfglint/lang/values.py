@@ -26,7 +26,11 @@ NOTHING: frozenset[str] = frozenset()
 class Open(Record):
     """A truth that is not decided; without ``needs`` it hangs on an interval, and is then "possible"."""
 
-    needs: frozenset[str] = NOTHING
+    needs: frozenset[str]
+
+    # Here and below written by hand: any run makes many, and record.py would write the same when it starts.
+    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
+        self.needs = needs
 
     def __repr__(self) -> str:
         return f"Open({sorted(self.needs)})"
@@ -38,7 +42,10 @@ class Open(Record):
 class Unknown(Record):
     """A text, a list or a record that is not known."""
 
-    needs: frozenset[str] = NOTHING
+    needs: frozenset[str]
+
+    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
+        self.needs = needs
 
     def __repr__(self) -> str:
         return f"Unknown({sorted(self.needs)})"
@@ -55,7 +62,6 @@ class Interval(Record):
     needs: frozenset[str]
     made: Made
 
-    # Written by hand, as there are a hundred in any run: record.py would write the same when it starts.
     def __init__(self, lo: float, hi: float, needs: frozenset[str] = NOTHING, made: Made = None) -> None:
         self.lo = lo
         self.hi = hi
