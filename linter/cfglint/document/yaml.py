@@ -190,26 +190,33 @@ class _Builder(Record):
     def feed(self, events: Iterable[Any], scalar: type, handlers: dict[type, Any]) -> type | None:
         """Take in events and return the class of the last; scalars here, as most are that."""
         kind: type | None = None
+        owner, key = self.owner, self.key
         for event in events:
             kind = event.__class__
             if kind is not scalar:
                 if kind in handlers:
+                    self.key = key
                     handlers[kind](event)
+                    owner, key = self.owner, self.key
                 continue
             start = event.start_mark.index
             self.at = end = event.end_mark.index
-            tag, anchor = event.tag, event.anchor
+            tag = event.tag
+            anchor = event.anchor
             if tag is not None or anchor is not None:
                 start = _skip_properties(self.text, start, end)
             node = Scalar(event.value, start, end, event.style, tag, anchor)
             if anchor is not None:
                 self.name(anchor, node, event)
-            owner = self.owner
             if owner.__class__ is Mapping:
-                if self.key is None:
-                    self.key = node
-                else:
-                    self.put(node)
+                if key is None:
+                    key = node
+                elif key.text in owner.entries or key.text == "<<":
+                    self.put(key, node)
+                    key = None
+                else:  # most
+                    owner.entries[key.text] = Entry(key, node)
+                    key = None
             elif owner is not None:
                 owner.items.append(node)
             elif start != end or tag is not None or anchor is not None:
@@ -232,7 +239,7 @@ class _Builder(Record):
         elif self.key is None:
             self.key = _key_of(node, self.text)
         else:
-            self.put(node)
+            self.put(self.key, node)
 
     def open(self, event: Any, kind: type[Mapping | Sequence]) -> None:
         start = event.start_mark.index
@@ -251,7 +258,7 @@ class _Builder(Record):
         elif self.key is None:
             self.complex_keys.append(len(self.stack))
         else:
-            self.put(node)
+            self.put(self.key, node)
         self.stack.append(owner)
         if len(self.stack) > MAX_DEPTH:
             raise DocumentError(f"nested more than {MAX_DEPTH} levels deep", start)
@@ -275,10 +282,9 @@ class _Builder(Record):
                 "a mapping or list stands where a key must be: quote it if it is a text", node.start
             )
 
-    def put(self, node: Node) -> None:
-        """Give the key that waits its value."""
-        key, owner = self.key, self.owner
-        assert key is not None
+    def put(self, key: Scalar, node: Node) -> None:
+        """Give a key its value; none waits for one any more."""
+        owner = self.owner
         self.key = None
         name = key.text
         if name == "<<" and not key.style and key.tag in _MERGE_TAGS:
