@@ -1,4 +1,4 @@
-"""What a framework makes of documents: one tree of the files that a config names, several of its sections.
+"""What a framework makes of a document and the files that it names: one tree.
 
 ``over`` (a launch's ``--config``) lies beneath the flags; ``composes parents`` is NeMo-RL's inheritance
 (``defaults`` names files by their paths), ``composes hydra`` Hydra's defaults list; ``file $.key`` hangs a
@@ -10,10 +10,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from cfglint.document.layers import Layers, Source, Trouble, Way
-from cfglint.document.reading import Library, read_text, same
+from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
 from cfglint.document.tree import (
-    Alias,
     Document,
     Entry,
     File,
@@ -27,7 +26,6 @@ from cfglint.document.tree import (
     child,
     effective,
     target,
-    walk,
 )
 from cfglint.record import Record
 from cfglint.text import Edit, apply_edits
@@ -205,39 +203,6 @@ def _scalar_at(node: Node | None, steps: Path) -> Scalar | None:
         node = child(node, step) if isinstance(step, str) else None
     node = target(node)
     return node if isinstance(node, Scalar) and not isinstance(node, Unread) else None
-
-
-# ── sections of a document, each a document itself ─────────────────────────────────────────────────────────
-def sections(document: Document) -> list[Document]:
-    """Return the mappings at the top as documents; none where something else stands there, too."""
-    root = document.root
-    if not isinstance(root, Mapping) or root.merges:
-        return []
-    nodes = [entry.value for entry in root.entries.values()]
-    if not all(isinstance(target(node), Mapping) for node in nodes):
-        return []
-    parts = [_section(document, entry.key, entry.value) for entry in root.entries.values()]
-    reads = [{(n.target.start, n.target.end): 0 for n in walk(s) if isinstance(n, Alias)} for s in nodes]
-    for part in parts:  # what others read of it, through an alias or a merge
-        lent = [
-            span for reader, spans in zip(parts, reads, strict=True) if reader is not part for span in spans
-        ]
-        part.lent = tuple(dict.fromkeys(lent))
-    return parts
-
-
-def _section(document: Document, key: Scalar, node: Node) -> Document:
-    part = Document(
-        node.start, node.end, target(node), format=document.file.format, index=document.index, key=key
-    )
-    part.file, part.whole = document.file, document
-    part.duplicates = [pair for pair in document.duplicates if node.start <= pair[0].start < node.end]
-    last = key  # of a name that stands twice, the later section is the one that counts
-    for later, first in reversed(document.duplicates):
-        if later is last:
-            part.duplicates.append((later, first))
-            last = first
-    return part
 
 
 def edited(document: Document, edits: Iterable[Edit]) -> Document | None:

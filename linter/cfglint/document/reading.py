@@ -8,7 +8,19 @@ from __future__ import annotations
 
 import os
 
-from cfglint.document.tree import BOM, MAX_BYTES, SCRIPTS, Document, File, Mapping
+from cfglint.document.tree import (
+    BOM,
+    MAX_BYTES,
+    SCRIPTS,
+    Alias,
+    Document,
+    File,
+    Mapping,
+    Node,
+    Scalar,
+    target,
+    walk,
+)
 from cfglint.document.yaml import parse_yaml
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
@@ -118,6 +130,39 @@ def _too_large(most: int) -> str:
 def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool = False) -> File:
     document = Document(0, len(text), error=DocumentError(message, offset))
     return _file(path, text, [document], bom=bom)
+
+
+# ── sections of a document, each a document itself ─────────────────────────────────────────────────────────
+def sections(document: Document) -> list[Document]:
+    """Return the mappings at the top as documents; none where something else stands there, too."""
+    root = document.root
+    if not isinstance(root, Mapping) or root.merges:
+        return []
+    nodes = [entry.value for entry in root.entries.values()]
+    if not all(isinstance(target(node), Mapping) for node in nodes):
+        return []
+    parts = [_section(document, entry.key, entry.value) for entry in root.entries.values()]
+    reads = [{(n.target.start, n.target.end): 0 for n in walk(s) if isinstance(n, Alias)} for s in nodes]
+    for part in parts:  # what others read of it, through an alias or a merge
+        lent = [
+            span for reader, spans in zip(parts, reads, strict=True) if reader is not part for span in spans
+        ]
+        part.lent = tuple(dict.fromkeys(lent))
+    return parts
+
+
+def _section(document: Document, key: Scalar, node: Node) -> Document:
+    part = Document(
+        node.start, node.end, target(node), format=document.file.format, index=document.index, key=key
+    )
+    part.file, part.whole = document.file, document
+    part.duplicates = [pair for pair in document.duplicates if node.start <= pair[0].start < node.end]
+    last = key  # of a name that stands twice, the later section is the one that counts
+    for later, first in reversed(document.duplicates):
+        if later is last:
+            part.duplicates.append((later, first))
+            last = first
+    return part
 
 
 class Library(Record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from cfglint.document.reading import sections
 from cfglint.engine.judge import judge, values_for
 from cfglint.engine.subject import Judged, Reading
 from cfglint.findings import Report, TargetInfo, Undecided
@@ -107,8 +108,6 @@ class Run(Reading):
                 block = self.pack.frameworks[framework]
                 document.taken_by(block["dialect"])
                 if block["sections"]:
-                    from cfglint.document.compose import sections
-
                     parts = sections(document) or parts
             subjects += [self.subject(part, framework) for part in parts]
         return subjects

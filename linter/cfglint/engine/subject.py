@@ -5,6 +5,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 
 from __future__ import annotations
 
+from cfglint.document.reading import sections
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Scalar
@@ -170,8 +171,6 @@ class Reading(Record):
             return 0, None
         if any(entry.value.__class__ is Scalar for entry in root.entries.values()):
             return 0, None  # as most files
-        from cfglint.document.compose import sections
-
         dialect = dialect_of(self.pack, framework, document)
         tests = [test for _, test in self.pack.frameworks[framework]["detect"]]
         parts = (Values(self.pack, View(part, dialect)) for part in sections(document))
