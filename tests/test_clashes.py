@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.features.test import clashes, contradictions
+from cfglint.features.test import conflicts
+from cfglint.features.test.conflicts import clashes, contradictions
 from cfglint.lang.pack import load
 
 
@@ -70,6 +71,20 @@ def test_a_fix_that_breaks_another_rule() -> None:
     told = _broken_fixes(example, "seq_len <= 1024 -> num_epochs >= 2 and num_epochs <= 1")
     assert told == ["MEM900: every fix of this example breaks another rule; the cheapest breaks MEM901"]
     assert _broken_fixes(example, "seq_len <= 1024 -> num_epochs >= 2") == []
+
+
+def test_own_rules_are_held_against_what_they_may_meet_alone(monkeypatch) -> None:
+    """A fix of a shipped rule's example is looked for where it may move what an own rule rests on."""
+    read: list[str] = []
+    real = conflicts.read_text
+    monkeypatch.setattr(conflicts, "read_text", lambda text, place: read.append(place) or real(text, place))
+    rule = "rule MEM900 own error {{ {} }}"
+    assert clashes(load({"own.rules": rule.format("$.training.lr <= 1e-3")}), {"MEM900"}) == []
+    assert read == []
+    clashes(load({"own.rules": rule.format("num_epochs <= 40")}), {"MEM900"})
+    assert read == []  # no shipped rule's fix moves it
+    assert clashes(load({"own.rules": rule.format("zero_stage <= 3")}), {"MEM900"}) == []
+    assert 0 < len(read) < 20  # of 73 examples
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ import pytest
 from cfglint.api import check_file
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
-from cfglint.features.test import run_examples
+from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 from cfglint.repair.apply import repair
 

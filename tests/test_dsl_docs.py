@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cfglint.features.test import run_examples
+from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 from cfglint.lang.parse import parse
 from cfglint.lang.tree import Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.features.test import run_examples
+from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 
 HEAD = """fact t.n: count 1 ..

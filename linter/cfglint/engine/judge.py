@@ -159,9 +159,8 @@ def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, 
     """Yield the keys of a file; those of a mapping for it where it stands for the first part of names."""
     for key in view.keys(path):
         inner = (*path, key)
-        name = ".".join(inner)
-        leads_on = any(fact.startswith(f"{name}.") for fact in pack.facts)
-        if leads_on and isinstance(view.get(inner), MappingView):
+        start = ".".join(inner) + "."
+        if isinstance(view.get(inner), MappingView) and any(fact.startswith(start) for fact in pack.facts):
             yield from _keys(pack, view, inner)
         else:
             yield inner

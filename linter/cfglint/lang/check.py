@@ -283,7 +283,7 @@ class Builder:
             for lender in self.symbols.frameworks.get(base, ()):
                 taken = [e for e in lender.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
                 lent = t.Framework(node.name, tuple(taken), span=lender.span)
-                self.symbols.frameworks[node.name].append(lent)
+                self.symbols.frameworks[node.name] = [*self.symbols.frameworks[node.name], lent]
                 if id(lender) in self.home:  # else it is a shipped one, which was checked
                     self.home[id(lent)] = self.home[id(lender)]
 

@@ -209,8 +209,10 @@ class _Layer(Record):
             from cfglint.lang.show import remember
 
             frozen: Any = cached(f"{self.name}-trees", self.key, lambda: self._build()[1])
-            self._trees = pickle.loads(frozen)  # noqa: S301 (from our own cache, see cache.py)
-            remember(self._trees[0].messages)
+            own, sources = pickle.loads(frozen)  # noqa: S301 (from our own cache, see cache.py)
+            symbols = own if self.below is None else self.below.trees()[0].plus(own)
+            self._trees = symbols, sources
+            remember(symbols.messages)
         return self._trees
 
     def _build(self) -> tuple[Code, bytes]:
@@ -221,10 +223,11 @@ class _Layer(Record):
             from cfglint.lang.compile import packed
             from cfglint.lang.symbols import Symbols, read_sources
 
-            symbols = self.below.trees()[0].copy() if self.below is not None else Symbols()
+            below = self.below.trees()[0] if self.below is not None else Symbols()
+            symbols = below.copy()
             sources = read_sources(self.texts(), self.rules)
             code = packed(*Builder(symbols).build(sources))
-            self._built = code, pickle.dumps((symbols, sources))
+            self._built = code, pickle.dumps((symbols.beyond(below), sources))
         return self._built
 
 

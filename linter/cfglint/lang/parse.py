@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from lark import Lark, Token
+from lark import __version__ as lark_version
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from cfglint import files
+from cfglint.cache import cached
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer, words
@@ -100,16 +103,25 @@ class _Newlines:
 
 @cache
 def _lark() -> Lark:
+    """Return the parser; its tables take most of a second to make, so they are kept between runs."""
     grammar = files.shipped_text("lang", "grammar.lark")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=["start", "rule_only", "expr_only"],
-        postlex=_Newlines(),
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
+
+    def build() -> bytes:
+        made = Lark(
+            grammar,
+            parser="lalr",
+            lexer="contextual",
+            start=["start", "rule_only", "expr_only"],
+            postlex=_Newlines(),
+            propagate_positions=True,
+            maybe_placeholders=False,
+        )
+        tables = BytesIO()
+        made.save(tables)
+        return tables.getvalue()
+
+    tables: Any = cached("grammar", {"grammar.lark": grammar, "lark": lark_version}, build)
+    return Lark.load(BytesIO(tables))
 
 
 def _listed(expected: set[str]) -> str:

@@ -13,6 +13,7 @@ from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from cfglint.lang.show import Parts
 
@@ -54,9 +55,20 @@ class Symbols(Record):
 
     def copy(self) -> Symbols:
         """Return a copy that can grow without changing this one."""
-        grown = Symbols(*(dict(getattr(self, name)) for name in fields(self)))
-        grown.frameworks = {name: list(nodes) for name, nodes in self.frameworks.items()}
-        return grown
+        return self.plus(Symbols())
+
+    def plus(self, own: Symbols) -> Symbols:
+        """Return these symbols with those of a further layer, which go before them."""
+        return Symbols(*({**getattr(self, name), **getattr(own, name)} for name in fields(self)))
+
+    def beyond(self, below: Symbols) -> Symbols:
+        """Return what a layer has put in beside the symbols below it, or in their place."""
+
+        def own(name: str) -> dict[str, Any]:
+            known = getattr(below, name)
+            return {key: node for key, node in getattr(self, name).items() if known.get(key) is not node}
+
+        return Symbols(*map(own, fields(self)))
 
     def add(self, source: Source, builtin: Collection[str] = ()) -> Iterator[Complaint]:
         """Add the definitions of a file; yields a complaint for all that is defined twice or wrongly.
@@ -85,7 +97,7 @@ class Symbols(Record):
                 case t.Framework(name):
                     self._note(source, node, f"framework {name}")
                     # A later file's bindings go first: a user's own rules know better.
-                    self.frameworks.setdefault(name, []).insert(0, node)
+                    self.frameworks[name] = [node, *self.frameworks.get(name, ())]
                 case t.Rule():
                     yield from self._add_rule(source, node)
 
