@@ -1,44 +1,123 @@
-"""The one harness for expected output: a case is files beside each other, and no code.
+"""The one harness for expected output: Markdown pages of files, and of what commands print about them.
 
-``<name>.out`` is what must be printed. ``<name>.cmd`` holds the flags of a page; those of a rule's case stand
-in its ``.out`` (test_cases.py). ``--width N`` and ``--ascii`` among the flags stand for the terminal.
-``CFGLINT_UPDATE=1 pytest …`` writes the ``.out`` files, to be read by a person.
+A fence with a language and a name, such as ``yaml bad_plain.yaml``, is a file; the files of a page lie in
+one folder. A ``console`` fence is a ``$ cfglint …`` command and what it must print; among its flags
+``--width N`` and ``--ascii`` stand for the terminal. ``CFGLINT_UPDATE=1 pytest …`` writes what was printed
+into the page, to be read by a person.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shlex
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cfglint.command import output
 from cfglint.report import Style
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 UPDATE = "CFGLINT_UPDATE" in os.environ
+CASES = Path(__file__).parent / "cases"
+FENCE = re.compile(r"(?ms)^(?P<ticks>`{3,})(?P<language>\w+) ?(?P<name>\S*)\n(?P<text>.*?)^(?P=ticks)$\n?")
 
 
-def words_of(case: Path) -> list[str]:
-    """Return the flags of a case; none where no ``.cmd`` stands beside it."""
-    command = case.with_suffix(".cmd")
-    return shlex.split(command.read_text(encoding="utf-8")) if command.exists() else []
+def _command(console: str) -> tuple[str, ...]:
+    """Return the words after ``$ cfglint`` in the first line of a console fence."""
+    prompt, tool, *words = shlex.split(console.partition("\n")[0]) or ["", ""]
+    assert (prompt, tool) == ("$", "cfglint"), f"no `$ cfglint …` in {console[:80]!r}"
+    return tuple(words)
 
 
-def expect(case: Path, text: str, usual: str | None = None) -> None:
-    """Compare ``text`` with the case's ``.out``, or write it there; without one, with what is ``usual``."""
-    out = case.with_suffix(".out")
-    if UPDATE:
-        out.write_text(text, encoding="utf-8")
-        if text == usual:
-            out.unlink()
-    expected = out.read_text(encoding="utf-8") if out.exists() else usual
-    assert expected is not None, "no expectation yet: CFGLINT_UPDATE=1 writes it, then read it"
-    assert text == expected
+class Page:
+    """A Markdown page: ``files`` by their names, and ``shown``, the console fences by their commands."""
+
+    def __init__(self, path: Path) -> None:
+        source = path.read_text(encoding="utf-8")
+        self.path = path
+        self.title = source.partition("\n")[0].removeprefix("# ")
+        self.files: dict[str, str] = {}
+        self.shown: dict[tuple[str, ...], str] = {}
+        for fence in FENCE.finditer(source):
+            text = fence["text"]
+            console = fence["language"] == "console"
+            texts, key = (self.shown, _command(text)) if console else (self.files, fence["name"])
+            assert key, f"{path}: a fence without a file name: {text[:80]!r}"
+            assert key not in texts, f"{path}: two fences for {key}"
+            texts[key] = text
+        assert "```" not in FENCE.sub("", source), f"{path}: a fence without a language, or without its end"
+
+    def write_files(self, folder: Path) -> Path:
+        """Write the page's files into ``folder``; returns it."""
+        for name, text in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(text.encode())
+        return folder
+
+    def expect(self, words: tuple[str, ...], printed: str, *, below: str = "", needed: bool = True) -> None:
+        """Compare what a command printed with what the page shows, or write it there, below a file's fence.
+
+        A command that prints nothing and is not ``needed`` has no fence.
+        """
+        command = f"$ cfglint {shlex.join(words)}\n"
+        needed = needed or bool(printed)
+        if UPDATE:
+            self._write(words, command + printed if needed else "", below)
+        else:
+            expected = self.shown.get(words, "" if needed else command)
+            assert expected, "no expectation yet: CFGLINT_UPDATE=1 writes it, then read it"
+            assert command + printed == expected
+
+    def _write(self, words: tuple[str, ...], text: str, below: str) -> None:
+        ticks = "`" * max([3, *(len(run) + 1 for run in re.findall(r"(?m)^`{3,}", text))])
+        fence = f"\n{ticks}console\n{text}{ticks}\n" if text else ""
+        with self.path.open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # another process may test another case of the page
+            source = file.read()
+            start = end = len(source)
+            for old in FENCE.finditer(source):
+                if old["language"] == "console" and _command(old["text"]) == words:
+                    start, end = old.start() - 1, old.end()
+                    break
+                if old["name"] == below:
+                    start = end = old.end()
+            file.seek(0)
+            file.write(source[:start] + fence + source[end:])
+            file.truncate()
+
+
+@cache
+def page_of(code: str) -> Page:
+    """Return the page of a rule's cases."""
+    return Page(CASES / f"{code}.md")
+
+
+class Case:
+    """A config of a rule's page, its flags, and what must be printed about it."""
+
+    def __init__(self, code: str, name: str) -> None:
+        self.page, self.code, self.name = page_of(code), code, name
+        self.ok = name.startswith("ok_")
+        self.data = self.page.files[name].encode()
+        check = ("check", name, "--select", code)
+        self.words = next((words for words in self.page.shown if words[:4] == check), check)
+        self.flags = self.words[4:]
+        self.expected = self.page.shown.get(self.words, "")
+
+
+def cases(code: str) -> list[Case]:
+    """Return the cases of a rule: the files of its page, but for rules and what lies in a folder."""
+    names = [name for name in page_of(code).files if "/" not in name and not name.endswith(".rules")]
+    return [Case(code, name) for name in names]
+
+
+def all_cases() -> list[Case]:
+    """Return the cases of all rules."""
+    return [case for path in sorted(CASES.glob("*.md")) for case in cases(path.stem)]
 
 
 class Terminal:

@@ -1,18 +1,17 @@
-"""Every rule's cases: a config, the flags, and the expected report and diff. No code per rule.
+"""Every rule's cases: configs, the flags, and the expected report and diff. No code per rule.
 
-``tests/cases/<CODE>/bad_*.yaml`` (or ``.json``, ``.toml``, ``.sh``) must give a finding of that code,
-``ok_*.yaml`` none. ``<name>.out`` is what two commands print: the report and the diff (golden.py); the first
-command has the case's flags. A good case without flags that finds nothing at all needs none. On every case
-the harness also checks what must hold of any fix: of this rule's, and in the slow tier of all.
+``tests/cases/<CODE>.md`` is a page of files (golden.py). Those named ``bad_*`` must give a finding of that
+code, those named ``ok_*`` none; beside them lie ``.rules`` and, in folders, files that they name. Below a
+case stands what two commands print: the report, and the diff if there is one. The first command has the
+case's flags. A good case prints nothing, and needs no command unless it has flags. On every case the harness
+also checks what must hold of any fix: of this rule's, and in the slow tier of all.
 """
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,17 +23,17 @@ from cfglint.features.fix import FixOptions
 from cfglint.repair.apply import repair
 from cfglint.report import render
 from cfglint.report.changes import unified
-from golden import expect
+from golden import Case, all_cases, page_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cfglint.engine.run import Run
 
-CASES = Path(__file__).parent / "cases"
-NOTHING = "no findings in 1 file\n", ""  # a report and a diff
-SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".sh", ".sbatch")
-FILES = sorted(p for p in CASES.glob("*/*") if p.suffix in SUFFIXES)
+NOTHING = "no findings in 1 file\n"
+FIX = "$ cfglint fix --diff --unsafe\n"
 
-on_every_case = pytest.mark.parametrize("case", FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
+on_every_case = pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.code}/{case.name}")
 
 
 def _run(flags: tuple[str, ...], select: str | None) -> Run:
@@ -43,29 +42,14 @@ def _run(flags: tuple[str, ...], select: str | None) -> Run:
 
 
 @cache
-def _shared_run(flags: tuple[str, ...], folder: Path | None) -> Run:
+def _shared_run(flags: tuple[str, ...], folder: str) -> Run:
     """Return a run of all rules; ``folder`` is where relative flags hold."""
     del folder
     return _run(flags, None)
 
 
-def _command(case: Path) -> str:
-    """Return the start of a case's first command, before its flags."""
-    return f"$ cfglint check {case.name} --select {case.parent.name} "
-
-
-def _flags(case: Path) -> tuple[str, ...]:
-    out = case.with_suffix(".out")
-    if not out.exists():
-        return ()
-    first = out.read_text(encoding="utf-8").partition("\n")[0]
-    assert first.startswith(_command(case)), f"{out} begins with the command: {_command(case)}"
-    return tuple(shlex.split(first.removeprefix(_command(case))))
-
-
-def _all_rules(case: Path) -> Run:
-    flags = _flags(case)
-    return _shared_run(flags, case.parent if "--rules" in flags else None)
+def _all_rules(case: Case) -> Run:
+    return _shared_run(case.flags, case.code if "--rules" in case.flags else "")
 
 
 def _findings(run: Run, data: bytes, name: str):
@@ -86,28 +70,32 @@ def _mended(run: Run, data: bytes, name: str):
     return repair(run, read(data, name), unsafe=True, least="info", notes=False)
 
 
+@cache
+def _folder(code: str, base: Path) -> Path:
+    """Return a folder with the files of a rule's page."""
+    return page_of(code).write_files(base / "cases" / code)
+
+
 @pytest.fixture(autouse=True)
-def _beside_the_case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case's flags may name files that lie beside it, such as ``--rules toy.rules``."""
+def _beside_the_case(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A case and its flags may name files that lie beside it, such as ``--rules toy.rules``."""
     if "case" in request.fixturenames:
-        monkeypatch.chdir(request.getfixturevalue("case").parent)
-
-
-def _transcript(case: Path, flags: tuple[str, ...], report: str, diff: str) -> str:
-    return f"{_command(case)}{shlex.join(flags)}\n{report}\n$ cfglint fix --diff --unsafe\n{diff}"
+        monkeypatch.chdir(_folder(request.getfixturevalue("case").code, tmp_path_factory.getbasetemp()))
 
 
 @on_every_case
-def test_case(case: Path) -> None:
-    code, flags, ok = case.parent.name, _flags(case), case.name.startswith("ok")
-    run = _run(flags, code)
-    data = case.read_bytes()
-    findings = _findings(run, data, case.name)
+def test_case(case: Case) -> None:
+    assert case.name.startswith(("ok_", "bad_"))
+    run = _run(case.flags, case.code)
+    findings = _findings(run, case.data, case.name)
     report = render(run.report, "text", color=False, width=100, verbose=True)
-    result = _mended(run, data, case.name)
-    diff = unified(case.name, read(data, case.name).text, result.text)
-    expect(case, _transcript(case, flags, report, diff), _transcript(case, (), *NOTHING) if ok else None)
-    if ok:
+    result = _mended(run, case.data, case.name)
+    diff = unified(case.name, read(case.data, case.name).text, result.text)
+    printed = ("" if report == NOTHING else report) + (f"\n{FIX}{diff}" if diff else "")
+    case.page.expect(case.words, printed, below=case.name, needed=bool(case.flags) or not case.ok)
+    if case.ok:
         assert not findings
     else:
         assert findings, "a bad case must be found"
@@ -116,21 +104,20 @@ def test_case(case: Path) -> None:
 
 @pytest.mark.long
 @on_every_case
-def test_all_rules_at_once(case: Path) -> None:
+def test_all_rules_at_once(case: Case) -> None:
     run = _all_rules(case)
-    _holds_of_any_fix(run, case, _mended(run, case.read_bytes(), case.name))
+    _holds_of_any_fix(run, case, _mended(run, case.data, case.name))
 
 
-def _holds_of_any_fix(run: Run, case: Path, result) -> None:
+def _holds_of_any_fix(run: Run, case: Case, result) -> None:
     """Fixes converge, are idempotent, leave other bytes alone and make nothing worse."""
-    data = case.read_bytes()
-    file = read(data, case.name)
+    file = read(case.data, case.name)
     if not result.applied:
         assert result.text == file.text
         return
     fixed = file.encode(result.text)
     assert _mended(run, fixed, case.name).text == result.text, "fixing twice is fixing once"
-    before = _judged(_all_rules(case), data, case.name)
+    before = _judged(_all_rules(case), case.data, case.name)
     after = _judged(_all_rules(case), fixed, case.name)
     broken = {(f.code, f.target) for f in before}
     # That hardware could do more now is worth a hint, and no reason to leave something broken.
@@ -154,22 +141,26 @@ def _changed_lines(old: str, new: str) -> set[str]:
 
 
 def test_every_shipped_rule_has_cases() -> None:
-    run = _shared_run((), None)
-    codes = {rule.code for rule in run.pack.rules}
-    have = {(p.parent.name, p.name.split("_")[0]) for p in FILES}
-    missing = sorted(f"{code}/{kind}" for code in codes for kind in ("bad", "ok") if (code, kind) not in have)
-    assert not missing
-    assert {p.parent.name for p in FILES} <= codes
+    names = {rule.code: rule.name for rule in _shared_run((), "").pack.rules}
+    have = {(case.code, case.ok) for case in all_cases()}
+    assert have == {(code, ok) for code in names for ok in (True, False)}
+    for code, name in names.items():
+        assert page_of(code).title == f"{code} {name}"
+
+
+def test_every_command_is_of_a_case() -> None:
+    checked = {(case.code, case.words) for case in all_cases()}
+    for code in {case.code for case in all_cases()}:
+        assert {(code, words) for words in page_of(code).shown} <= checked
 
 
 def test_git_takes_every_diff(tmp_path: Path) -> None:
     diffs = []
-    for case in FILES:
-        text = case.with_suffix(".out").read_text() if case.with_suffix(".out").exists() else ""
-        diff = text.partition("$ cfglint fix --diff --unsafe\n")[2]
+    for case in all_cases():
+        diff = case.expected.partition(FIX)[2]
         if diff:
-            name = f"{case.parent.name}_{case.name}"
-            (tmp_path / name).write_bytes(case.read_bytes())
+            name = f"{case.code}_{case.name}"
+            (tmp_path / name).write_bytes(case.data)
             diffs.append(diff.replace(f"a/{case.name}", f"a/{name}").replace(f"b/{case.name}", f"b/{name}"))
     patch = tmp_path / "all.patch"
     patch.write_text("".join(diffs))

@@ -6,11 +6,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from golden import words_of
+from golden import Page
 from tiers import sampled
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "logs").glob("*.log"))
+FLAGS = {log: flags for _, log, *flags in Page(HERE / "logs" / "pages.md").shown}
 SCHEMA = json.loads((HERE.parent / "schemas" / "diagnosis.schema.json").read_text(encoding="utf-8"))
 
 
@@ -18,7 +19,7 @@ SCHEMA = json.loads((HERE.parent / "schemas" / "diagnosis.schema.json").read_tex
 def test_json_is_as_the_schema_says(case, terminal):
     if case.stem == "nothing":
         pytest.skip("no failure, no report")
-    flags = words_of(case)
+    flags = list(FLAGS[case.name])
     if "--format" in flags:
         at = flags.index("--format")
         del flags[at : at + 2]
@@ -41,7 +42,7 @@ def test_forms_at_any_width(case, form, terminal):
 def test_the_repair_fits_the_measured_numbers(terminal):
     """What the A40 run measured, with the proposed share: engine and trainer fit the GPU."""
     case = HERE / "logs" / "one_gpu.log"
-    flags = words_of(case)
+    flags = list(FLAGS[case.name])
     _, text = terminal.run("diagnose", case.parent, [case.name, *flags, "--format", "json"])
     found = json.loads(text)
     held = {p["role"]: p["held_gib"] for p in found["failures"][0]["processes"]}

@@ -19,6 +19,7 @@ from cfglint.engine.run import Run
 from cfglint.features.test.examples import run_examples
 from cfglint.lang.pack import load
 from cfglint.repair.apply import repair
+from golden import FENCE, Page
 
 ROOT = Path(__file__).resolve().parents[1]
 # Each page, with its rule file, the rule, and whether the rule's finding has a fix.
@@ -27,7 +28,6 @@ PAGES = {
     "CONTRIBUTING.md": ("beta.rules", "BAT990", False),
 }
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```)", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"^```\w+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 on_every_page = pytest.mark.parametrize("page", PAGES)
 
@@ -35,9 +35,10 @@ on_every_page = pytest.mark.parametrize("page", PAGES)
 @pytest.fixture
 def toy(page: str, tmp_path: Path) -> Path:
     """The page's files in a folder of their own, and the command that an install makes."""
-    for name, text in FILE.findall((ROOT / page).read_text("utf-8")):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
+    for fence in FENCE.finditer((ROOT / page).read_text("utf-8")):
+        if name := fence["name"]:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(fence["text"], "utf-8")
     for name, arguments in (("cfglint", "-m cfglint"), ("python", "")):
         tool = tmp_path / "bin" / name
         tool.parent.mkdir(exist_ok=True)
@@ -83,12 +84,14 @@ def test_the_rule_and_two_cases_are_all(page: str, toy: Path) -> None:
     assert all(outcome.ok for outcome in examples), examples
     run = Run(pack, selected=lambda selected: selected == code)
     found = {}
-    for case in sorted((toy / "tests" / "cases" / code).iterdir()):
-        file = read(case.read_bytes(), case.name)
+    cases = Page(toy / "tests" / "cases" / f"{code}.md")
+    assert f"rule {cases.title} " in (toy / name).read_text("utf-8")
+    for case, text in cases.files.items():
+        file = read(text.encode(), case)
         assert check_file(run, file)
-        found[case.stem] = [finding.code for finding in run.report.findings]
+        found[case] = [finding.code for finding in run.report.findings]
         run.report.findings = []
         fixed = repair(run, file, unsafe=True, least="info", notes=False)
-        assert bool(fixed.applied) == (mends and bool(found[case.stem]))
+        assert bool(fixed.applied) == (mends and bool(found[case]))
     assert sorted(found.values()) == [[], [code]]
-    assert all(stem.startswith("bad") == bool(codes) for stem, codes in found.items())
+    assert all(case.startswith("bad") == bool(codes) for case, codes in found.items())

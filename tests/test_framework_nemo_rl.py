@@ -11,6 +11,7 @@ import pytest
 from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from golden import page_of
 from told import point
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
-CASES = Path(__file__).parent / "cases"
-GRPO = (CASES / "RUN261" / "ok_dtensor.yaml").read_text()
+GRPO = page_of("RUN261").files["ok_dtensor.yaml"]
 
 
 def _with(*changes: str, text: str = GRPO) -> str:

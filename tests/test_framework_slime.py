@@ -11,6 +11,7 @@ import pytest
 from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from golden import page_of
 from told import point
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 CORPUS = Path(SHARED or ".") / "corpus"
-GRPO = (Path(__file__).parent / "cases" / "BAT270" / "ok_slime_budget.sh").read_text()
+GRPO = page_of("BAT270").files["ok_slime_budget.sh"]
 
 
 def _with(*changes: tuple[str, str]) -> str:

@@ -11,10 +11,10 @@ from cfglint.command import parse, setup
 from cfglint.document.reading import read
 from cfglint.features.check import CheckOptions
 from cfglint.lang.values import needs_of
+from golden import page_of
 
 SHARED = os.environ.get("CFGLINT_SHARED")
-CASE = Path(__file__).parent / "cases" / "MEM104" / "bad_launch_script.sh"
-SCRIPT = CASE.read_text()
+SCRIPT = page_of("MEM104").files["bad_launch_script.sh"]
 # No package of that name can be imported where a file of it raises.
 BLOCKED = "raise ImportError('not here')\n"
 

@@ -22,6 +22,7 @@ from cfglint.document.view import View
 from cfglint.document.yaml import parse_yaml
 from cfglint.hardware.host import declared
 from cfglint.text import apply_edits
+from golden import page_of
 from tiers import tried
 
 RUN = "torchrun --nproc_per_node 2 t.py --a 1 --b 2"
@@ -364,8 +365,8 @@ def test_no_manifest_crashes_the_reader(tree):
 
 
 # ── the command line ───────────────────────────────────────────────────────────────────────────────────────
-CASES = Path(__file__).parent / "cases" / "MEM104"
-TASK = (CASES / "bad_skypilot_task.yaml").read_text()
+CASES = page_of("MEM104").files
+TASK = CASES["bad_skypilot_task.yaml"]
 
 
 def test_fit_judges_for_what_the_task_asks_for(folder, cfglint):
@@ -391,7 +392,7 @@ def test_the_memory_that_a_job_asks_for_counts_where_it_names_no_gpu(folder, cfg
     vram, source = target.facts["gpu.vram"]
     assert (vram.lo, vram.hi, set(vram.needs)) == (10 * 2**30, math.inf, {"gpu.vram"})  # or a larger one
     assert source == "#SBATCH --gres=gpumem"
-    (folder / "t.sh").write_text((CASES / "ok_gpumem_more.sh").read_text())
+    (folder / "t.sh").write_text(CASES["ok_gpumem_more.sh"])
     done = cfglint("check", "t.sh", "--verbose")
     assert (done.returncode, "MEM104 needs gpu.vram" in done.stdout) == (0, True)
 
@@ -408,6 +409,5 @@ def test_without_tree_sitter_a_task_says_what_to_install(folder, cfglint, tmp_pa
     done = cfglint("check", ".", env={"PYTHONPATH": path})
     assert (done.returncode, done.stderr.count("pip install --force-reinstall tree-sitter")) == (0, 1)
     # Words of a list need no parser of bash.
-    arguments = (Path(__file__).parent / "cases" / "MEM104" / "bad_kubernetes_arguments.yaml").read_text()
-    (folder / "k.yaml").write_text(arguments)
+    (folder / "k.yaml").write_text(CASES["bad_kubernetes_arguments.yaml"])
     assert cfglint("check", "k.yaml", env={"PYTHONPATH": path}).returncode == 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from cfglint.api import check_text
 from cfglint.cli import main
+from golden import cases
 
 TRL = """model_name_or_path: Qwen/Qwen2.5-1.5B-Instruct
 dataset_name: trl-lib/ultrafeedback_binarized
@@ -100,25 +100,21 @@ def test_a_warning_does_not_stand_for_an_error():
     assert {"CFG009", "USR101"} <= {f.code for f in report.findings}
 
 
-CASES = Path(__file__).parent / "cases"
-BAD = [
-    case
-    for code in ("CFG009", "CFG011", "CFG012", "CFG013", "CFG014")
-    for case in sorted((CASES / code).glob("bad_*"))
-    if case.suffix in (".yaml", ".json", ".toml", ".sh")
-]
+CODES = ("CFG009", "CFG011", "CFG012", "CFG013", "CFG014")
+BAD = [case for code in CODES for case in cases(code) if not case.ok]
 
 
-@pytest.mark.parametrize("case", BAD, ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_a_text_is_judged_as_a_file_is(case, capsys):
+@pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case.code}/{case.name}")
+def test_a_text_is_judged_as_a_file_is(case, tmp_path, capsys):
     """The Python interface finds what the command finds, the schemas' findings and their fixes with it."""
-    own = check_text(case.read_bytes().decode(), path=str(case)).findings
-    main(["check", str(case), "--no-detect", "--format", "json"])
+    path = str(case.page.write_files(tmp_path) / case.name)
+    own = check_text(case.data.decode(), path=path).findings
+    main(["check", path, "--no-detect", "--format", "json"])
     told = json.loads(capsys.readouterr().out)["findings"]
     assert sorted((f.code, f.message, f.fix.title if f.fix else None) for f in own) == sorted(
         (f["code"], f["message"], f["fix"]["title"] if f.get("fix") else None) for f in told
     )
-    assert case.parent.name in {f.code for f in own}
+    assert case.code in {f.code for f in own}
 
 
 def test_what_is_switched_off_leaves_the_schemas_finding(tmp_path, capsys):

@@ -1,30 +1,33 @@
-"""Pages of fit, plan, compare and diagnose: a config or a log, the flags, and the page that they must give.
+"""Pages of fit, plan, compare and diagnose: commands, and what they must print (golden.py).
 
-``tests/<folder>/<name>.cmd`` holds the flags (for compare both paths, too), ``<name>.out`` the page; the last
-line of a diagnosis is the exit status.
+``tests/<folder>/pages.md`` names files that lie beside it. A diagnosis ends with the exit status.
 """
 
 from pathlib import Path
 
 import pytest
 
-from golden import expect, words_of
+from golden import Page
 
 HERE = Path(__file__).parent
-CASES = [(command, case) for command in ("fit", "plan", "compare") for case in (HERE / command).glob("*.cmd")]
-LOGS = sorted((HERE / "logs").glob("*.log"))
+PAGES = [Page(HERE / folder / "pages.md") for folder in ("fit", "plan", "compare", "logs")]
+COMMANDS = [pytest.param(page, words, id=" ".join(words)) for page in PAGES for words in page.shown]
 
 
-@pytest.mark.parametrize(("command", "case"), sorted(CASES), ids=lambda part: getattr(part, "stem", part))
-def test_page(command, case, terminal):
-    config = [] if command == "compare" else [f"{case.stem}.yaml"]
-    status, page = terminal.run(command, case.parent, [*config, *words_of(case), "--no-detect"])
-    assert status == 0
-    expect(case, page)
-    assert "not-a-real-key" not in page
+@pytest.mark.parametrize(("page", "words"), COMMANDS)
+def test_page(page, words, terminal):
+    command, *rest = words
+    if command == "diagnose":
+        status, printed = terminal.run(command, page.path.parent, rest)
+        printed += f"exit {status}\n"
+    else:
+        status, printed = terminal.run(command, page.path.parent, [*rest, "--no-detect"])
+        assert status == 0
+    page.expect(words, printed)
+    assert "not-a-real-key" not in printed
 
 
-@pytest.mark.parametrize("case", LOGS, ids=lambda case: case.stem)
-def test_diagnosis(case, terminal):
-    status, page = terminal.run("diagnose", case.parent, [case.name, *words_of(case)])
-    expect(case, f"{page}exit {status}\n")
+def test_every_file_has_a_page():
+    for page in PAGES:
+        files = {path.name for suffix in ("yaml", "log") for path in page.path.parent.glob(f"*.{suffix}")}
+        assert files <= {word for words in page.shown for word in words}

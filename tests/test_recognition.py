@@ -13,15 +13,11 @@ from cfglint.lang.pack import load
 from cfglint.report import Style
 from cfglint.report.encode import as_json, encode
 from cfglint.report.forms import as_text
+from golden import page_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((ROOT / "schemas" / "recognition.schema.json").read_text("utf-8"))
-FILES = sorted(
-    path
-    for folder in ("cases", "fit", "plan", "compare", "../examples")
-    for path in (ROOT / "tests" / folder).rglob("*")
-    if path.suffix in (".yaml", ".yml", ".json", ".toml", ".sh", ".sbatch")
-)
+FOLDERS = [ROOT / folder for folder in ("tests/fit", "tests/plan", "tests/compare", "examples")]
 OWN = """
 framework mine {{
   dialect pyyaml
@@ -168,10 +164,15 @@ def test_a_flag_goes_before_the_content():
 
 
 @pytest.fixture(scope="module")
-def whole():
+def whole(tmp_path_factory):
     run = Run(load())
     found = []
-    for path in FILES:
+    cases = tmp_path_factory.mktemp("cases")
+    for rule in run.pack.rules:
+        page_of(rule.code).write_files(cases / rule.code)
+    for path in sorted(path for folder in (cases, *FOLDERS) for path in folder.rglob("*")):
+        if path.suffix not in (".yaml", ".yml", ".json", ".toml", ".sh", ".sbatch"):
+            continue
         try:
             file = read_text(path.read_text("utf-8"), str(path))
         except UnicodeDecodeError:

@@ -1,1 +1,0 @@
-long_a40.yaml own.yaml --gpu a40 --width 100 --ascii --rules ../fit/need.rules

@@ -1,1 +1,0 @@
-short.yaml long.yaml --width 80 --rules ../fit/need.rules

@@ -1,1 +1,0 @@
-short.yaml short.yaml --gpu a40 --rules ../fit/need.rules

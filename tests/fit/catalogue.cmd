@@ -1,1 +1,0 @@
---gpu all --rules need.rules --set sglang.mem_fraction_static=0.4 --width 100

@@ -1,1 +1,0 @@
---gpu a40 --gpu rtx-4090 --rules need.rules --format markdown

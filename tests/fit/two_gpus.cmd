@@ -1,1 +1,0 @@
---gpu a40:2 --rules need.rules --ascii --width 120

@@ -1,1 +1,0 @@
---gpu a40 --gpu h200 --rules need.rules --width 80

@@ -1,1 +1,0 @@
---gpu rtx-4090 --gpu h100-sxm --rules need.rules --vary max_tokens_per_microbatch=1024,4096 --vary mem_fraction=0.3,0.8 --width 80

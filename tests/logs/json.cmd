@@ -1,1 +1,0 @@
---config ../../examples/grpo_one_gpu.yaml --format json --gpu a40

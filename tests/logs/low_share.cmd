@@ -1,1 +1,0 @@
---config low_share.yaml --gpu a40

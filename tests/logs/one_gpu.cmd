@@ -1,1 +1,0 @@
---config ../../examples/grpo_one_gpu.yaml --gpu a40

@@ -1,1 +1,0 @@
---gpu rtx-4090 --gpus 3,8,16 --effective-batch 64 --zero-stage 2,3 --checkpointing both --width 120

@@ -1,1 +1,0 @@
---gpu h100-sxm:8 --effective-batch 64 --micro-batch 1,2,4,8 --all --samples 1000 --sample-tokens 900 --width 100 --ascii

@@ -1,1 +1,0 @@
---gpu a100-80gb --gpus 2,3,8,16 --samples 1000 --width 100

@@ -1,1 +1,0 @@
---gpu rtx-4090 --gpus 8,16 --effective-batch 128 --samples 50000 --format markdown

@@ -1,1 +1,0 @@
---gpu a100-80gb:8x2 --effective-batch 256 --width 100

@@ -1,1 +1,0 @@
---gpu rtx-4090 --effective-batch 32 --width 80

@@ -1,1 +1,0 @@
---gpu a40 --gpus 1,2 --effective-batch 64,128 --width 100

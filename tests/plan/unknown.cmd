@@ -1,1 +1,0 @@
---gpu a40 --effective-batch 4 --width 80

@@ -1,1 +1,0 @@
---gpu rtx-4090 --gpus 4,8,16 --effective-batch 64,512 --samples 50000 --width 80
