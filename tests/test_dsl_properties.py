@@ -255,8 +255,34 @@ scopes = st.builds(
 examples = st.builds(
     t.Example,
     st.sampled_from(["bad", "may", "good", "open"]),
-    st.lists(st.tuples(name_nodes | paths, expressions), max_size=3).map(tuple),
+    st.lists(st.tuples(name_nodes | paths, expressions), max_size=3, unique_by=lambda pair: pair[0]).map(
+        tuple
+    ),
 )
+
+
+def joined(parts: list[str | t.Expr]) -> tuple[str | t.Expr, ...]:
+    """Return a message's parts as they are read: no empty text, and no two beside each other."""
+    out: list[str | t.Expr] = []
+    for part in parts:
+        if isinstance(part, str) and out and isinstance(out[-1], str):
+            out[-1] += part
+        elif part != "":
+            out.append(part)
+    return tuple(out)
+
+
+holes = expressions.filter(lambda node: not set("{}") & set(show(node)))
+messages = st.lists(texts | holes, max_size=4).map(joined)
+
+
+@st.composite
+def says(draw: st.DrawFn) -> tuple[t.Say, ...]:
+    whens = draw(st.lists(expressions, max_size=2))
+    ends = [None] if draw(st.booleans()) else []
+    return tuple(t.Say(when, draw(messages)) for when in [*whens, *ends])
+
+
 rules = st.builds(
     t.Rule,
     st.from_regex(r"[A-Z]{3}[0-9]{3}", fullmatch=True),
@@ -265,12 +291,11 @@ rules = st.builds(
     st.lists(scopes, max_size=2).map(tuple),
     maybe,
     expressions,
-    texts,
+    says(),
     texts,
     st.lists(texts, max_size=2).map(tuple),
     st.none() | name_nodes | paths,
     st.lists(examples, max_size=2).map(tuple),
-    st.just(t.NO_SPAN),
     st.lists(texts, max_size=2).map(tuple),
 )
 bare = st.builds(lambda condition, needed: t.Rule("", "", "error", (), condition, needed), maybe, expressions)

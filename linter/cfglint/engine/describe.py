@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cfglint.document.trace import Trace
+from cfglint.document.tree import dotted
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.runtime import NAMESPACE
-from cfglint.lang.show import show, template
-from cfglint.lang.tree import paths_in, walk
+from cfglint.lang.show import show
+from cfglint.lang.tree import KEY, paths_in, walk
 from cfglint.lang.types import ANY, DURATION, PLAIN, UNITS, Type, show_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
 from cfglint.record import Record
@@ -99,20 +100,33 @@ def _unit(kind: Type) -> str | None:
 
 
 def message(
-    say: str, evaluator: Evaluator, values: Values, variables: Mapping[str, object] | None = None
+    says: Iterable[t.Say],
+    evaluator: Evaluator,
+    origins: Origins,
+    variables: Mapping[str, object] | None = None,
 ) -> str:
-    """Return a rule's message with the values in its braces: texts as they are, lists without brackets."""
-    parts = []
-    for part in template(say):
-        if isinstance(part, str):
-            parts.append(part)
-            continue
-        value, kind = evaluator(part, values, variables)
-        if isinstance(value, (list, tuple)) and kind.kind != "version":
-            parts.append(_items(value, _LISTED) or "none")
-        else:
-            parts.append(value if isinstance(value, str) else show_value(value, kind))
-    return "".join(parts)
+    """Return the first of a rule's messages that fits, with the values in its braces.
+
+    Texts stand as they are, lists without brackets, and ``{key(fact)}`` is the key that a fact is read from.
+    """
+    values = origins.values
+    for say in says:
+        if say.when is None or evaluator(say.when, values, variables)[0] is True:
+            return "".join(_told(part, evaluator, origins, variables) for part in say.parts)
+    return ""
+
+
+def _told(
+    part: str | t.Expr, evaluator: Evaluator, origins: Origins, variables: Mapping[str, object] | None
+) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, t.Call) and part.function == KEY:
+        return origins.key(part.arguments[0].name)  # type: ignore[union-attr] # see check.py
+    value, kind = evaluator(part, origins.values, variables)
+    if isinstance(value, (list, tuple)) and kind.kind != "version":
+        return _items(value, _LISTED) or "none"
+    return value if isinstance(value, str) else show_value(value, kind)
 
 
 # ── requirements with the numbers put in: 0.8 * 44.42 GiB + 0.8 GiB = 36.34 GiB ────────────────────────────
@@ -229,6 +243,13 @@ class Origins:
                 origin = self._bound(name) or self._stated(name) or self._derived(name) or self._other(name)
             self._origins[name] = origin
         return origin
+
+    def key(self, name: str) -> str:
+        """Return the key that a fact is read from, or would be; the fact's own name where there is none."""
+        paths = self.of(name).paths or next(
+            (paths for binding in self.bindings.get(name, ()) if (paths := paths_in(binding.source))), ()
+        )
+        return dotted(paths[0]) if paths else name
 
     def _bound(self, name: str) -> Origin | None:
         """Return the origin of what the framework binds to a key."""

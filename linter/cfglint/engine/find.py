@@ -97,9 +97,8 @@ class Finder:
         sums: list[str] = []
         if spot.variables is None:
             sums = arithmetic(rule.requirement, self.evaluator, origins)
-        if rule.say:
-            text = message(rule.say, self.evaluator, origins.values, spot.variables)
-        else:
+        text = message(rule.says, self.evaluator, origins, spot.variables)
+        if not text:
             because = f" (since {show(rule.condition)})" if rule.condition is not None else ""
             text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]

@@ -14,9 +14,9 @@ from cfglint.lang import tree as t
 from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError, Function, Names, Tables
 from cfglint.lang.emit import is_number
-from cfglint.lang.show import MessageError, offset_in, placed, show
+from cfglint.lang.show import show
 from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs
-from cfglint.lang.tree import paths_in, walk
+from cfglint.lang.tree import KEY, paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.record import Record, field
 
@@ -160,7 +160,7 @@ class Builder:
             name = self._take(emitter, "bool")
         except CompileError as error:
             self.complain(error.span, str(error))
-        self._check_message(rule)
+        self._check_messages(rule)
         for scope in rule.scope:
             self._is_in(self.symbols.frameworks, scope.framework, scope.span, "no framework is")
         if isinstance(rule.at, t.Name):
@@ -169,36 +169,31 @@ class Builder:
             self._check_example(example)
         return name
 
-    def _check_message(self, rule: t.Rule) -> None:
-        assert self.source is not None
-        quoted = self.source.text[slice(*rule.said_at)]
-
-        def complain(offset: int, message: str) -> None:
-            at = rule.said_at[0] + offset_in(quoted, offset)
-            self.complain((at, at), message)
-
-        try:
-            parts = placed(rule.say)
-        except MessageError as error:
-            complain(error.offset, str(error))
-            return
-        self.symbols.messages[rule.say] = parts
+    def _check_messages(self, rule: t.Rule) -> None:
         variables: dict[str, tuple[str, Type]] = {}
         if isinstance(rule.requirement, t.Quantifier) and rule.requirement.kind == "all":
             variables[rule.requirement.variable] = ("x", ANY)
-        for part, offset in parts:
-            if not isinstance(part, str):
-                try:
-                    Function(self.names, variables).value(part)
-                except CompileError as error:
-                    complain(offset + error.span[0], str(error))
+        for say in rule.says:
+            if say.when is not None:
+                self._fits(say.when, BOOL)
+            for part in say.parts:
+                if isinstance(part, t.Call) and part.function == KEY:
+                    self._check_key(part)
+                elif not isinstance(part, str):
+                    try:
+                        Function(self.names, variables).value(part)
+                    except CompileError as error:
+                        self.complain(error.span, str(error))
+
+    def _check_key(self, part: t.Call) -> None:
+        """Check ``{key(fact)}``: the key of the file that a fact is read from."""
+        if len(part.arguments) == 1 and isinstance(part.arguments[0], t.Name):
+            self._is_in(self.symbols.types, part.arguments[0].name, part.arguments[0].span)
+        else:
+            self.complain(part.span, "key(…) takes one fact, and is the key that it is read from")
 
     def _check_example(self, example: t.Example) -> None:
-        seen: set[t.Name | t.Path] = set()
         for key, value in example.given:
-            if key in seen:
-                self.complain(key.span, "this is given twice")
-            seen.add(key)
             if isinstance(key, t.Path):
                 self._fits(value, None)
             elif self._is_named(key.name, key.span):

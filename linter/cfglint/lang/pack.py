@@ -206,13 +206,10 @@ class _Layer(Record):
         if self._trees is None:
             import pickle
 
-            from cfglint.lang.show import remember
-
             frozen: Any = cached(f"{self.name}-trees", self.key, lambda: self._build()[1])
             own, sources = pickle.loads(frozen)  # noqa: S301 (from our own cache, see cache.py)
             symbols = own if self.below is None else self.below.trees()[0].plus(own)
             self._trees = symbols, sources
-            remember(symbols.messages)
         return self._trees
 
     def _build(self) -> tuple[Code, bytes]:

@@ -18,7 +18,9 @@ from cfglint import files
 from cfglint.cache import cached
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
-from cfglint.lang.transform import MAX_DEPTH, RuleTextError, Transformer, words
+from cfglint.lang.expand import Statements
+from cfglint.lang.shorthand import RuleTextError
+from cfglint.lang.transform import MAX_DEPTH, Transformer, words
 from cfglint.lang.types import UNITS
 from cfglint.text import LineIndex
 
@@ -26,14 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_TEXT = 2**20  # characters of one rule file
-_STATEMENT = re.compile(r"(?:fact|knob|let|role|registry|framework|rule)\b")
+_STATEMENT = re.compile(
+    r"(?:pack|prefix|source|for|where|given|table|each|fact|knob|let|role|registry|framework|rule)\b"
+)
 _GOES_BACK = re.compile(
-    r"(?:[#)\]}]|->|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b"
+    r"(?:[#)\]}]|->|<-|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b"
     r"|to[ \t][^\n]*[ \t]costs\b)"
 )
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[\[({]|[\])}]')
 _AFTER_NUMBER = re.compile(r"[0-9][0-9_.]*(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
 _LOSSES = ("time", "throughput", "quality", "memory", "host")
+_ENDS_WITH_RANGE = words("FACT NAME")  # `fact n: count 1 ..` is complete
+_HOLDS_LINES = words("RULE FRAMEWORK EACH")
+_HOLDS_TEXTS = words("SAY WHY SEE NEXT SETTING NAME TIED")
 _OPENS = words("LPAR LSQB")
 _CLOSES = words("RPAR RSQB")
 _GOES_ON = words(
@@ -42,6 +49,7 @@ _GOES_ON = words(
 )
 _WORDS = {
     "_NEWLINE": "the end of the line",
+    "EVERY": "any framework",
     "$END": "the end of the text",
     "NAME": "a name",
     "KEBAB": "the rule's name, like server-starves-trainer",
@@ -74,31 +82,57 @@ _RESERVED = words(
 
 
 class _Newlines:
-    """Drops the newlines that end nothing: inside ( ) and [ ], and after an operator."""
+    """Drops the newlines that end nothing.
 
-    always_accept = ("_NEWLINE",)
+    Those are inside ( ) and [ ], after an operator, before a line that is indented at the top of a file, and
+    between the texts of one clause.
+    """
+
+    always_accept = ("_NEWLINE", "_BEFORE_TEXT")
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self.depth = 0  # of ( ) and [ ]
+        self.braces: list[bool] = []  # whether each that is open holds a rule's or a framework's lines
+        self.last, self.first = "_NEWLINE", ""  # of the line
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        depth = braces = 0
-        last, first = "_NEWLINE", ""
+        self._reset()
         for token in stream:
-            kind = token.type
-            if kind == "_NEWLINE" and (depth or last in _GOES_ON):
-                if last != "RANGE" or first != "FACT":  # `fact n: count 1 ..` is complete
-                    continue
-            elif last == "_NEWLINE":
-                first = kind
-            if kind in _OPENS or kind == "LBRACE":
-                depth += kind in _OPENS
-                braces += kind == "LBRACE"
-                if depth + braces > MAX_DEPTH:
-                    raise UnexpectedToken(token, {"fewer brackets"})  # type: ignore[no-untyped-call]
-            elif kind in _CLOSES:
-                depth = max(0, depth - 1)
-            elif kind == "RBRACE":
-                braces -= 1
-            last = kind
-            yield token
+            if token.type not in self.always_accept:
+                self._take(token)
+                yield token
+            elif not self._goes_on(token):
+                self.last = "_NEWLINE"
+                yield token if token.type == "_NEWLINE" else token.update(type="_NEWLINE")
+
+    def _goes_on(self, newline: Token) -> bool:
+        """Whether a newline ends nothing."""
+        if self.depth:
+            return True
+        if self.last in _GOES_ON and (self.last != "RANGE" or self.first not in _ENDS_WITH_RANGE):
+            return True
+        if not self.braces:
+            return newline[-1] in " \t" and self.last != "_NEWLINE"
+        return newline.type == "_BEFORE_TEXT" and self.braces[-1] and self.first in _HOLDS_TEXTS
+
+    def _take(self, token: Token) -> None:
+        kind = token.type
+        if self.last == "_NEWLINE":
+            self.first = kind
+        if kind in _OPENS or kind == "LBRACE":
+            self.depth += kind in _OPENS
+            if kind == "LBRACE":
+                self.braces.append(self.first in _HOLDS_LINES and all(self.braces))
+            if self.depth + len(self.braces) > MAX_DEPTH:
+                raise UnexpectedToken(token, {"fewer brackets"})  # type: ignore[no-untyped-call]
+        elif kind in _CLOSES:
+            self.depth = max(0, self.depth - 1)
+        elif kind == "RBRACE" and self.braces:
+            self.braces.pop()
+        self.last = kind
 
 
 @cache
@@ -185,7 +219,7 @@ def _unit(text: str, at: int, expected: set[str]) -> RuleTextError | None:
     return RuleTextError(at, f"no {what} is named {word[0]!r}{near}")
 
 
-def _parse(text: str, start: str) -> Any:
+def _parse(text: str, start: str = "expr_only") -> Any:
     try:
         return _lark().parse(text, start=start)
     except (UnexpectedCharacters, UnexpectedToken) as error:
@@ -214,14 +248,15 @@ def parse(text: str, path: str) -> tuple[t.Statement, ...]:
             [Complaint(path, 1, 1, f"a rule file has at most {MAX_TEXT:,} characters; split it")]
         )
     try:
-        return Transformer().all(_parse(text, "start").children)
+        return tuple(Statements(_parse).read(_parse(text, "start").children))
     except RuleTextError as mistake:
         first = mistake
     index = LineIndex(text)
     mistakes = []
+    reader = Statements(_parse)
     for offset, chunk in _chunks(text):
         try:
-            Transformer().all(_parse(chunk, "start").children)
+            list(reader.read(_parse(chunk, "start").children))
         except RuleTextError as mistake:
             mistakes.append((offset + mistake.offset, str(mistake)))
     places = [
@@ -236,14 +271,8 @@ def parse_rule(text: str, path: str) -> t.Rule:
     if len(text) > MAX_TEXT:
         raise RulesError([Complaint(path, 1, 1, f"a rule has at most {MAX_TEXT:,} characters")])
     try:
-        condition, requirement = Transformer().arrow(_parse(text, "rule_only").children[0])
+        condition, requirement = Transformer(_parse).arrow(_parse(text, "rule_only").children[0])
     except RuleTextError as mistake:
         line, column = LineIndex(text).position(min(mistake.offset, len(text)))
         raise RulesError([Complaint(path, line, column, str(mistake))]) from None
     return t.Rule("", "", "error", (), condition, requirement, span=(0, len(text)))
-
-
-def expression(text: str) -> t.Expr:
-    """Return an expression, as messages hold in braces. Raises RuleTextError with the place in ``text``."""
-    result: t.Expr = Transformer().build(_parse(text, "expr_only").children[0])
-    return result

@@ -1,17 +1,14 @@
-"""Rules as text: expressions and whole rules, which read back as they were, and messages with expressions."""
+"""Rules as text: expressions and whole rules, which read back as they were."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from cfglint.lang import tree as t
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeAlias
-
-    Parts: TypeAlias = tuple[tuple[str | t.Expr, int], ...]  # of a message, each with its offset
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 # How tightly each kind of expression binds; an operand that binds less tightly needs brackets.
 _LOOSE, _OR, _AND, _NOT, _COMPARE, _RANGE, _SUM, _PRODUCT, _UNARY, _ATOM = range(10)
@@ -168,7 +165,8 @@ def show_rule(rule: t.Rule) -> str:
         return arrow
     scope = f" for {', '.join(map(_scope, rule.scope))}" if rule.scope else ""
     lines = [f"rule {rule.code} {rule.name} {rule.level}{scope} {{", arrow]
-    lines += [f"{key} {quote(value)}" for key, value in (("say", rule.say), ("why", rule.why)) if value]
+    lines += [_say(say) for say in rule.says]
+    lines += [f"why {quote(rule.why)}"] if rule.why else []
     lines += [f"see {quote(s)}" for s in rule.see]
     lines += [f"next {quote(s)}" for s in rule.next]
     if rule.at is not None:
@@ -179,67 +177,14 @@ def show_rule(rule: t.Rule) -> str:
     return "\n  ".join(lines) + "\n}"
 
 
+def _say(say: t.Say) -> str:
+    when = f" when {show(say.when)}" if say.when is not None else ""
+    texts = (
+        part.replace("{", "{{").replace("}", "}}") if isinstance(part, str) else f"{{{show(part)}}}"
+        for part in say.parts
+    )
+    return f"say{when} {quote(''.join(texts))}"
+
+
 def _scope(scope: t.Scope) -> str:
     return scope.framework + "".join(f" {operator} {version(v)}" for operator, v in scope.operators)
-
-
-# ── messages: texts, and expressions in braces; ``{{`` and ``}}`` stand for the braces themselves ──────────
-_PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_known: dict[str, Parts] = {}
-
-
-class MessageError(ValueError):
-    """A message is malformed, at an offset of its text."""
-
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(message)
-        self.offset = offset
-
-
-def template(text: str) -> tuple[str | t.Expr, ...]:
-    """Split a message into its texts and the expressions in its braces. Raises MessageError for a bad one."""
-    return tuple(part for part, _ in placed(text))
-
-
-def placed(text: str) -> Parts:
-    """Do what `template` does, and tell where each part begins."""
-    if text not in _known:
-        _known[text] = tuple(_split(text))
-    return _known[text]
-
-
-def remember(messages: Mapping[str, Parts]) -> None:
-    """Take in messages that were split before, so that reporting needs no parser."""
-    _known.update(messages)
-
-
-def _split(text: str) -> list[tuple[str | t.Expr, int]]:
-    from cfglint.lang.parse import expression
-    from cfglint.lang.transform import RuleTextError
-
-    parts: list[tuple[str | t.Expr, int]] = []
-    at = 0
-    for hole in _PART.finditer(text):
-        parts.append((text[at : hole.start()], at))
-        at = hole.end()
-        if hole[0] in ("{{", "}}"):
-            parts.append((hole[0][0], hole.start()))
-        elif hole[1] is None:
-            raise MessageError(
-                f"this {hole[0]} has no partner; a brace itself is written {hole[0] * 2}", hole.start()
-            )
-        else:
-            try:
-                parts.append((expression(hole[1]), hole.start() + 1))
-            except RuleTextError as mistake:
-                raise MessageError(str(mistake), hole.start() + 1 + mistake.offset) from None
-    parts.append((text[at:], at))
-    return parts
-
-
-def offset_in(quoted: str, offset: int) -> int:
-    r"""Return where character ``offset`` of a text stands in its spelling with quotes and escapes."""
-    at = 1
-    for _ in range(offset):
-        at += 2 if quoted[at : at + 1] == "\\" else 1
-    return at

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from cfglint.lang.show import Parts
-
 
 MAX_CHAIN = 60  # names that build on each other; every step costs frames of Python's stack
 _DEEP = 20  # lets within lets
@@ -49,9 +47,9 @@ class Symbols(Record):
     registries: dict[str, t.Registry] = field(factory=dict)
     frameworks: dict[str, list[t.Framework]] = field(factory=dict)
     rules: dict[str, t.Rule] = field(factory=dict)
+    packs: dict[str, t.Pack] = field(factory=dict)  # by the path of the file that says so
     where: dict[str, str] = field(factory=dict)  # "rule MEM101" -> "rules/memory.rules:12"
     let_types: dict[str, Type] = field(factory=dict)
-    messages: dict[str, Parts] = field(factory=dict)  # by their texts, split (message.py)
 
     def copy(self) -> Symbols:
         """Return a copy that can grow without changing this one."""
@@ -77,6 +75,10 @@ class Symbols(Record):
         """
         for node in source.statements:
             match node:
+                case t.Pack():
+                    if source.path in self.packs:
+                        yield source.complain(node.span, "a file is of one pack, and says so once")
+                    self.packs[source.path] = node
                 case t.Fact():
                     yield from self._add_fact(source, node)
                 case t.Knob(name):
@@ -201,7 +203,7 @@ def read_sources(texts: Mapping[str, str], expressions: Sequence[str]) -> list[S
 
 def _named(rule: t.Rule, code: str, text: str) -> t.Rule:
     written = " ".join(text[slice(*rule.span)].split())
-    return replace(rule, code=code, name="rule-of-yours", say="", why=f"Your own rule: {written}")
+    return replace(rule, code=code, name="rule-of-yours", says=(), why=f"Your own rule: {written}")
 
 
 # ── what is derived from what ──────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Span: TypeAlias = tuple[int, int]
 
 NO_SPAN: Span = (0, 0)
+KEY = "key"  # the function of messages: {key(fact)} is the key that a fact is read from
 
 
 class Node(Value):
@@ -327,6 +328,14 @@ class NamesFile(Node):
     path: Path
 
 
+class Pack(Node):
+    """``pack acme-policy v1.2 "what the platform team asks of a job"``: what the rules of a folder are."""
+
+    name: str
+    version: Version
+    about: str
+
+
 class Framework(Node):
     """``framework areal { … }``."""
 
@@ -342,14 +351,24 @@ class Scope(Node):
 
 
 class Example(Node):
-    """``bad { colocated: true, mem_fraction: 0.8 }``; kinds bad, may, good, open."""
+    """``bad { colocated: true, mem_fraction: 0.8 }``; kinds bad, may, good, open.
+
+    What is ``given`` to all, and what ``but`` takes over from the first example, stands in each.
+    """
 
     kind: str
     given: tuple[tuple[Name | Path, Expr], ...]
 
 
+class Say(Node):
+    """``say when cp > 1 "{cp} ranks"``: a message in parts, and where it fits (None: anywhere)."""
+
+    when: Expr | None
+    parts: tuple[str | Expr, ...]
+
+
 class Rule(Node):
-    """A rule; ``condition`` is None where it always applies, ``said_at`` is the span of its message.
+    """A rule; ``condition`` is None where it always applies. Of its messages, the first that fits counts.
 
     ``next`` is what to try outside the file if the job still fails after a repair.
     """
@@ -360,12 +379,11 @@ class Rule(Node):
     scope: tuple[Scope, ...]
     condition: Expr | None
     requirement: Expr
-    say: str = ""
+    says: tuple[Say, ...] = ()
     why: str = ""
     see: tuple[str, ...] = ()
     at: Name | Path | None = None
     examples: tuple[Example, ...] = ()
-    said_at: Span = field(default=NO_SPAN, compare=False)
     next: tuple[str, ...] = ()
 
 
@@ -377,7 +395,7 @@ if TYPE_CHECKING:
     Entry: TypeAlias = (
         Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
     )
-    Statement: TypeAlias = Fact | Knob | Let | Role | Registry | Framework | Rule
+    Statement: TypeAlias = Pack | Fact | Knob | Let | Role | Registry | Framework | Rule
 
 
 def parts(node: Node | tuple[object, ...]) -> Iterator[Any]:

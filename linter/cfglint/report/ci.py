@@ -185,7 +185,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
         rule["fullDescription"] = {"text": finding.why}
     source = next((part for part in finding.see.split("; ") if part.startswith("http")), None)
     if source is not None:
-        rule["helpUri"] = source
+        rule["helpUri"] = source.partition(" ")[0]
     return rule
 
 

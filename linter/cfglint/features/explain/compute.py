@@ -201,9 +201,9 @@ class Deriver:
         """Return the rule's own message where it is broken, or may be."""
         needed = self.rule.requirement
         items = isinstance(needed, t.Quantifier) and needed.kind == "all"
-        if not self.rule.say or items or verdict_of(truth) not in ("breaks", "may break"):
+        if items or verdict_of(truth) not in ("breaks", "may break"):
             return ""
-        return message(self.rule.say, self.top.evaluator, self.values)
+        return message(self.rule.says, self.top.evaluator, self.origins)
 
     def _root(self, node: t.Expr) -> Node:
         """Return the condition or the requirement, with every name that stands in it."""
