@@ -38,12 +38,13 @@ SAME = {  # short, and in full
         "  bad { n: 2, x: false }\n  good { n: 2, x: true }\n  good { n: 1, x: false }\n}",
     ),
     "sources": (
-        'source "https://github.com/o/r/blob/1dda039/"\nsource hf "https://github.com/hf/t/blob/v5/src/"\n'
+        'source "https://github.com/o/r/blob/1dda039/"\nsource hf "https://github.com/hf/t/blob/v5/src/hf/"\n'
         'rule BAT100 a-b error {\n  x\n  see "utils/config.py:10-12"\n  see "docs/perf.rst @v0.7: use_dynamic_bsz"\n'
-        '  see hf "trainer.py:3"\n  see "Su et al. 2021, arXiv 2104.09864"\n  see "https://a.b/c"\n}',
+        '  see "hf/trainer.py:3"\n  see "o/r#12: why"\n  see "docs.vllm.ai/en/latest/serving"\n  see "o/s a/b.py:7 @v2"\n  see "Su et al. 2021, arXiv 2104.09864"\n  see "https://a.b/c"\n}',
         'rule BAT100 a-b error {\n  x\n  see "https://github.com/o/r/blob/1dda039/utils/config.py#L10-L12"\n'
         '  see "https://github.com/o/r/blob/v0.7/docs/perf.rst (use_dynamic_bsz)"\n'
-        '  see "https://github.com/hf/t/blob/v5/src/trainer.py#L3"\n'
+        '  see "https://github.com/hf/t/blob/v5/src/hf/trainer.py#L3"\n  see "https://github.com/o/r/issues/12 (why)"\n'
+        '  see "https://docs.vllm.ai/en/latest/serving"\n  see "https://github.com/o/s/blob/v2/a/b.py#L7"\n'
         '  see "https://arxiv.org/abs/2104.09864 (Su et al. 2021)"\n  see "https://a.b/c"\n}',
     ),
     "a table": (
@@ -126,10 +127,6 @@ WRONG = {
     "a say after the last": (
         'rule BAT100 a-b error {\n  x\n  say "a"\n  say when x "b"\n}',
         "4:3: a rule has one say without when, and it stands last",
-    ),
-    "a source that nobody named": (
-        'rule BAT100 a-b error {\n  x\n  see hf "a.py:1"\n}',
-        "3:7: no source is named 'hf'; write source hf \"https://…\" above",
     ),
     "a row that is too short": (
         'table a: b, c {\n  "x": 1\n}',

@@ -10,13 +10,26 @@ from lark import Token, Tree
 from cfglint.lang import tree as t
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-_CITED = re.compile(  # path/to/file.py:12-15 @v1.2: what stands there
-    r"(?P<path>[\w.+*-]+(?:/[\w.+*-]+)*)(?::(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?)?"
-    r"(?: @(?P<revision>[\w.-]+))?(?:: (?P<what>.+))?"
+_REMARK = r"(?:(?::|,) (?P<what>.+))?"
+_FILE = (  # path/to/file.py:12-15 @v1.2
+    r"(?P<path>[\w.+*/-]*[./][\w.+*/-]*)(?::(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?)?"
+    r"(?: @(?P<revision>[\w./-]+))?"
 )
-_PAPER = re.compile(r"(?:(?P<who>.+), )?arXiv (?P<number>[0-9]{4}\.[0-9]{5})(?:[,:] (?P<what>.+))?")
+_CITED = re.compile(_FILE + _REMARK)
+_ELSEWHERE = re.compile(rf"(?P<repository>[\w.-]+/[\w.-]+) {_FILE}{_REMARK}")
+_ADDRESSES = (  # papers, issues, sites
+    (
+        re.compile(rf"(?:(?P<who>.+), )?arXiv (?P<number>[0-9]{{4}}\.[0-9]{{5}}){_REMARK}"),
+        "arxiv.org/abs/{number}",
+    ),
+    (
+        re.compile(rf"(?P<where>[\w.-]+/[\w.-]+)#(?P<number>[0-9]+){_REMARK}"),
+        "github.com/{where}/issues/{number}",
+    ),
+    (re.compile(rf"(?P<site>(?:[\w-]+\.)+(?:ai|com|io|org|dev)(?:/[\w./-]+)?){_REMARK}"), "{site}"),
+)
 _REVISION = re.compile(r"(?<=/blob/)[^/]+")
 _ESCAPED = {"n": "\n", "t": "\t"}
 
@@ -47,23 +60,38 @@ def places_of(token: Token) -> list[int]:
 
 
 # ── citations ──────────────────────────────────────────────────────────────────────────────────────────────
-def address(text: str, base: str) -> str:
+def address(text: str, sources: Mapping[str, str]) -> str:
     """Return a citation as an address, with what is said of it in brackets; as it is where none is known.
 
-    ``trainer.py:12-15 @v1.2: the check`` below ``https://github.com/o/r/blob/main/`` is
-    ``https://github.com/o/r/blob/v1.2/trainer.py#L12-L15 (the check)``.
+    ``sources`` are what paths are below: that of the path's first folder, else the one without a name. With
+    ``{"": "https://github.com/o/r/blob/main/"}``, ``trainer.py:12-15 @v1.2: the check`` is
+    ``https://github.com/o/r/blob/v1.2/trainer.py#L12-L15 (the check)``. Repositories (``o/r path``), issues
+    (``o/r#12``), papers (``arXiv 2104.09864``) and sites need no source.
     """
-    paper = _PAPER.fullmatch(text)
-    if paper is not None:
-        remark = ", ".join(part for part in (paper["who"], paper["what"]) if part)
-        return f"https://arxiv.org/abs/{paper['number']}" + (f" ({remark})" if remark else "")
-    cited = _CITED.fullmatch(text) if base else None
+    for pattern, form in _ADDRESSES:
+        if (cited := pattern.fullmatch(text)) is not None:
+            parts = cited.groupdict()
+            return _with("https://" + form.format(**parts), parts.get("who"), parts["what"])
+    if (cited := _ELSEWHERE.fullmatch(text)) is not None:
+        return _place(f"https://github.com/{cited['repository']}/blob/HEAD/", cited["path"], cited)
+    cited = _CITED.fullmatch(text)
     if cited is None:
         return text
+    head, _, rest = cited["path"].partition("/")
+    base, path = (sources[head], rest) if head in sources else (sources.get("", ""), cited["path"])
+    return _place(base, path, cited) if base else text
+
+
+def _place(base: str, path: str, cited: re.Match[str]) -> str:
     if cited["revision"]:
         base = _REVISION.sub(cited["revision"], base)
     lines = f"#L{cited['first']}" + (f"-L{cited['last']}" if cited["last"] else "") if cited["first"] else ""
-    return f"{base}{cited['path']}{lines}" + (f" ({cited['what']})" if cited["what"] else "")
+    return _with(base + path + lines, cited["what"])
+
+
+def _with(address: str, *remarks: str | None) -> str:
+    remark = ", ".join(part for part in remarks if part)
+    return f"{address} ({remark})" if remark else address
 
 
 # ── examples ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -397,14 +397,7 @@ class Transformer:
 
     def cited(self, node: Any) -> str:
         """Return what a ``see`` cites, as an address where its source is known."""
-        *name, texts = node.children
-        base = self.sources.get(str(name[0]) if name else "")
-        if base is None and name:
-            raise RuleTextError(
-                name[0].start_pos or 0,
-                f'no source is named {str(name[0])!r}; write source {name[0]} "https://…" above',
-            )
-        return address(self.build(texts), base or "")
+        return address(self.build(node.children[0]), self.sources)
 
     def rule(self, node: Any, span: t.Span) -> t.Rule:
         code, name, level, *rest = node.children
