@@ -58,19 +58,17 @@ class Page:
             (folder / name).write_bytes(text.encode())
         return folder
 
-    def expect(self, words: tuple[str, ...], printed: str, *, below: str = "", needed: bool = True) -> None:
-        """Compare what a command printed with what the page shows, or write it there, below a file's fence.
+    def expected(self, words: tuple[str, ...], printed: str, *, below: str = "", needed: bool = True) -> str:
+        """Return what a command must print. An update writes what it ``printed``, below a file's fence.
 
         A command that prints nothing and is not ``needed`` has no fence.
         """
-        command = f"$ cfglint {shlex.join(words)}\n"
-        needed = needed or bool(printed)
         if UPDATE:
-            self._write(words, command + printed if needed else "", below)
-        else:
-            expected = self.shown.get(words, "" if needed else command)
-            assert expected, "no expectation yet: CFGLINT_UPDATE=1 writes it, then read it"
-            assert command + printed == expected
+            text = f"$ cfglint {shlex.join(words)}\n{printed}"
+            self._write(words, text if printed or needed else "", below)
+            return printed
+        assert words in self.shown or not needed, "CFGLINT_UPDATE=1 writes what must be printed; then read it"
+        return self.shown.get(words, "").partition("\n")[2]
 
     def _write(self, words: tuple[str, ...], text: str, below: str) -> None:
         ticks = "`" * max([3, *(len(run) + 1 for run in re.findall(r"(?m)^`{3,}", text))])

@@ -94,7 +94,8 @@ def test_case(case: Case) -> None:
     result = _mended(run, case.data, case.name)
     diff = unified(case.name, read(case.data, case.name).text, result.text)
     printed = ("" if report == NOTHING else report) + (f"\n{FIX}{diff}" if diff else "")
-    case.page.expect(case.words, printed, below=case.name, needed=bool(case.flags) or not case.ok)
+    needed = bool(case.flags) or not case.ok
+    assert printed == case.page.expected(case.words, printed, below=case.name, needed=needed)
     if case.ok:
         assert not findings
     else:

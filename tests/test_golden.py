@@ -27,11 +27,10 @@ def test_files_and_commands(read, tmp_path):
     page = read(FILE + SHOWN + REST)
     assert page.title == "A page"
     assert page.files == {"bad_a.yaml": "a: 1\n", "dir/b.yaml": "b: |\n```\n"}
-    page.expect(WORDS, "found\n")
-    with pytest.raises(AssertionError):
-        page.expect(WORDS, "")
+    assert page.expected(WORDS, "") == "found\n"
+    assert page.expected(("check", "dir/b.yaml"), "found\n", needed=False) == ""
     with pytest.raises(AssertionError, match="CFGLINT_UPDATE"):
-        page.expect(("check", "dir/b.yaml"), "found\n")
+        page.expected(("check", "dir/b.yaml"), "found\n")
     assert (page.write_files(tmp_path) / "dir" / "b.yaml").read_text() == "b: |\n```\n"
 
 
@@ -64,7 +63,7 @@ def test_a_page_that_would_check_less_than_it_shows_is_refused(read, text, what)
 def test_update(read, before, printed, after, monkeypatch):
     page = read(before)
     monkeypatch.setattr(golden, "UPDATE", True)
-    page.expect(WORDS, printed, below="bad_a.yaml", needed=False)
+    assert page.expected(WORDS, printed, below="bad_a.yaml", needed=False) == printed
     assert page.path.read_text() == after
     monkeypatch.setattr(golden, "UPDATE", False)
-    Page(page.path).expect(WORDS, printed, needed=False)
+    assert Page(page.path).expected(WORDS, "", needed=False) == printed

@@ -23,7 +23,7 @@ def test_page(page, words, terminal):
     else:
         status, printed = terminal.run(command, page.path.parent, [*rest, "--no-detect"])
         assert status == 0
-    page.expect(words, printed)
+    assert printed == page.expected(words, printed)
     assert "not-a-real-key" not in printed
 
 
