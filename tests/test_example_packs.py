@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from cfglint.document.reading import read_text
+from cfglint.engine.run import Run
 from cfglint.features.test import run_examples
-from cfglint.lang.pack import load
+from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import Pack, load
 
 PACKS = Path(__file__).parents[1] / "examples" / "packs"
 CROWDED = """experiment_name: maths
@@ -64,3 +67,23 @@ def test_it_speaks_where_it_is_switched_on(cfglint, folder: Path, name: str) -> 
     assert said("--rules", pack) == said("--rules", pack.parent) == expected
     (folder / "cfglint.toml").write_text(f"rules = ['{pack}']\n")
     assert said() == expected
+
+
+@pytest.fixture(scope="module")
+def tiers() -> Pack:
+    path = PACKS / "gpu-tier-notes" / "gpu-tier-notes.rules"
+    return load({str(path): path.read_text()})
+
+
+# By capability and memory: name, tier.
+TIERS = [
+    ("h100-sxm", 4), ("h200", 4), ("b200", 4), ("a100-80gb-pcie", 4), ("a100-40gb-sxm", 3), ("rtx-4090", 3),
+    ("rtx-5090", 3), ("a40", 3), ("rtx-3090", 2), ("rtx-4080", 1), ("t4", 1), ("v100-32gb", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "tier"), TIERS)
+def test_tier(tiers: Pack, name: str, tier: int) -> None:
+    run = Run(tiers, [parse_target(name)])
+    (subject,) = run.subjects(read_text("cfglint: facts\nenv_n_envs: 8\n", "c.yaml"), judge_broken=False)
+    assert run.judged(subject)[0].values["notes.tier"] == tier

@@ -86,20 +86,6 @@ def test_twice_the_micro_batch_takes_at_most_what_is_added(pack: Pack, model: st
         assert need <= bound, head
 
 
-# By capability and memory: name, tier.
-TIERS = [
-    ("h100-sxm", 4), ("h200", 4), ("b200", 4), ("a100-80gb-pcie", 4), ("a100-40gb-sxm", 3), ("rtx-4090", 3),
-    ("rtx-5090", 3), ("a40", 3), ("rtx-3090", 2), ("rtx-4080", 1), ("t4", 1), ("v100-32gb", 1),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "tier"), TIERS)
-def test_tier(pack: Pack, name: str, tier: int) -> None:
-    run = Run(pack, [parse_target(name)])
-    (subject,) = run.subjects(read_text("cfglint: facts\nenv_n_envs: 8\n", "c.yaml"), judge_broken=False)
-    assert run.judged(subject)[0].values["env.tier"] == tier
-
-
 def test_observations_are_facts_of_every_framework(pack: Pack) -> None:
     values = _values(pack, "env_n_envs: 8\n", ("observed.gpu_util=8%", "observed.fps=4500", "env_n_envs=16"))
     assert (values["observed.gpu_util"], values["observed.fps"], values["env_n_envs"]) == (0.08, 4500, 16)
