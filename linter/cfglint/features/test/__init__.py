@@ -1,7 +1,7 @@
 """``cfglint test``: rules that are at odds with their own examples, or with each other.
 
 Each example that a rule carries states an outcome, and the rule has to come to it (examples.py). Rules must
-not be at odds with each other either (conflicts.py).
+not be at odds with each other either (conflicts.py), and each must be able to fire (vacuous.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from cfglint.command import Arguments, free, parse
 from cfglint.features.test.conflicts import clashes
 from cfglint.features.test.examples import run_examples
+from cfglint.features.test.vacuous import vacuous
 from cfglint.lang.pack import load, read_rules
 
 
@@ -33,9 +34,17 @@ def main(arguments: list[str]) -> int:
     wrong = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in wrong:
         print(outcome)
+    fires = {outcome.code for outcome in outcomes if outcome.ok and outcome.expected in ("bad", "may")}
+    idle = vacuous(pack, mine, fires)
+    for rule in idle:
+        print(rule)
     at_odds = clashes(pack, mine)
     for clash in at_odds:
         print(clash)
-    odds = f", {len(at_odds)} clash{'es' * (len(at_odds) != 1)}" if at_odds else ""
-    print(f"{len(outcomes)} examples, {len(wrong)} wrong{odds}")
-    return int(bool(wrong or at_odds))
+    summary = [f"{len(outcomes)} examples, {len(wrong)} wrong"]
+    if idle:
+        summary.append(f"{len(idle)} rule{'s' * (len(idle) != 1)} that can never fire")
+    if at_odds:
+        summary.append(f"{len(at_odds)} clash{'es' * (len(at_odds) != 1)}")
+    print(", ".join(summary))
+    return int(bool(wrong or idle or at_odds))
