@@ -18,7 +18,7 @@ _FILE = (  # path/to/file.py:12-15 @v1.2
     r"(?: @(?P<revision>[\w./-]+))?"
 )
 _CITED = re.compile(_FILE + _REMARK)
-_ELSEWHERE = re.compile(rf"(?P<repository>[\w.-]+/[\w.-]+) {_FILE}{_REMARK}")
+_ELSEWHERE = re.compile(rf"(?P<repository>[\w.-]+/[\w.-]+) (?=[^ ]*\.\w){_FILE}{_REMARK}")
 _ADDRESSES = (  # papers, issues, sites
     (
         re.compile(rf"(?:(?P<who>.+), )?arXiv (?P<number>[0-9]{{4}}\.[0-9]{{5}}){_REMARK}"),
