@@ -7,28 +7,34 @@ partner; keys that a framework ties to the knob's own are written along.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from cfglint.document.tree import dotted
 from cfglint.engine.knobs import move_of
 from cfglint.facts import Values, convert
+from cfglint.lang import tree as t
+from cfglint.lang.show import path as path_text
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record
+from cfglint.repair.keys import Asked
 from cfglint.repair.tracks import UNPRICED, Broken, Option, Track, priced
 from cfglint.repair.write import Patch, Writer, Written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from cfglint.engine.subject import Judged
-    from cfglint.lang import tree as t
     from cfglint.repair.trials import Goal, Trials
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 
 DIGITS = 6  # of a weight: sums of floats are compared
 READER = 1.0  # the cost of a change in a key that no knob speaks of
+_OF_KEYS = t.Move("any", READER, unsafe=True)
+_KEYS_EFFECT = "what the rule asks for; what else the key does is not known"
 _UNSETTLED = (Interval, Open, Unknown)
 
 
@@ -97,7 +103,7 @@ class Options(Record):
     def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
         """Yield the tracks of all knobs that a requirement depends on, through lets and bindings.
 
-        Then those that its rule's condition itself asks for.
+        Then those that its rule's condition itself asks for, and what the requirement asks of keys.
         """
         origins = self.writer.origins
         knobs = origins.symbols.knobs
@@ -105,10 +111,33 @@ class Options(Record):
         tracks = (
             track for name in names if name in knobs for track in self._tracks(knobs[name], requirement)
         )
-        for number, track in enumerate(tracks, 1):
+        for number, track in enumerate(chain(tracks, self._of_keys(requirement)), 1):
             track.number = number
-            track.make = self._option
+            track.make = self._key_option if track.move is _OF_KEYS else self._option
             yield track
+
+    def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
+        """Yield what a requirement asks of keys that are no knob's: a track for each group, in its order."""
+        asked = Asked(self.trials.run.finder.evaluator, self.judged.values, self.writer.home)
+        for group in asked.groups(requirement):
+            ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
+            names = sorted({name for way in ways for name in way})
+            yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
+
+    def _key_option(self, track: Track, i: int) -> Option | None:
+        """Return what writing some keys comes to; None where no edit of the file can do it."""
+        way: Any = track.values[i]
+        facts = {name: value for name, (_, value) in way.items()}
+        written = [Written(steps, value) for steps, value in way.values()]
+        option = Option(
+            track.knob.name, i + 1, False, facts, written, READER * len(way), True, [_KEYS_EFFECT]
+        )
+        definitions = [self.writer.definition(each.path) for each in written]
+        option.cost += READER * sum(len(definition.shared) for definition in definitions)
+        option.places = [(d.key, w.value) for d, w in zip(definitions, written, strict=True)]
+        self.trials.keys |= {name: steps for name, (steps, _) in way.items()}
+        possible = all(definition.editable for definition in definitions)
+        return option if possible and self.trials.rewritten(self.judged, facts) is not None else None
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]

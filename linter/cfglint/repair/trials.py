@@ -14,6 +14,7 @@ from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field
+from cfglint.repair.write import Writer, Written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject, Verdict
-    from cfglint.facts import Values
+    from cfglint.facts import Steps, Values
     from cfglint.lang.pack import CompiledRule
     from cfglint.text import Edit
 
@@ -88,6 +89,8 @@ class Base(Record):
     def moved(self, names: Iterable[str]) -> _Moved:
         """Return what moves with some facts."""
         key = frozenset(names)
+        if any(name.startswith("$") for name in key):  # keys: what reads them is not noted
+            return _Moved({}, self.rules)
         if key not in self._moved:
             moved = self.watched.resting_on(key)
             rules = [rule for rule in self.rules if rule.code in moved]
@@ -104,6 +107,8 @@ class Trials(Record):
     run: Run
     judgements: tuple[Judged, ...]
     count: int = field(default=0, init=False)
+    keys: dict[str, Steps] = field(factory=dict, init=False)  # those that moves speak of, by their names
+    _rewritten: dict[tuple[Written, ...], Subject | None] = field(factory=dict, init=False)
     _edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
     _bases: dict[Judged, Base] = field(factory=dict, init=False)
 
@@ -130,10 +135,25 @@ class Trials(Record):
         values = base.trials.get(key)
         if values is None:
             self.count += 1
-            values = values_for(base.subject, {**base.given, **facts})
+            subject = self.rewritten(judged, facts) or base.subject
+            named = {name: value for name, value in facts.items() if name not in self.keys}
+            values = values_for(subject, {**base.given, **named})
             values.update(base.moved(facts).kept)
             base.trials[key] = values
         return values
+
+    def rewritten(self, judged: Judged, facts: Facts) -> Subject | None:
+        """Return the document with other values at its keys; None without keys, or where no edit does it."""
+        written = tuple(Written(self.keys[name], value) for name, value in facts.items() if name in self.keys)
+        if not written:
+            return None
+        if written not in self._rewritten:
+            writer = Writer(judged.subject, self.run.finder.origins(judged))
+            patch = writer.patch(written)
+            again = None if patch is None else edited(self.subject.document, patch.edits)
+            framework = self.subject.framework
+            self._rewritten[written] = None if again is None else self.run.subject(again, framework)
+        return self._rewritten[written]
 
     def harmed(self, judged: Judged, facts: Facts) -> list[CompiledRule]:
         """Return the rules that held on a target and are broken or open there with these facts."""

@@ -213,6 +213,14 @@ class Writer(Record):
         holder = dotted(place) if place is not None else ""
         return Definition(id(trace.node), editable, trace.shared, holder)
 
+    def home(self, path: Steps) -> Steps:
+        """Return the key at which the value of another one is defined in this file; else that key itself."""
+        trace = Trace(self.subject.view, path)
+        if not trace.present or trace.node is None or trace.source is not None or trace.overrides:
+            return path
+        place = definition_path(self.subject.view, trace.node) or path
+        return tuple(s for s in place if isinstance(s, (str, int)))  # a definition is in one place
+
     def facts_at(self, key: str) -> list[str]:
         """Return the facts that are read from a key as it is."""
         if self._facts is None:
