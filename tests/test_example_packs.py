@@ -44,7 +44,8 @@ def test_its_examples_hold_and_its_codes_are_its_own(name: str) -> None:
     path = PACKS / name / f"{name}.rules"
     text = path.read_text()
     codes = set(re.findall(r"^\s*rule (\S+)", text, re.MULTILINE))
-    assert codes and f"\npack {name} v" in text
+    assert codes
+    assert f"\npack {name} v" in text
     shipped = {rule.code for rule in load().rules}
     assert not {code[:3] for code in codes} & {code[:3] for code in shipped}
     outcomes = run_examples(load({str(path): text}), codes)
