@@ -13,8 +13,9 @@ from cfglint.errors import RulesError, UsageError
 from cfglint.lang.check import Builder
 from cfglint.lang.emit import compile_pattern
 from cfglint.lang.pack import load, read_rules
+from cfglint.lang.parse import read_sources
 from cfglint.lang.runtime import match
-from cfglint.lang.symbols import Symbols, read_sources
+from cfglint.lang.symbols import Symbols
 
 FACTS = """fact gpu.vram: memory
 fact timeout: duration
@@ -49,9 +50,9 @@ MEMORY = "; a number with a unit, like 1 GiB, is a memory"
 SECONDS = "; a number with a unit, like 1 s, is a duration"
 CASES = {
     # what it says, and where
-    "unknown name": ("gpu.vrm < 48", "1:1: nothing is named 'gpu.vrm'; did you mean 'gpu.vram'?"),
-    "unknown name behind": ("gpu.vram < gpu.vrom", "1:12: nothing is named 'gpu.vrom'; did you mean 'gpu.vram'?"),
-    "text without quotes": ("name == sglang", """1:9: nothing is named 'sglang'; a text stands in quotes: "sglang\""""),
+    "unknown name": ("gpu.vrm < 48", "1:1: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?"),
+    "unknown name behind": ("gpu.vram < gpu.vrom", "1:12: unknown name 'gpu.vrom'; did you mean 'gpu.vram'?"),
+    "text without quotes": ("name == sglang", """1:9: unknown name 'sglang'; a text stands in quotes: "sglang\""""),
     "unknown member": ("dtype == bf61", "1:10: 'bf61' is not one of bf16, fp16; did you mean 'bf16'?"),
     "unknown member in quotes": ('dtype in ["fp61"]', "1:11: 'fp61' is not one of bf16, fp16; did you mean 'fp16'?"),
     "unknown type": ("fact x: memroy", "1:9: no type is named 'memroy'; did you mean 'memory'?"),
@@ -86,7 +87,7 @@ CASES = {
     "circle of lets": ("let a = b\nlet b = c + 1\nlet c = a", "1:1: names go in a circle: a -> b -> c -> a"),
     "let of itself": ("let a = a + 1", "1:1: names go in a circle: a -> a"),
     "function of itself": ("let f(x) = f(x)", "1:1: names go in a circle: f -> f"),
-    "unknown name in a function": ("let f(x) = x + nosuch", "1:16: nothing is named 'nosuch'"),
+    "unknown name in a function": ("let f(x) = x + nosuch", "1:16: unknown name 'nosuch'; a key of the file is written $.nosuch"),
     "parameter twice": ("let f(x, x) = x", "1:1: f has two parameters of one name"),
     "fact twice": ("fact n: count", "1:1: fact n is defined twice; first at t.rules:6"),
     "fact twice, otherwise": ("fact n: memory", "1:1: fact n is declared twice, with another type at t.rules:6"),
@@ -101,7 +102,7 @@ CASES = {
                             "1:1: a knob turns a fact, and no fact is named 'mem_fractoin'; did you mean 'mem_fraction'?"),
     "knob downwards": ("knob mem_fraction 0.9 .. 0.1 step 0.1", "1:1: a knob goes from a lower to a higher value in steps above zero"),
     "knob of another type": ("knob mem_fraction [true]", "1:20: true is a truth, and a plain number is wanted here"),
-    "knob keeping nothing": ("knob n halving to 1 keeping batch", "1:1: nothing is named 'batch'"),
+    "knob keeping nothing": ("knob n halving to 1 keeping batch", "1:1: unknown name 'batch'"),
     "knob in exchange for nothing": ("knob n halving to 1 keeping gpu.vram with m", "1:1: what moves with a knob is a fact, and none is named 'm'"),
     "knob that loses more than it may": ("knob n any costs 2 time 30 .. 20 %",
                                          "1:20: what is lost is a share, from a lower to a higher one, such as 20 .. 30 %"),
@@ -109,14 +110,14 @@ CASES = {
     "knob that loses what nobody counts": ("knob n any costs 2 tiem", "1:20: no kind of loss is named 'tiem'; did you mean 'time'?"),
     "knob to a value that it lacks": ("knob dtype [fp16]\n  to bf16 costs 2", "2:6: bf16 is no value of knob dtype; its values are [fp16]"),
     "knob under no condition": ("knob n halving to 1\n  down when n costs 2", "2:13: n is a plain number, and a truth is wanted here"),
-    "knob under a condition on nothing": ("knob n halving to 1\n  when nn > 1 costs 2", "2:8: nothing is named 'nn'; did you mean 'n'?"),
+    "knob under a condition on nothing": ("knob n halving to 1\n  when nn > 1 costs 2", "2:8: unknown name 'nn'; a key of the file is written $.nn"),
     "knob to a value of none": ("knob n halving to 1 to 3 costs 2", "1:24: 3 is no value of knob n; it lists none"),
     "tie of nothing": ("framework f {\n  tied nn with $.ref.n\n}", "2:3: no fact is named 'nn'; did you mean 'n'?"),
     "tie without a key": ("framework f {\n  tied n with m\n}", "2:15: 'm' cannot stand here; expected a key like $.a.b"),
     "unknown framework": ("rule MEM101 too-much error for arael { n > 1 }\nframework areal {\n}",
                           "1:32: no framework is named 'arael'; did you mean 'areal'?"),
     "unknown dialect": ("framework f {\n  dialect pyaml\n}", "2:3: no dialect is named 'pyaml'; did you mean 'pyyaml'?"),
-    "binding of nothing": ("framework f {\n  nn <- $.n\n}", "2:3: nothing is named 'nn'; did you mean 'n'?; declare it with fact"),
+    "binding of nothing": ("framework f {\n  nn <- $.n\n}", "2:3: unknown name 'nn'; did you mean 'n'?; declare it with fact"),
     "binding of another type": ("framework f {\n  n <- $.a == 2\n}", "2:8: $.a == 2 is a truth, and a plain number is wanted here"),
     "default of another type": ("framework f {\n  n <- $.a default 3 GiB\n}", "2:20: 3 GiB is a memory, and a plain number is wanted here" + MEMORY),
     "default twice": ("framework f {\n  n <- $.a default 3 default 4\n}", "2:22: default is said twice"),
@@ -124,24 +125,24 @@ CASES = {
                                  "3:3: under f, names go in a circle: m -> n -> m"),
     "circle of bindings": ("let n = m\nfact m: count\nframework f {\n  m <- $.m default n\n}",
                            "4:3: under f, names go in a circle: m -> n -> m"),
-    "hole of nothing": (rule('n > 1\n  say "ab {n} {gpu.vrm}"'), "3:16: nothing is named 'gpu.vrm'; did you mean 'gpu.vram'?"),
-    "hole behind an escape": (rule('n > 1\n  say "\\"ab\\" {gpu.vrm}"'), "3:16: nothing is named 'gpu.vrm'; did you mean 'gpu.vram'?"),
+    "hole of nothing": (rule('n > 1\n  say "ab {n} {gpu.vrm}"'), "3:16: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?"),
+    "hole behind an escape": (rule('n > 1\n  say "\\"ab\\" {gpu.vrm}"'), "3:16: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?"),
     "hole that does not parse": (rule('n > 1\n  say "ab {n +}"'), "3:15: the text ends too early"),
     "hole without an end": (rule('n > 1\n  say "ab {n"'), "3:11: this { has no partner; a brace itself is written {{"),
     "empty hole": (rule('n > 1\n  say "ab {}"'), "3:12: the text ends too early"),
-    "example of nothing": (rule("n > 1\n  bad { nn: 1 }"), "3:9: nothing is named 'nn'; did you mean 'n'?"),
+    "example of nothing": (rule("n > 1\n  bad { nn: 1 }"), "3:9: unknown name 'nn'; did you mean 'n'?"),
     "example of another type": (rule("n > 1\n  bad { n: 1 GiB }"), "3:12: 1 GiB is a memory, and a plain number is wanted here" + MEMORY),
     "example twice": (rule("n > 1\n  bad { n: 1, n: 2 }"), "3:15: this is given twice"),
     "rule without a requirement": ('rule MEM101 too-much error {\n  say "x"\n}',
                                    "1:1: rule MEM101 has no requirement; write CONDITION -> REQUIREMENT"),
     "two requirements": (rule("n > 1\n  n > 2"), "3:3: a rule has one requirement"),
-    "at nothing": (rule("n > 1\n  at nn"), "3:6: nothing is named 'nn'; did you mean 'n'?"),
-    "registry by nothing": ("registry model from models by path", "1:1: nothing is named 'path'"),
+    "at nothing": (rule("n > 1\n  at nn"), "3:6: unknown name 'nn'; did you mean 'n'?"),
+    "registry by nothing": ("registry model from models by path", "1:1: unknown name 'path'"),
     "role without a field": ("role a { x: 1 }\nrole b { y: 2 }\nn > (sum r in roles: r.x)", "3:22: role b has no 'x'"),
-    "roles as a list": ("n in roles", "1:6: nothing is named 'roles'; roles stand behind `in`: sum r in roles: r.params"),
+    "roles as a list": ("n in roles", "1:6: unknown name 'roles'; roles stand behind `in`: sum r in roles: r.params"),
     "has of many": ("has($.a[*].b)", "1:5: has asks for one key; use any … in … for the items of a list"),
-    "equality": ("n = 3", "1:3: '=' cannot stand here; equality is written =="),
-    "single quotes": ("name == 'a'", '1:9: "\'" cannot stand here; texts stand in "…"'),
+    "equality": ("n = 3", "1:3: write == instead of ="),
+    "single quotes": ("name == 'a'", '1:9: write texts in "…"'),
     "open quotes": ('name == "a', "1:9: '\"' cannot stand here; this text has no closing quote on its line"),
     "an if inside": ("n == if colocated then 1 else 2", "1:6: inside an expression, if … stands in brackets: (if …)"),
     "early end": ("n > ", "1:4: the text ends too early"),
@@ -156,6 +157,100 @@ CASES = {
 def test_complaint(case: str) -> None:
     text, expected = CASES[case]
     assert complaints(text)[0] == expected
+
+
+# Habits of other languages: what is written, at which column, and what is to be written.
+HABITS = (
+    ("n > 8 && colocated", 7, "and instead of &&"),
+    ("n > 8 & colocated", 7, "and instead of &"),
+    ("n > 8 AND colocated", 7, "and instead of AND"),
+    ("n > 8 || colocated", 7, "or instead of ||"),
+    ("n > 8 | colocated", 7, "or instead of |"),
+    ("n > 8 Or colocated", 7, "or instead of Or"),
+    ("!colocated", 1, "not instead of !"),
+    ("!(n > 8)", 1, "not instead of !"),
+    ("NOT colocated", 1, "not instead of NOT"),
+    ("n > 8 => colocated", 7, "-> instead of =>"),
+    ("n > 8 → colocated", 7, "-> instead of →"),
+    ("n > 8 implies colocated", 7, "-> instead of implies"),
+    ("n > 8 --> colocated", 7, "-> instead of -->"),
+    ("let x == 3", 7, "= instead of =="),
+    ("let x := 3", 7, "= instead of :="),
+    ("let f(a, b) := a", 13, "= instead of :="),
+    ("n = 8", 3, "== instead of ="),
+    ("n === 8", 3, "== instead of ==="),
+    ("$.a is true", 5, "== instead of is"),
+    ("$.a is not null", 5, "!= instead of is not"),
+    ("dtype is in [bf16]", 7, "in instead of is in"),
+    ("n <> 8", 3, "!= instead of <>"),
+    ("n !== 8", 3, "!= instead of !=="),
+    ("n ≤ 8", 3, "<= instead of ≤"),
+    ("n ≥ 8", 3, ">= instead of ≥"),
+    ("n ≠ 8", 3, "!= instead of ≠"),
+    ("n \u00d7 2 > 8", 3, "* instead of \u00d7"),
+    ("n · 2 > 8", 3, "* instead of ·"),
+    ("n % 8 == 0", 3, "mod instead of %"),
+    ("8 % 3 == 0", 3, "mod instead of %"),
+    ("n // 8 == 2", 3, "floor(… / …) instead of //"),
+    ("n ** 2 > 8", 3, "x * x instead of **"),
+    ("(if colocated then 1 elif n > 1 then 2 else 3) > 1", 22, "else (if … then … else …) instead of elif"),
+    ("colocated ? 1 : 2", 11, "if … then … else … instead of ?"),
+    ("n between 4 and 8", 3, "in low .. high instead of between"),
+    ("colocated == True", 14, "true instead of True"),
+    ("colocated == FALSE", 14, "false instead of FALSE"),
+    ("$.a == None", 8, "null instead of None"),
+    ("n > 8;", 6, "a new line instead of ;"),
+    ("// a comment", 1, "# instead of //"),
+    ("name == 'a'", 9, 'texts in "…"'),
+)
+
+
+@pytest.mark.parametrize(("text", "column", "instead"), HABITS, ids=[habit[0] for habit in HABITS])
+def test_habits_of_other_languages(text: str, column: int, instead: str) -> None:
+    assert complaints(f"{text}\n") == [f"1:{column}: write {instead}"]
+    head = "rule MEM101 a error {\n  "
+    if not text.startswith(("let", "//")):
+        assert complaints(f"{head}{text}\n}}\n") == [f"2:{column + 2}: write {instead}"]
+
+
+def test_a_bare_key_of_a_file() -> None:
+    for name in ("learning_rate", "training.lr"):
+        told = complaints(f"{name} <= 1e-7")
+        assert told == [f"1:1: unknown name '{name}'; a key of the file is written $.{name}"]
+
+
+def test_a_syntax_error_hides_no_other_mistake() -> None:
+    text = "let a = 1 &&\ngpu.vrm < 48\n" + rule("n > 1 and") + "mem_fractoin < 0.5 -> colocated\n"
+    assert complaints(text) == [
+        "1:11: write and instead of &&",
+        "2:1: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?",
+        "5:1: '}' cannot stand here",
+        "6:1: unknown name 'mem_fractoin'; did you mean 'mem_fraction'?",
+    ]
+    with pytest.raises(RulesError) as error:
+        load({"a.rules": "let = 1", "b.rules": "nosuch > 1"}, ["1 <"])
+    assert [c.path for c in error.value.complaints] == ["--rule 1", "a.rules", "b.rules"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "let a = 1 &&\na > 2\nlet b = a + 1\nb > 2 -> colocated",
+        "let a(x) = x &&\na(2) > 2",
+        "fact a: one off x, y\na == x -> colocated",
+        "fact a: one off x, y\nlet b = if colocated then a else x\nb == y -> colocated",
+        "role critic { size: 1 && }\ncritic.size > 2",
+        "registry model from models byy n\nn > 1",
+        "framework f {\n  a: count <- $.a &&\n}\na > 2\n" + "rule MEM101 x error for f { n > 1 }",
+        "table sizes: bytes {\n  a &&: 1\n}\nsizes.bytes(name) > 2",
+        "prefix run &&\nfact .a: count\n.a > 2\nrun.a > 3\nother.a > 3",
+        "for f &&\nrule MEM101 x error >= v1.0 { n > 1 }",
+        "each a in x, y &&  {\n  fact {a}.b: count\n}\nx.b > 1",
+    ],
+)
+def test_a_broken_statement_has_no_follow_ups(text: str) -> None:
+    (only,) = complaints(text)
+    assert "unknown" not in only
 
 
 def test_all_mistakes_of_a_file_are_told_in_its_order() -> None:

@@ -113,7 +113,7 @@ def test_unknown_names_are_told() -> None:
     with pytest.raises(UsageError, match="no framework is named 'alfa'"):
         check_text("a: 1", path="c.yaml", framework="alfa")
     with pytest.raises(
-        RulesError, match=r"t\.rules:1:1: nothing is named 'mem_fracton'; did you mean 'mem_fraction'"
+        RulesError, match=r"t\.rules:1:1: unknown name 'mem_fracton'; did you mean 'mem_fraction'"
     ):
         check_text("a: 1", path="c.yaml", rules={"t.rules": "mem_fracton < 1"})
 

@@ -67,17 +67,17 @@ def bug(error: Exception) -> str:
     return f"internal error, a bug in cfglint: {what}; CFGLINT_TRACEBACK=1 shows where"
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+def nearest(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
     """Return up to ``most`` known names that look like ``name``, the nearest first."""
     from difflib import get_close_matches
 
     by_fold = {candidate.lower(): candidate for candidate in known}
-    return [by_fold[m] for m in get_close_matches(name.lower(), by_fold, n=most, cutoff=0.6)]
+    return [by_fold[m] for m in get_close_matches(name.lower(), by_fold, n=most, cutoff=cutoff)]
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return ``"; did you mean a, b or c?"``, or an empty text where nothing is near."""
-    near = nearest(name, known)
+    near = nearest(name, known, cutoff=cutoff)
     if not near:
         return ""
     *head, last = [repr(n) for n in near]

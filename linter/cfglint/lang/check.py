@@ -14,6 +14,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError, Function, Names, Tables
 from cfglint.lang.emit import is_number
+from cfglint.lang.salvage import first_causes
 from cfglint.lang.show import show
 from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs
 from cfglint.lang.tree import KEY, paths_in, walk
@@ -96,7 +97,7 @@ class Builder:
         """Whether anything has a name; complains if not."""
         if self.names.type_of(name) is not None:
             return True
-        self.complain(span, f"nothing is named {name!r}{self._near(name, self.symbols.names())}{tail}")
+        self.complain(span, f"unknown name {name!r}{self._near(name, self.symbols.names())}{tail}")
         return False
 
     def _is_in(self, known: Collection[str], name: str, span: t.Span, what: str = "no fact is") -> bool:
@@ -303,8 +304,9 @@ class Builder:
             block = self.framework(name)
             frameworks[name], blocks[name] = block.head(self.symbols.frameworks[name]), block.rest()
         self.complaints += [c for name, c in self.doubtful.items() if name not in self.names.called]
-        if self.complaints:
-            raise RulesError(self.complaints)
+        mistakes = [mistake for source in sources for mistake in source.mistakes]
+        if mistakes or self.complaints:
+            raise RulesError([*mistakes, *first_causes(self.complaints, sources)])
         types = self.symbols.types.items()
         registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
         functions = (source.replace("{}", name, 1) for source, name in self.functions.items())

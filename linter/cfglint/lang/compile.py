@@ -16,6 +16,7 @@ from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.calls import FUNCTIONS, Branches
 from cfglint.lang.emit import CompileError, Scope, hint, is_number, is_text, pattern_of, plain_test, tidy
+from cfglint.lang.hints import key_hint, word_instead_of
 from cfglint.lang.runtime import MAX_TEXT
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type, describe
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["CompileError", "Function", "Names", "Tables", "packed"]
 
 _BARE = replace(types.NUMBER, bare=True)  # a term of the file: in the unit of the other terms
+_ALIKE = 0.75  # of a misspelled name; one that is less alike is probably a key of the file
 _ROW = 16  # terms of one line of a long sum; Python's compiler recurses over them
 
 
@@ -102,9 +104,11 @@ class Function(Branches):
 
     def _unknown(self, node: t.Name, wanted: Type | None) -> CompileError:
         name = node.name
+        if (habit := word_instead_of(name)) is not None:
+            return CompileError(node.span, habit)
         if name in self.names.symbols.functions or name in FUNCTIONS:
             return CompileError(node.span, f"{name} takes arguments: {name}(…)")
-        near = did_you_mean(name, (*self.names.symbols.names(), *self.variables, *self.roles))
+        near = did_you_mean(name, (*self.names.symbols.names(), *self.variables, *self.roles), cutoff=_ALIKE)
         if wanted is not None and wanted.kind == "enum":
             near = did_you_mean(name, (*dict(wanted.spellings), *self.names.symbols.names()))
             return CompileError(node.span, f"{name!r} is not {wanted}{near}")
@@ -112,7 +116,7 @@ class Function(Branches):
             near += f'; a text stands in quotes: "{name}"'
         if name == "roles":
             near = "; roles stand behind `in`: sum r in roles: r.params"
-        return CompileError(node.span, f"nothing is named {name!r}{near}")
+        return CompileError(node.span, f"unknown name {name!r}{near or key_hint(name)}")
 
     def _path(self, node: t.Path, _wanted: Type | None) -> tuple[str, Type]:
         return self.once(f"V.key({node.steps!r})"), types.LIST if "*" in node.steps else ANY

@@ -218,7 +218,8 @@ class _Layer(Record):
 
             from cfglint.lang.check import Builder
             from cfglint.lang.compile import packed
-            from cfglint.lang.symbols import Symbols, read_sources
+            from cfglint.lang.parse import read_sources
+            from cfglint.lang.symbols import Symbols
 
             below = self.below.trees()[0] if self.below is not None else Symbols()
             symbols = below.copy()

@@ -19,13 +19,17 @@ from cfglint.cache import cached
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.expand import Statements
+from cfglint.lang.hints import instead_of
+from cfglint.lang.salvage import EVERYTHING, HOLDS_ON, without_broken
 from cfglint.lang.shorthand import RuleTextError
+from cfglint.lang.symbols import Source
 from cfglint.lang.transform import MAX_DEPTH, Transformer, words
 from cfglint.lang.types import UNITS
+from cfglint.record import replace
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 MAX_TEXT = 2**20  # characters of one rule file
 _STATEMENT = re.compile(
@@ -169,8 +173,16 @@ def _listed(expected: set[str]) -> str:
 
 
 def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTextError:
-    if isinstance(error, UnexpectedCharacters):
-        return _explain_character(error, text)
+    at = error.token.start_pos if isinstance(error, UnexpectedToken) else error.pos_in_stream
+    habit = instead_of(text, at or 0)
+    if habit is not None:
+        return RuleTextError(*habit)
+    return (
+        _explain_token(error, text) if isinstance(error, UnexpectedToken) else _explain_character(error, text)
+    )
+
+
+def _explain_token(error: UnexpectedToken, text: str) -> RuleTextError:
     token = error.token
     if error.expected == {"fewer brackets"}:
         return RuleTextError(token.start_pos, f"brackets are nested more than {MAX_DEPTH} deep")
@@ -184,11 +196,10 @@ def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTe
     what = {"_NEWLINE": "the line ends", "$END": "the text ends"}.get(token.type)
     if what is None and (unit := _unit(text, at, expected)) is not None:
         return unit
-    tail = _listed(expected)
     if token.type == "EQUAL" and "COMPARE" in expected:
-        tail = "; equality is written =="
-    elif token.type in _RESERVED and "NAME" in expected:
-        tail = "; it is a word of the language and no name"
+        return RuleTextError(at, "write == instead of =")
+    word = token.type in _RESERVED and "NAME" in expected
+    tail = "; it is a word of the language and no name" if word else _listed(expected)
     return RuleTextError(at, (f"{what} too early" if what else f"{str(token)!r} cannot stand here") + tail)
 
 
@@ -196,12 +207,10 @@ def _explain_character(error: UnexpectedCharacters, text: str) -> RuleTextError:
     at: int = error.pos_in_stream  # type: ignore[assignment]
     char = text[at : at + 1]
     hint = _listed(set(error.allowed or ()))
-    if char in "'`“”":
-        hint = '; texts stand in "…"'
-    elif char == '"':
+    if char == '"':
         hint = "; this text has no closing quote on its line"
     elif char == "=":
-        hint = "; equality is written =="
+        return RuleTextError(at, "write == instead of =")
     unit = _unit(text, at, set(error.allowed or ()))
     return unit or RuleTextError(at, f"{char!r} cannot stand here{hint}")
 
@@ -215,8 +224,11 @@ def _unit(text: str, at: int, expected: set[str]) -> RuleTextError | None:
     if word is None or word[0] in _CONTINUES or not (_AFTER_NUMBER.search(before) or before.endswith(" in ")):
         return None
     what, known = ("kind of loss", _LOSSES) if "LOSS" in expected else ("unit", tuple(UNITS))
-    near = did_you_mean(word[0], known) or f"; known are {', '.join(known)}"
-    return RuleTextError(at, f"no {what} is named {word[0]!r}{near}")
+    near = did_you_mean(word[0], known)
+    if what == "unit" and not near and not before.endswith(" in "):
+        near = "; two conditions are joined by and, or, ->"
+    listed = f"; known are {', '.join(known)}"
+    return RuleTextError(at, f"no {what} is named {word[0]!r}{near or listed}")
 
 
 def _parse(text: str, start: str = "expr_only") -> Any:
@@ -243,27 +255,48 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 def parse(text: str, path: str) -> tuple[t.Statement, ...]:
     """Return the statements of a rule file. Raises RulesError with every complaint found."""
+    source = read(text, path)
+    if source.mistakes:
+        raise RulesError(source.mistakes)
+    return source.statements
+
+
+def read(text: str, path: str) -> Source:
+    """Return the statements of a rule file, as far as they parse, and the complaints about the others."""
     if len(text) > MAX_TEXT:
-        raise RulesError(
-            [Complaint(path, 1, 1, f"a rule file has at most {MAX_TEXT:,} characters; split it")]
-        )
+        mistake = Complaint(path, 1, 1, f"a rule file has at most {MAX_TEXT:,} characters; split it")
+        return Source(path, text, (), (mistake,))
     try:
-        return tuple(Statements(_parse).read(_parse(text, "start").children))
+        return Source(path, text, _statements(text))
     except RuleTextError as mistake:
         first = mistake
-    index = LineIndex(text)
     mistakes = []
+    broken: list[tuple[int, str]] = []
     reader = Statements(_parse)
     for offset, chunk in _chunks(text):
         try:
-            list(reader.read(_parse(chunk, "start").children))
+            nodes = _parse(chunk, "start").children
+            if not any(HOLDS_ON.match(before) for _, before in broken):
+                list(reader.read(nodes))
         except RuleTextError as mistake:
+            broken.append((offset, chunk))
             mistakes.append((offset + mistake.offset, str(mistake)))
+    index = LineIndex(text)
     places = [
         (*index.position(min(at, len(text))), message)
         for at, message in mistakes or [(first.offset, str(first))]
     ]
-    raise RulesError([Complaint(path, line, column, message) for line, column, message in places])
+    complaints = tuple(Complaint(path, line, column, message) for line, column, message in places)
+    rest, names = without_broken(text, broken)
+    try:
+        statements = _statements(rest)
+    except RuleTextError:  # they do not stand without the broken ones
+        statements, names = (), frozenset((EVERYTHING,))
+    return Source(path, text, statements, complaints, names)
+
+
+def _statements(text: str) -> tuple[t.Statement, ...]:
+    return tuple(Statements(_parse).read(_parse(text, "start").children))
 
 
 def parse_rule(text: str, path: str) -> t.Rule:
@@ -276,3 +309,31 @@ def parse_rule(text: str, path: str) -> t.Rule:
         line, column = LineIndex(text).position(min(mistake.offset, len(text)))
         raise RulesError([Complaint(path, line, column, str(mistake))]) from None
     return t.Rule("", "", "error", (), condition, requirement, span=(0, len(text)))
+
+
+def read_sources(texts: Mapping[str, str], expressions: Sequence[str]) -> list[Source]:
+    """Parse rule files and ``--rule`` expressions, as far as they parse; each source says what does not."""
+    sources: list[Source] = []
+    bare = 0
+    for path, text in texts.items():
+        source = read(text, path)
+        statements = list(source.statements)
+        for i, statement in enumerate(statements):
+            if isinstance(statement, t.Rule) and not statement.code:
+                bare += 1
+                statements[i] = _named(statement, f"USR{bare:03}", text)
+        sources.append(replace(source, statements=tuple(statements)))
+    for i, text in enumerate(expressions, 1):
+        path = f"--rule {i}"
+        try:
+            rule = _named(parse_rule(text, path), f"CLI{i:03}", text)
+        except RulesError as error:
+            sources.append(Source(path, text, (), tuple(error.complaints)))
+        else:
+            sources.append(Source(path, text, (rule,)))
+    return sources
+
+
+def _named(rule: t.Rule, code: str, text: str) -> t.Rule:
+    written = " ".join(text[slice(*rule.span)].split())
+    return replace(rule, code=code, name="rule-of-yours", says=(), why=f"Your own rule: {written}")

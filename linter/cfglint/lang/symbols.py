@@ -5,10 +5,10 @@ from __future__ import annotations
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
-from cfglint.errors import Complaint, RulesError, did_you_mean
+from cfglint.errors import Complaint, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.types import ANY, NAMED, Type, from_tree
-from cfglint.record import Record, field, fields, replace
+from cfglint.record import Record, field, fields
 from cfglint.text import LineIndex
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ _DEEP = 20  # lets within lets
 
 
 class Source(Record):
-    """One rule file: its path, text and statements."""
+    """One rule file: its path, text and statements; what does not parse, and the names which that defines."""
 
     path: str
     text: str
     statements: tuple[t.Statement, ...]
+    mistakes: tuple[Complaint, ...] = ()
+    broken: frozenset[str] = frozenset()
     index: LineIndex | None = None
 
     def complain(self, span: t.Span, message: str) -> Complaint:
@@ -168,42 +170,6 @@ class Symbols(Record):
     def names(self) -> Iterable[str]:
         """Return every name that an expression may use."""
         return (*self.types, *self.lets, *self.functions)
-
-
-# ── files and expressions ──────────────────────────────────────────────────────────────────────────────────
-def read_sources(texts: Mapping[str, str], expressions: Sequence[str]) -> list[Source]:
-    """Parse rule files and ``--rule`` expressions. Raises RulesError with the complaints of all of them."""
-    from cfglint.lang.parse import parse, parse_rule
-
-    sources: list[Source] = []
-    complaints: list[Complaint] = []
-    bare = 0
-    for path, text in texts.items():
-        try:
-            statements = list(parse(text, path))
-        except RulesError as error:
-            complaints += error.complaints
-            continue
-        for i, statement in enumerate(statements):
-            if isinstance(statement, t.Rule) and not statement.code:
-                bare += 1
-                statements[i] = _named(statement, f"USR{bare:03}", text)
-        sources.append(Source(path, text, tuple(statements)))
-    for i, text in enumerate(expressions, 1):
-        try:
-            rule = parse_rule(text, f"--rule {i}")
-        except RulesError as error:
-            complaints += error.complaints
-            continue
-        sources.append(Source(f"--rule {i}", text, (_named(rule, f"CLI{i:03}", text),)))
-    if complaints:
-        raise RulesError(complaints)
-    return sources
-
-
-def _named(rule: t.Rule, code: str, text: str) -> t.Rule:
-    written = " ".join(text[slice(*rule.span)].split())
-    return replace(rule, code=code, name="rule-of-yours", says=(), why=f"Your own rule: {written}")
 
 
 # ── what is derived from what ──────────────────────────────────────────────────────────────────────────────
