@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Each page, with its rule file, the rule, and whether the rule's finding has a fix.
 PAGES = {
     "docs/adding-a-framework.md": ("minitrain.rules", "BAT901", True),
-    "CONTRIBUTING.md": ("beta.rules", "BAT990", False),
+    "CONTRIBUTING.md": ("beta.rules", "BAT990", True),
 }
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```)", re.MULTILINE | re.DOTALL)
 
