@@ -28,7 +28,7 @@ _ADDRESSES = (  # papers, issues, sites
         re.compile(rf"(?P<where>[\w.-]+/[\w.-]+)#(?P<number>[0-9]+){_REMARK}"),
         "github.com/{where}/issues/{number}",
     ),
-    (re.compile(rf"(?P<site>(?:[\w-]+\.)+(?:ai|com|io|org|dev)(?:/[\w./-]+)?){_REMARK}"), "{site}"),
+    (re.compile(rf"(?P<site>(?:[\w-]+\.)+(?:ai|co|com|dev|io|org)(?:/[\w./-]+)?){_REMARK}"), "{site}"),
 )
 _REVISION = re.compile(r"(?<=/blob/)[^/]+")
 _ESCAPED = {"n": "\n", "t": "\t"}
