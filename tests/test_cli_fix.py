@@ -174,7 +174,7 @@ def test_disk_full(cfglint, config, small):
     done = cfglint("fix", config, *small, prefix=["sh", "-c", 'ulimit -f 1; trap "" XFSZ; exec "$@"', "sh"],
                    env={"CFGLINT_CACHE": ""})  # fmt: skip
     assert done.returncode == 2
-    assert "cannot be written: file too large; it is as it was" in done.stderr
+    assert "cannot be written: file too large; it was not changed" in done.stderr
     assert config.read_bytes() == original
     assert no_leftovers(config.parent)
 
@@ -187,7 +187,7 @@ def test_a_folder_that_takes_no_new_file(cfglint, config, small, without_privile
     finally:
         config.parent.chmod(0o755)
     assert done.returncode == 2
-    assert "cannot be written: permission denied; it is as it was" in done.stderr
+    assert "cannot be written: permission denied; it was not changed" in done.stderr
     assert config.read_bytes() == original
 
 

@@ -72,19 +72,19 @@ def test_stdin_and_odd_values():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--gpuu", "a"), "cfglint check knows no flag --gpuu; did you mean '--gpu'?"),
-        (("--zzz",), "cfglint check knows no flag --zzz; see cfglint check --help"),
-        (("-x",), "cfglint check knows no flag -x"),
-        (("-qx",), "cfglint check knows no flag -x"),
-        (("--gpu",), "--gpu wants NAME; see cfglint check --help"),
-        (("--gpu", "--quiet"), "--gpu wants NAME"),
+        (("--gpuu", "a"), "cfglint check has no flag --gpuu; did you mean '--gpu'?"),
+        (("--zzz",), "cfglint check has no flag --zzz; see cfglint check --help"),
+        (("-x",), "cfglint check has no flag -x"),
+        (("-qx",), "cfglint check has no flag -x"),
+        (("--gpu",), "--gpu needs NAME; see cfglint check --help"),
+        (("--gpu", "--quiet"), "--gpu needs NAME"),
         (("--quiet=1",), "--quiet takes no value"),
         (("--format", "jsn"), "--format takes text, json, not 'jsn'; did you mean 'json'?"),
-        (("--jobs", "0"), "--jobs takes a number from 1 on, not '0'"),
-        (("--jobs", "-1"), "--jobs takes a number from 1 on, not '-1'"),
-        (("--jobs", "९"), "--jobs takes a number"),
-        (("--gp", "a"), "cfglint check knows no flag --gp; did you mean '--gpu'?"),
-        (("",), "an empty PATH; is a variable of the shell not set?"),
+        (("--jobs", "0"), "--jobs takes a whole number, 1 or more, not '0'"),
+        (("--jobs", "-1"), "--jobs takes a whole number, 1 or more, not '-1'"),
+        (("--jobs", "९"), "--jobs takes a whole number"),
+        (("--gp", "a"), "cfglint check has no flag --gp; did you mean '--gpu'?"),
+        (("",), "empty PATH: is a shell variable unset?"),
     ],
 )
 def test_mistakes(words, said):
@@ -96,7 +96,7 @@ def test_mistakes(words, said):
 
 def test_one_positional():
     assert parse(One, ["X"]).code == "X"
-    with pytest.raises(UsageError, match="wants CODE"):
+    with pytest.raises(UsageError, match="needs CODE"):
         parse(One, [])
     with pytest.raises(UsageError, match="takes one CODE, and 'Y' is a second one"):
         parse(One, ["X", "Y"])

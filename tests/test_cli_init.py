@@ -37,7 +37,7 @@ def test_a_fresh_project(cfglint, folder):
     done = cfglint("init", "--gpu", "h100-sxm")
     assert done.returncode == 0
     assert "written" not in done.stdout
-    assert done.stdout.count("left as it is") == 3
+    assert done.stdout.count("not changed") == 3
     assert tree(folder) == before
 
 
@@ -46,7 +46,7 @@ def test_what_is_there_stays(cfglint, folder):
     (folder / "pyproject.toml").write_text("[tool.cfglint]\nfail-on = 'info'\n")
     done = cfglint("init")
     assert done.returncode == 0
-    assert "pyproject.toml: has settings already, left as it is" in done.stdout
+    assert "pyproject.toml: already has settings; not changed" in done.stdout
     assert ".pre-commit-config.yaml: exists, add this to its repos:" in done.stdout
     assert "- id: cfglint-check" in done.stdout
     assert (folder / ".pre-commit-config.yaml").read_text() == "repos: []\n"
@@ -55,7 +55,7 @@ def test_what_is_there_stays(cfglint, folder):
 
 def test_no_gpu_is_named(cfglint, folder):
     done = cfglint("init")
-    assert "no GPU is named in it yet" in done.stdout
+    assert "it names no GPU yet" in done.stdout
     assert options.settings_of(str(folder)) == {"fail-on": "error"}
 
 

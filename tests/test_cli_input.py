@@ -64,7 +64,7 @@ def test_other_toml_is_passed_over(check, folder):
 def test_a_hundred_megabytes(check, folder):
     with open("x.yaml", "wb") as stream:
         stream.writelines(b"a: 1  # ...........\n" * 52_429 for _ in range(100))
-    one_error(check("x.yaml"), "x.yaml: 100 MiB is no config; cfglint reads up to 16 MiB")
+    one_error(check("x.yaml"), "x.yaml: 100 MiB is too large for a config; cfglint reads up to 16 MiB")
     assert check(".")[:2] == (0, "no findings in 0 files (1 skipped)\n")
     with open("x.yaml", "rb") as stream:
         syntax_error(check("-", stdin=stream.read()), "larger than 16 MiB")
@@ -127,7 +127,7 @@ def test_many_interpolations_in_a_chain(check, folder):
         (AREAL.encode() + b"# caf\xe9\n", "is not UTF-8: save the file as UTF-8", "x.yaml:4:6:"),
         (AREAL.encode("utf-16"), "encoded as UTF-16: save it as UTF-8", "x.yaml:1:1:"),
         (AREAL.encode() + b"a: \x07\n", "the control character U+0007", "x.yaml:4:4:"),
-        (AREAL.encode() + b"a: [1\n", "is never closed", "x.yaml:4:4:"),
+        (AREAL.encode() + b"a: [1\n", "is not closed", "x.yaml:4:4:"),
     ],
 )
 def test_bytes_that_are_no_text(check, folder, data, said, where):
@@ -225,7 +225,7 @@ def test_a_file_without_permission(check, folder, without_privileges):
 
 def test_pipes(check, folder):
     os.mkfifo("x.yaml")
-    one_error(check("x.yaml"), "x.yaml: a pipe that nobody writes to")
+    one_error(check("x.yaml"), "x.yaml: a pipe without a writer")
     assert check(".")[:2] == (0, "no findings in 0 files (1 skipped)\n")
 
 
@@ -288,7 +288,7 @@ def test_stdout_closed_early(folder):
         assert "Exception" not in done.stderr
         if tail == "> /dev/full":
             assert done.returncode == 2
-            assert done.stderr == "cfglint: error: the output cannot be written: no space left on device\n"
+            assert done.stderr == "cfglint: error: cannot write the output: no space left on device\n"
         else:
             assert done.returncode == 1
             assert done.stderr == ""
@@ -301,7 +301,7 @@ def test_stdout_closed_early(folder):
         ("[]", "sheet.json: $"),
         ('{"cfglint": "hardware", "version": 1, "devices": []}', "sheet.json: $.devices"),
         ('{"cfglint": "hardware", "version": 2, "devices": [{"name": "x"}]}', "sheet.json: $.version"),
-        ("[" * 100_000, "sheet.json: not JSON that can be read"),
+        ("[" * 100_000, "sheet.json: not valid JSON"),
         ("\xff", "it is not utf-8 text"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_text_is_fixed_from_stdin_to_stdout(cfglint, config, small):
 @pytest.mark.parametrize("name", ["cfglint.toml", "pyproject.toml"])
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(LONG, "a number in it has too many digits"), (DEEP, "lists or tables in it are nested too deeply")],
+    [(LONG, "it has a number with too many digits"), (DEEP, "its lists or tables are nested too deeply")],
     ids=["long", "deep"],
 )
 def test_settings_beyond_pythons_limits(config, name, value, said):

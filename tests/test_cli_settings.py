@@ -98,14 +98,14 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("cfglint.toml", "gpus = 1", "no setting is named 'gpus'; did you mean 'gpu'?"),
+        ("cfglint.toml", "gpus = 1", "unknown setting 'gpus'; did you mean 'gpu'?"),
         ("cfglint.toml", "gpu = [", "cfglint.toml: "),
-        ("cfglint.toml", b"\xff\xfe", "TOML is UTF-8 text, and this is not"),
-        ("pyproject.toml", "[tool]\ncfglint = 3", "tool.cfglint is a table"),
+        ("cfglint.toml", b"\xff\xfe", "not UTF-8 text, which TOML has to be"),
+        ("pyproject.toml", "[tool]\ncfglint = 3", "tool.cfglint must be a table"),
         (
             "cfglint.toml",
             'format = "jsn"',
-            "format is one of text, concise, json, sarif, github, gitlab, junit, markdown, not 'jsn'; did",
+            "format must be one of text, concise, json, sarif, github, gitlab, junit, markdown, not 'jsn'",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_through_the_command(cfglint, config, small):
     done = cfglint("check", config)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "cfglint.toml: no setting is named 'gpuu'; did you mean 'gpu'?" in done.stderr
+    assert "cfglint.toml: unknown setting 'gpuu'; did you mean 'gpu'?" in done.stderr
 
 
 GLOBS = [
@@ -210,8 +210,8 @@ def test_frameworks_by_path_through_the_command(cfglint, folder):
         line for line in done.stdout.splitlines() if line.startswith("old/")
     )
     for named, said in (
-        ("axolotle", "cfglint.toml: frameworks: no framework is named 'axolotle'; did you mean 'axolotl'?"),
-        ("axolotl==new", "cfglint.toml: frameworks: 'new' is no version; write axolotl==1.0.4"),
+        ("axolotle", "cfglint.toml: frameworks: unknown framework 'axolotle'; did you mean 'axolotl'?"),
+        ("axolotl==new", "cfglint.toml: frameworks: 'new' is not a version; write axolotl==1.0.4"),
     ):
         (folder / "cfglint.toml").write_text(f'[frameworks]\n"old/*" = "{named}"\n')
         done = cfglint("check", ".")

@@ -47,21 +47,21 @@ def test_status(compare, words, status):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "cfglint compare wants two configs, A and B"),
-        (["grpo.yaml"], "cfglint compare wants two configs, A and B"),
-        (["a.yaml", "b.yaml", "c.yaml"], "takes two configs, and 'c.yaml' is a third one"),
+        ([], "cfglint compare needs two configs, A and B"),
+        (["grpo.yaml"], "cfglint compare needs two configs, A and B"),
+        (["a.yaml", "b.yaml", "c.yaml"], "takes two configs; 'c.yaml' is a third"),
         (["-", "-"], "reads one config from stdin, not both"),
         (["grpo.yaml", "nowhere.yaml"], "nowhere.yaml: no such file or folder"),
         (
             ["grpo.yaml", "odd.yaml"],
-            "odd.yaml: no framework recognises this file; name one with --framework (",
+            "odd.yaml: no framework recognises this file; name one with --framework NAME (",
         ),
         (["grpo.yaml", "broken.yaml"], "broken.yaml:2:"),
         (["grpo.yaml", "grpo.yaml", "--gpu", "a4"], "unknown GPU 'a4'; did you mean"),
         (["grpo.yaml", "grpo.yaml", "--format", "sarif"], "--format takes text, json, markdown, not 'sarif'"),
-        (["grpo.yaml", "grpo.yaml", "--framework", "verll"], "no framework is named 'verll'"),
+        (["grpo.yaml", "grpo.yaml", "--framework", "verll"], "unknown framework 'verll'"),
         (["grpo.yaml", "grpo.yaml", *["--framework", "areal"] * 3], "given once for both configs, or twice"),
-        (["grpo.yaml", "grpo.yaml", "--fail-on", "error"], "cfglint compare knows no flag --fail-on"),
+        (["grpo.yaml", "grpo.yaml", "--fail-on", "error"], "cfglint compare has no flag --fail-on"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(compare, config, words, said):
@@ -167,7 +167,7 @@ def test_the_findings_are_those_of_check(compare, cfglint):
 
 def test_no_gpu_is_judged_for_all_of_them_and_says_so(compare):
     done = compare(SHORT, A40)
-    assert done.stderr == "cfglint: no target: judged for the whole catalogue; name GPUs with --gpu\n"
+    assert done.stderr == "cfglint: no GPU named: showing the whole catalogue; choose with --gpu\n"
     assert "B fits on " in done.stdout
     assert compare(SHORT, A40, "--quiet").stderr == ""
 

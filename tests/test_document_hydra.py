@@ -435,8 +435,7 @@ class TestNotHere:
         )
         assert [t.kind for t in layers.troubles] == ["cycle"]
         assert (
-            layers.troubles[0].note
-            == "the files lead in a circle: conf/base.yaml -> conf/other.yaml -> conf/base.yaml"
+            layers.troubles[0].note == "cyclic defaults: conf/base.yaml -> conf/other.yaml -> conf/base.yaml"
         )
 
     def test_a_file_that_does_not_parse_is_told(self):

@@ -125,7 +125,7 @@ def test_each_span_is_a_value_of_its_own(value):
         ('{"a": True}', 6, "True"),
         ('{"a": "b\n"}', 8, "line break"),
         ('{"a": "\\x"}', 7, "escape"),
-        ('{"a": "b', 6, "never closed"),
+        ('{"a": "b', 6, "unclosed"),
         ("{} x", 3, "end of the file"),
         ('{"a" 1}', 5, "':'"),
         ("[1 2]", 3, "','"),

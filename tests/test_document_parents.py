@@ -120,7 +120,9 @@ def test_paths_start_at_the_file_that_names_them():
 
 def test_a_parent_that_is_not_there_is_told_and_its_keys_are_unknown():
     seen, layers = ours({"c.yaml": "defaults: gone.yaml\npolicy: {size: 1}\n"})
-    assert [(t.kind, t.note) for t in layers.troubles] == [("missing", "gone.yaml is not beside c.yaml")]
+    assert [(t.kind, t.note) for t in layers.troubles] == [
+        ("missing", "gone.yaml was not found next to c.yaml")
+    ]
     assert seen.get(("policy", "size")) == 1
     assert isinstance(seen.get(("policy", "tp")), Missing)
     assert seen.awaits(("cluster",)) == "gone.yaml"
@@ -144,7 +146,7 @@ def test_a_circle_is_told(other):
     files = {"c.yaml": f"defaults: {other}\n", "d.yaml": "defaults: e.yaml\n", "e.yaml": "defaults: d.yaml\n"}
     _, layers = ours(files)
     assert [t.kind for t in layers.troubles] == ["cycle"]
-    assert layers.troubles[0].note.startswith("the files lead in a circle: c.yaml -> ")
+    assert layers.troubles[0].note.startswith("cyclic includes: c.yaml -> ")
 
 
 def test_a_file_without_parents_is_itself():

@@ -110,7 +110,7 @@ def test_overrides_count_and_are_not_edited(pack) -> None:
 
 
 def test_unknown_names_are_told() -> None:
-    with pytest.raises(UsageError, match="no framework is named 'alfa'"):
+    with pytest.raises(UsageError, match="unknown framework 'alfa'"):
         check_text("a: 1", path="c.yaml", framework="alfa")
     with pytest.raises(
         RulesError, match=r"t\.rules:1:1: unknown name 'mem_fracton'; did you mean 'mem_fraction'"

@@ -141,15 +141,15 @@ def marks(node):
 
 def test_the_verdict_and_the_message_come_first(derive):
     found = derive("PRF901")
-    assert (found.verdict, found.message) == ("breaks", "total 23..24 GiB")
+    assert (found.verdict, found.message) == ("breaks", "total 23–24 GiB")
     assert page(found).startswith("PRF901 total-fits (error): breaks on a40\na.yaml, alpha\n")
 
 
 def test_a_formula_and_the_numbers_put_in(derive):
     node = every(derive("PRF901"))["t.total"]
-    assert node.text == "23..24 GiB"
+    assert node.text == "23–24 GiB"
     assert node.formula == "t.peak + t.roles + t.range + 0 GiB"
-    assert node.numbers == "10 GiB + 12 GiB + 1..2 GiB + 0 GiB"
+    assert node.numbers == "10 GiB + 12 GiB + 1–2 GiB + 0 GiB"
     assert node.origin.source.startswith("t.rules:")
 
 
@@ -160,7 +160,7 @@ def test_a_formula_and_the_numbers_put_in(derive):
         ("t.size", "file", "line 11 through ${sizes.main}", 11),
         ("t.share", "default", "default of alpha (args.py:12)", None),
         ("gpu.vram", "target", "catalogue", None),
-        ("t.nope", "missing", "nothing gives it", None),
+        ("t.nope", "missing", "not set", None),
     ],
 )
 def test_where_a_value_comes_from(derive, name, kind, source, line):
@@ -180,10 +180,10 @@ def test_what_is_missing_says_what_would_give_it(derive):
     found = derive("PRF903")
     assert found.verdict == "undecided"
     assert found.because == "t.limit"
-    assert every(found)["t.limit"].origin.source == "not in the file: $.alpha.limit would give it"
+    assert every(found)["t.limit"].origin.source == "not in the file: set $.alpha.limit"
     without = derive("PRF901", gpu=None)
     assert without.verdict == "undecided"
-    assert every(without)["gpu.vram"].origin.source == "name one: --gpu NAME"
+    assert every(without)["gpu.vram"].origin.source == "not set: --gpu NAME"
 
 
 def test_a_figure_of_a_table_names_its_key(derive):
@@ -214,7 +214,7 @@ def test_branches_that_are_not_taken_are_left_out(derive):
 
 def test_an_open_condition_leaves_both_branches(derive):
     node = every(derive("PRF906"))["t.either"]
-    assert node.text == "1..4 GiB"
+    assert node.text == "1–4 GiB"
     assert node.chosen == ("t.nope > 1 is open",)
     assert {"t.base", "small.size", "t.nope"} <= set(marks(node))
 
@@ -259,7 +259,7 @@ def test_roles_are_shown_one_by_one(derive):
     assert told == {
         "small": ("4 GiB", "small.size * t.batch", ()),
         "big": ("8 GiB", "big.size * t.batch", ("big.there is true",)),
-        "huge": ("not there", "", ("t.level > 100 is false",)),
+        "huge": ("not set", "", ("t.level > 100 is false",)),
     }
     assert marks(every(derive("PRF905"))["max r in roles: r.size"])["big"] == "largest"
 
@@ -310,7 +310,7 @@ def test_a_long_list_is_cut(derive):
         ("PRF901", ["alpha.level=0"], "does not apply", "t.level >= 1 is false (0 >= 1)"),
         ("PRF901", ["alpha.left_share=0.9"], "holds", ""),
         ("PRF901", ["alpha.left_share=0.53"], "may break", ""),
-        ("PRF908", [], "does not apply", "it speaks of beta > v1, and this file is for alpha"),
+        ("PRF908", [], "does not apply", "it is for beta > v1; this file is for alpha"),
     ],
 )
 def test_verdicts(derive, code, overrides, verdict, because):
@@ -324,11 +324,11 @@ def test_verdicts(derive, code, overrides, verdict, because):
 
 def test_moves_are_evaluated(derive):
     words = {node.name: [m.words() for m in node.moves] for node in derive("PRF901").leaves}
-    assert words["t.saving"] == ["true: t.total 23..24 GiB -> 21..22 GiB"]
-    assert words["t.batch"][0] == "down to 2 lowers t.total by about 6 GiB (23..24 GiB -> 17..18 GiB)"
+    assert words["t.saving"] == ["true: t.total 23–24 GiB -> 21–22 GiB"]
+    assert words["t.batch"][0] == "down to 2 lowers t.total by about 6 GiB (23–24 GiB -> 17–18 GiB)"
     assert words["t.share"][1] == "up to 0.4 raises t.share * gpu.vram by 4.44 GiB (13.33 GiB -> 17.77 GiB)"
     assert words["t.size"][0].startswith("down to 4 GiB lowers t.total by about 4 GiB")
-    assert words["t.engine"][0].startswith("right: t.total 23..24 GiB -> 31..32 GiB")
+    assert words["t.engine"][0].startswith("right: t.total 23–24 GiB -> 31–32 GiB")
     assert "gpu.vram" not in words
 
 
@@ -350,9 +350,9 @@ def test_a_name_is_told_in_full_once(derive):
 
 def test_what_is_deeper_is_folded(derive):
     text = page(derive("PRF901"), depth=2)
-    assert "t.peak   10 GiB    …" in text
+    assert "t.peak   10 GiB   …" in text
     assert "t.acts" not in text
-    assert "What moves" in text
+    assert "What changes" in text
     assert "t.saving  false" in text  # what moves the result is told however deep it lies
     trees = fold((derive("PRF901").requirement,), 2)
     assert {child.state for child in trees[0].children[0].children} == {"folded", "full"}

@@ -119,7 +119,7 @@ def test_nothing_trains(pack):
 def test_estimates_are_told_by_what_they_are_worth(pack):
     found = estimates(subject(pack), given_by(parse_target("a40")))
     assert [one.name for one in found] == ["toy.held", "toy.slack", "toy.context"]
-    assert found[0].value == "1024..4096"
+    assert found[0].value == "1024–4096"
     assert "a quarter of the cap" in found[0].about
     assert found[0].width > found[1].width > found[2].width == pytest.approx(0.5)
     brief = estimates(subject(pack), given_by(parse_target("a40")), brief=True)
@@ -162,7 +162,7 @@ def test_vary_says_what_is_wrong(pack, text, said):
 
 
 def test_the_same_axis_twice(pack):
-    with pytest.raises(UsageError, match="--vary mem_fraction stands twice"):
+    with pytest.raises(UsageError, match="--vary mem_fraction is given twice"):
         cases(pack, subject(pack), [read_axis("mem_fraction=0.4"), read_axis("mem_fraction=0.5")])
 
 

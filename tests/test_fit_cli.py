@@ -45,11 +45,14 @@ def test_status(fit, flags, status):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fit"], "cfglint fit wants PATH"),
+        (["fit"], "cfglint fit needs PATH"),
         (["fit", "a.yaml", "b.yaml"], "cfglint fit takes one PATH, and 'b.yaml' is a second one"),
         (["fit", "nowhere.yaml"], "nowhere.yaml: no such file or folder"),
         (["fit", "."], ".: cannot be read: is a directory"),
-        (["fit", "odd.yaml"], "odd.yaml: no framework recognises this file; name one with --framework ("),
+        (
+            ["fit", "odd.yaml"],
+            "odd.yaml: no framework recognises this file; name one with --framework NAME (",
+        ),
         (["fit", "broken.yaml"], "broken.yaml:2:"),
         (["fit", "grpo.yaml", "--gpu", "a4"], "unknown GPU 'a4'; did you mean"),
         (["fit", "grpo.yaml", "--gpu", "all:x"], "no number of GPUs after the colon"),
@@ -58,14 +61,17 @@ def test_status(fit, flags, status):
             ["fit", "grpo.yaml", "--format", "concise"],
             "--format takes text, json, markdown, svg, not 'concise'",
         ),
-        (["fit", "grpo.yaml", "--vary", "batch_siez=4"], "--vary batch_siez: no fact and no key of the file"),
+        (
+            ["fit", "grpo.yaml", "--vary", "batch_siez=4"],
+            "--vary batch_siez: unknown name, and no key of the file",
+        ),
         (["fit", "grpo.yaml", "--vary", "mem_fraction"], "write NAME=V1,V2"),
         (
             ["fit", "grpo.yaml", "--model-config", "no.json"],
             "no.json: no such file or folder; --model-config",
         ),
-        (["fit", "grpo.yaml", "--select", "MEM"], "cfglint fit knows no flag --select"),
-        (["fti", "grpo.yaml"], "no command is named 'fti'; did you mean"),
+        (["fit", "grpo.yaml", "--select", "MEM"], "cfglint fit has no flag --select"),
+        (["fti", "grpo.yaml"], "unknown command 'fti'; did you mean"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(cfglint, config, words, said):
@@ -81,7 +87,7 @@ def test_mistakes_are_one_line_and_exit_2(cfglint, config, words, said):
 
 def test_no_gpu_is_judged_for_all_of_them_and_says_so(fit):
     done = fit()
-    assert done.stderr == "cfglint: no target: judged for the whole catalogue; name GPUs with --gpu\n"
+    assert done.stderr == "cfglint: no GPU named: showing the whole catalogue; choose with --gpu\n"
     assert "the smallest that fits is" in done.stdout
     assert len(done.stdout.splitlines()) > 80
     quiet = fit("--quiet")
@@ -91,7 +97,7 @@ def test_no_gpu_is_judged_for_all_of_them_and_says_so(fit):
 
 
 def test_an_alias_says_what_it_was_taken_for(fit):
-    assert "h100 is taken as h100-pcie" in fit("--gpu", "h100").stderr
+    assert "h100 is ambiguous: using h100-pcie" in fit("--gpu", "h100").stderr
 
 
 def test_a_path_that_is_stdin(fit):
@@ -103,7 +109,7 @@ def test_of_several_documents_the_first(fit, folder):
     text = CONFIG.read_text()
     (folder / "two.yaml").write_text(f"{text}\n---\n{text}")
     done = fit("--gpu", "a40", "--format", "json", path="two.yaml")
-    assert done.stderr == "cfglint: two.yaml: 2 documents are recognised; judged is the first\n"
+    assert done.stderr == "cfglint: two.yaml: 2 documents recognised; using the first\n"
     assert len(json.loads(done.stdout)["rows"]) == 1
 
 

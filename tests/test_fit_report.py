@@ -41,7 +41,7 @@ FULL = made(
     row(LONG, 1440.0, 1000.0, 1500.0, "tight"),
     row("mi300a", None, 0, math.inf, "unknown", needs=("gpu.vram",)),
     estimates=(Estimate("toy.held", "1024..4096", "of them " * 20, 4.1),),
-    wanted=(Wanted(("gpu.vram",), "usable memory " * 9, "a sheet of the machine: --hardware FILE"),),
+    wanted=(Wanted(("gpu.vram",), "usable memory " * 9, "a hardware sheet: --hardware FILE"),),
 )
 FULL = replace(
     FULL,
@@ -73,15 +73,15 @@ def test_no_line_is_wider_than_the_terminal(width, unicode, color):
 
 def test_what_stands_on_the_page():
     page = render_fit(made(row()), "text", "", Style(width=80))
-    assert "configs/grpo.yaml (areal, Qwen/Qwen2.5-7B): GiB on the fullest GPU" in page
-    assert "a40        44.42  30.00 – 40.00  +4.42 to +14.42  fits" in page  # noqa: RUF001
-    assert "peak at: loss; PyTorch allocates 12.69 GiB, reserves 12.70–15.90" in page  # noqa: RUF001
+    assert "configs/grpo.yaml (areal, Qwen/Qwen2.5-7B): GiB on the most loaded GPU" in page
+    assert "a40        44.42  30.00 – 40.00  4.42 to 14.42 free  fits" in page
+    assert "peak at loss; PyTorch allocates 12.69 GiB, reserves 12.70–15.90" in page
     full = render_fit(FULL, "text", "", Style(width=80))
     assert "fix (safe)" in full
     assert "set a.b to 1 — slower slower" in " ".join(full.split())
     assert "4.10 GiB of the range" in " ".join(full.split())
-    assert "give a sheet of the machine: --hardware FILE" in full
-    assert "1 fits, 1 tight, 1 oom, 1 unknown; the smallest that fits is a40 (44.42 GiB)" in full
+    assert "a hardware sheet: --hardware FILE" in " ".join(full.split())
+    assert "1 fits, 1 tight, 1 oom, 1 not judged; the smallest that fits is a40 (44.42 GiB)" in full
 
 
 def test_a_pipe_is_not_wrapped():
@@ -131,7 +131,7 @@ def test_shares_are_whole_and_complete():
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(1, 2, "1.00–2.00"), (1, 1, "1.00"), (1, 1.001, "1.00"), (0, math.inf, "?"), (3, math.inf, "3.00–?")],  # noqa: RUF001
+    [(1, 2, "1.00–2.00"), (1, 1, "1.00"), (1, 1.001, "1.00"), (0, math.inf, "?"), (3, math.inf, "3.00–?")],
 )
 def test_spread(low, high, said):
     assert spread(Span(low, high)) == said
@@ -140,13 +140,13 @@ def test_spread(low, high, said):
 def test_columns_are_flush():
     spans = [Span(1, 2), Span(9, 140.5), Span(7, 7), None, Span(0, math.inf)]
     cells = aligned(["?" if span is None else range_of(span) for span in spans])
-    assert cells == ["1.00 –   2.00", "9.00 – 140.50", "  7.00", "?", "     ?"]  # noqa: RUF001
+    assert cells == ["1.00 –   2.00", "9.00 – 140.50", "  7.00", "?", "     ?"]
 
 
 def test_headroom():
-    assert headroom(row()) == "+4.42 to +14.42"
-    assert headroom(row(low=50, high=50)) == "-5.58"
-    assert headroom(row(low=40, high=math.inf)) == "+4.42 at most"
+    assert headroom(row()) == "4.42 to 14.42 free"
+    assert headroom(row(low=50, high=50)) == "5.58 short"
+    assert headroom(row(low=40, high=math.inf)) == "at most 4.42 free"
     assert headroom(row(low=0, high=math.inf)) == "?"
     assert headroom(row(capacity=None)) == "?"
 
@@ -178,7 +178,7 @@ def test_a_matrix_has_a_row_for_each_value():
     page = render_fit(many("a40", "h200"), "text", "", Style(width=80)).splitlines()
     assert page[2].split() == ["micro_batch_size", "a40", "h200"]
     assert [line.split()[0] for line in page[3:6]] == ["1", "2", "4"]
-    assert "fits 10.00 – 12.00" in page[3]  # noqa: RUF001
+    assert "fits 10.00 – 12.00" in page[3]
 
 
 def test_many_targets_stand_below_each_other():
@@ -189,4 +189,4 @@ def test_many_targets_stand_below_each_other():
     assert max(map(len, narrow.splitlines())) <= 60
     assert narrow.count("micro_batch_size") == 2
     table = render_fit(many("a40", "h200"), "markdown", "", Style())
-    assert "| 4 | ✅ fits 40.00–48.00 |" in table  # noqa: RUF001
+    assert "| 4 | ✅ fits 40.00–48.00 |" in table

@@ -100,10 +100,10 @@ WRONG = [
     ("a40:1_0", "write --gpu a40:8"),
     ("a40:8:8", "write --gpu a40:8"),
     ("a40:" + "9" * 5000, "write --gpu a40:8"),
-    ("8xA100", "turned round; write --gpu a100:8"),
+    ("8xA100", "its parts swapped; write --gpu a100:8"),
     ("a40-mig-1g.5gb", "a40 cannot be cut into MIG instances; write --gpu a40"),
     ("h100-sxm-mig-5g.200gb", "no MIG profile 5g.200gb on h100-sxm; it has 1g.10gb"),
-    ("mig-1g.99gb", "write it before: --gpu a100-80gb-mig-1g.99gb"),
+    ("mig-1g.99gb", "put one first: --gpu a100-80gb-mig-1g.99gb"),
     ("foo-mig-1g.5gb", "unknown GPU"),
 ]
 
@@ -161,7 +161,7 @@ def test_every_cloud_instance():
 
 def test_ambiguous_name_says_what_else_it_could_be():
     notice = find("h100").notice
-    assert notice.startswith("h100 is taken as h100-pcie (78.")
+    assert notice.startswith("h100 is ambiguous: using h100-pcie (78.")
     assert "h100-sxm (79.09 GiB usable)" in notice
     assert "h100-nvl (93.00 GiB usable)" in notice
 

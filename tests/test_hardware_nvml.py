@@ -121,7 +121,7 @@ def test_mig_instances_are_devices_of_their_own(library):
     assert target["count"] == 3
     assert target["facts"]["gpu.vram"][0] == 4864 << 20
     assert target["facts"]["gpu.mig"][0] is True
-    assert target["notices"] == ["NVML: the GPUs differ; for each figure the weakest holds"]
+    assert target["notices"] == ["NVML: the GPUs differ; the weakest counts"]
     assert said["host"]["devices"][0]["mig_mode"] is True
     assert len(said["host"]["devices"][0]["instances"]) == 3
     assert [(d["mig"], d["count"]) for d in said["sheet"]["devices"]] == [("3g.20gb", 1), ("1g.5gb", 2)]
@@ -155,8 +155,8 @@ def test_a_gpu_that_the_catalogue_lacks(library):
     [
         ("none", "the NVIDIA driver finds no GPU on this machine", ["init", "shutdown"]),
         ("notloaded", "the NVIDIA driver is installed but not loaded", []),
-        ("nopermission", "NVML may not be used here: no permission for the GPU devices", []),
-        ("mismatch", "different versions; a reboot mends it", []),
+        ("nopermission", "NVML is not accessible: no permission for the GPU devices", []),
+        ("mismatch", "different versions; reboot to fix it", []),
         ("lost", "a GPU was lost", ["init", "shutdown"]),
         ("migempty", "MIG is on, but no MIG instance exists", ["init", "shutdown"]),
     ],
@@ -206,7 +206,7 @@ def test_a_library_without_the_calls(tmp_path, code):
 def test_without_pynvml(tmp_path, module):
     (tmp_path / "pynvml.py").write_text(module)
     said = ask(tmp_path, f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + ASK)
-    assert said["problem"] == "NVML cannot be asked: the Python package nvidia-ml-py is missing or broken"
+    assert said["problem"] == "NVML is not available: the Python package nvidia-ml-py is missing or broken"
 
 
 @pytest.mark.parametrize(

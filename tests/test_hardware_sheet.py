@@ -136,7 +136,7 @@ def test_bad_sheets(bad, said):
     [
         ("", "hw.json:1:1: not JSON"),
         ('{"cfglint":\n  hardware}', "hw.json:2:3: not JSON: Expecting value"),
-        ("[" * 100_000, "hw.json: not JSON that can be read"),
+        ("[" * 100_000, "hw.json: not valid JSON"),
         ('{"a": ' + "9" * 5000 + "}", "hw.json: "),
     ],
     ids=["empty", "bare word", "deep", "long number"],

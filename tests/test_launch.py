@@ -78,7 +78,7 @@ def test_fit_judges_for_the_job(script, run_it):
     assert status == 0, err
     (row,) = json.loads(out)["rows"]
     assert (row["target"], row["verdict"]) == ("rtx-4090:4", "oom")
-    assert "judged for what the job asks for, rtx-4090:4" in err
+    assert "using the GPUs that the job asks for, rtx-4090:4" in err
     every = json.loads(run_it("fit", script, "--gpu", "all", "--format", "json")[1])["rows"]
     assert len(every) > 10
 

@@ -372,7 +372,7 @@ TASK = CASES["bad_skypilot_task.yaml"]
 def test_fit_judges_for_what_the_task_asks_for(folder, cfglint):
     (folder / "t.yaml").write_text(TASK.replace("RTX4090:4", "[RTX4090:4, H100:4]"))
     done = cfglint("fit", "t.yaml")
-    assert "judged for what the job asks for, rtx-4090:4 and h100-pcie:4" in done.stderr
+    assert "using the GPUs that the job asks for, rtx-4090:4 and h100-pcie:4" in done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()[3:5]] == ["rtx-4090:4", "h100-pcie:4"]
 
 

@@ -180,7 +180,7 @@ def test_a_config_that_cannot_be_used_is_told_once_and_its_name_tells(tmp_path, 
         assert models.near(str(tmp_path)).source_of("foo-7B") == NAMED
     (line,) = told
     assert "foo-7B/config.json:1:2: not JSON" in line
-    assert line.endswith("; until then its name has to tell")
+    assert line.endswith("; until then its size is read from its name")
     assert Models([str(tmp_path)], environ=quiet)("foo-7B"), "and nobody has to listen"
 
 
@@ -249,7 +249,7 @@ def test_online_wants_a_package(monkeypatch, quiet):
     with pytest.raises(UsageError, match=r"pip install 'cfglint-gpu\[online\]'"):
         Models(online=True, environ=quiet)(NAMELESS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(UsageError, match="huggingface_hub, and it is not installed"):
+    with pytest.raises(UsageError, match="huggingface_hub, which is not installed"):
         ready()
 
 
@@ -330,8 +330,8 @@ def test_a_wrong_model_config_is_a_usage_error(cfglint, job, folder, command):
 def test_what_stands_beside_and_is_broken_is_told(cfglint, job, folder):
     written(folder / "conf" / "foo-7B", "{}")
     found, done = facts(cfglint, job("./foo-7B"))
-    assert "foo-7B/config.json: it lacks hidden_size" in done.stderr
-    assert done.stderr.count("lacks") == 1
+    assert "foo-7B/config.json: missing hidden_size" in done.stderr
+    assert done.stderr.count("missing") == 1
     assert found["model.params"]["source"] == "the size in its name"
     assert "lacks" not in facts(cfglint, job("./foo-7B"), "--quiet")[1].stderr
 

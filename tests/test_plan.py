@@ -106,8 +106,8 @@ def test_the_nearest_batches_can_be_reached_and_nothing_lies_between(batch, gpus
 
 
 def test_gpus_that_make_no_ranks_say_why():
-    assert ranks(shape(copy=4), 2) == "the job takes 4 at least"
-    assert ranks(shape(copy=4), 6) == "6 is no multiple of the 4 that share one copy of the model"
+    assert ranks(shape(copy=4), 2) == "the job needs at least 4"
+    assert ranks(shape(copy=4), 6) == "6 is not a multiple of the 4 GPUs that share one copy of the model"
     assert ranks(shape(copy=4, aside=2), 10) == 2
     assert ranks(shape(shard=4), 6) == "6 ranks do not divide into shards of 4"
     assert ranks(shape(shard=4, full_shard=True), 6) == 6
@@ -133,7 +133,7 @@ def test_the_shape_of_a_config(pack):
 
 
 def test_nothing_to_plan_for(pack):
-    with pytest.raises(UsageError, match="nothing is trained"):
+    with pytest.raises(UsageError, match="this config trains nothing"):
         planner(pack, ZERO3.replace("task: sft", "task: inference"))
 
 
@@ -252,7 +252,7 @@ def test_advice_without_rows(pack):
     one = planner(pack)
     empty = one.batch(Ask(), 7, (4,))
     assert empty.rows == ()
-    assert [(w.gpus, w.why) for w in empty.without] == [(4, "7 is no multiple of the data-parallel ranks")]
+    assert [(w.gpus, w.why) for w in empty.without] == [(4, "7 is not a multiple of the data-parallel ranks")]
     assert advise(one, empty, CATALOGUE).best is None
 
 

@@ -66,32 +66,32 @@ def test_status(plan, flags, status):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "cfglint plan wants a GPU: name one, such as --gpu rtx-4090"),
+        ([], "cfglint plan needs a GPU, such as --gpu rtx-4090"),
         (["--gpu", "rtx-4900"], "unknown GPU 'rtx-4900'; did you mean"),
         ([*GPUS, "--effective-batch", "50"], "--effective-batch 50 cannot be reached on 4, 8, 16 GPUs"),
-        ([*GPUS, "--effective-batch", "50"], "the nearest that can be reached: 48 and 52"),
+        ([*GPUS, "--effective-batch", "50"], "the nearest possible: 48 and 52"),
         ([*GPUS, "--effective-batch", "64,50"], "--effective-batch 50 cannot be reached"),
         (
             [*GPUS, "--effective-batch", "64", "--micro-batch", "3"],
-            "the nearest that can be reached: 60 and 72",
+            "the nearest possible: 60 and 72",
         ),
         ([*GPUS, "--effective-batch", "0"], "--effective-batch takes numbers such as 4,8,16, not '0'"),
         ([*GPUS, "--effective-batch", "64,x"], "--effective-batch takes numbers such as 4,8,16, not 'x'"),
         (["--gpu", "a40", "--gpus", "4,"], "--gpus takes numbers such as 4,8,16, not ''"),
         ([*GPUS, "--zero-stage", "4"], "--zero-stage takes 0,1,2,3 or all, not '4'"),
         ([*GPUS, "--checkpointing", "maybe"], "--checkpointing takes both, on, off, not 'maybe'"),
-        ([*GPUS, "--samples", "0"], "--samples takes a number from 1 on, not '0'"),
-        ([*GPUS, "--effective-batch", "64,128", "--write"], "name one --effective-batch"),
-        (["--gpu", "a40", "--gpu", "a100", "--write"], "one row is written for one GPU: name one --gpu"),
+        ([*GPUS, "--samples", "0"], "--samples takes a whole number, 1 or more, not '0'"),
+        ([*GPUS, "--effective-batch", "64,128", "--write"], "give one --effective-batch"),
+        (["--gpu", "a40", "--gpu", "a100", "--write"], "a row is written for one GPU: give one --gpu"),
         ([*GPUS, "--effective-batch", "64", "--row", "99", "--diff"], "--row 99: there are 12 rows"),
         (
             ["--gpu", "rtx-4090:4", "--effective-batch", "64", "--diff"],
-            "no row fits for sure, so none is written; --row 1",
+            "no row certainly fits, so none is written; the closest is --row 1",
         ),
-        ([*GPUS, "--set", "task=inference"], "nothing is trained in this config"),
+        ([*GPUS, "--set", "task=inference"], "this config trains nothing"),
         (
             [*GPUS, "--set", "zero_stage=0", "--set", "dp_shard=2", "--zero-stage", "2"],
-            "the trainer of this config is fsdp",
+            "this config's trainer is fsdp",
         ),
         ([*GPUS, "--format", "svg"], "--format takes text, json, markdown, not 'svg'"),
     ],
@@ -181,7 +181,7 @@ def test_write_changes_what_it_must_and_nothing_else(plan, zero3):
     assert (batch, dp) == (64, 16)
     assert row.verdict == "fits"
     again = plan(*GPUS, "--effective-batch", "64", "--write", path=zero3)
-    assert "nothing in the file has to change" in again.stderr
+    assert "nothing in the file needs to change" in again.stderr
     assert zero3.read_text() == after
 
 
@@ -261,7 +261,7 @@ def test_what_no_key_gives_is_left_to_the_launch(plan, config):
     flags = ["--gpu", "a40", "--gpus", "2", "--effective-batch", "64", "--row", "3"]
     done = plan(*flags, "--write", path=config)
     assert done.returncode == 0, done.stderr
-    assert "see to it when you launch: 2 data-parallel ranks" in done.stderr
+    assert "set it at launch: 2 data-parallel ranks" in done.stderr
     changed = [b for a, b in zip(before.splitlines(), config.read_text().splitlines(), strict=True) if a != b]
     assert changed == ["  n_gpus_per_node: 2", "    max_tokens_per_mb: 2048", "  batch_size: 16"]
 

@@ -17,11 +17,12 @@ pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no 
 CORPUS = Path(SHARED or ".") / "corpus"
 FILES = sorted(CORPUS.glob("areal*/**/*.yaml")) if SHARED else []
 SAID = (
-    "nothing is trained",
+    "this config trains nothing",
     "no framework recognises",
-    "is not known",
+    "is not in the catalogue",
+    "cannot be computed",
     "cannot be reached",
-    "cfglint check says more",
+    "run cfglint check on it first",
 )
 
 

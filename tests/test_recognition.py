@@ -45,7 +45,7 @@ def test_several_keys_make_it_certain():
         "axolotl",
         "content",
         "certain",
-        "2 keys tell",
+        "2 matching keys",
     )
     assert keys(found.keys) == [("micro_batch_size", 1), ("base_model", 3)]
     assert found.also == found.nearest == ()
@@ -54,7 +54,7 @@ def test_several_keys_make_it_certain():
 def test_one_key_is_certain_if_no_other_framework_has_it():
     found = told("model: {_component_: torchtune.models.gemma.gemma_2b}\n")
     assert (found.framework, found.sure) == ("torchtune", "certain")
-    assert found.why == "the key is no other framework's"
+    assert found.why == "one matching key, which no other framework has"
     assert keys(found.keys) == [("model._component_", 1)]
     found = told("mem-fraction-static: 0.5\n", rules={"a.rules": ""})
     assert (found.framework, found.sure) == ("sglang", "certain")
@@ -70,7 +70,7 @@ def test_one_key_that_others_have_is_likely():
 
 def test_a_program_is_certain():
     found = told("#!/bin/bash\naxolotl train c.yaml\n", "a.sh")
-    assert (found.framework, found.sure, found.why) == ("axolotl", "certain", "its program tells")
+    assert (found.framework, found.sure, found.why) == ("axolotl", "certain", "recognised by its program")
     assert keys(found.keys) == [("launch.suite", None)]
 
 
@@ -88,8 +88,8 @@ def test_who_else_claims_it_and_whether_that_matters(micro, matters):
     assert tuple((d.name, d.as_taken, d.as_this) for d in rival.differs) == matters
     assert found.sure == ("likely" if matters else "certain")
     text = as_text(page([found], 0, verbose=False), Style())
-    assert ("it matters: micro_batch_size 2 or 4" in text) == bool(matters)
-    assert ("it does not matter" in text) != bool(matters)
+    assert ("it makes a difference: micro_batch_size 2 or 4" in text) == bool(matters)
+    assert ("it makes no difference" in text) != bool(matters)
 
 
 def test_more_signs_win_over_the_name():
@@ -160,7 +160,7 @@ def test_a_flag_goes_before_the_content():
     found = told(AXOLOTL.format(2), framework="trl")
     assert (found.framework, found.by, found.sure) == ("trl", "flag", None)
     assert [claim.framework for claim in found.also] == ["axolotl"]
-    assert "trl, as --framework says" in as_text(page([found], 0, verbose=False), Style())
+    assert "trl, set by --framework" in as_text(page([found], 0, verbose=False), Style())
 
 
 @pytest.fixture(scope="module")
@@ -225,9 +225,9 @@ def test_through_the_command(cfglint, folder):
     done = cfglint("frameworks", ".")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "a.yaml: axolotl, certain (2 keys tell)\n"
-        "  told by   base_model (line 1), micro_batch_size (line 3)\n"
-        "1 document: 1 axolotl; 1 more file of no framework, --verbose lists them\n"
+        "a.yaml: axolotl, certain (2 matching keys)\n"
+        "  matched   base_model (line 1), micro_batch_size (line 3)\n"
+        "1 document: 1 axolotl; 1 more file not recognised; --verbose lists them\n"
     )
     done = cfglint("frameworks", "b.yaml")
     assert done.returncode == 1
@@ -238,14 +238,14 @@ def test_through_the_command(cfglint, folder):
     (one,) = json.loads(done.stdout)["documents"]
     assert (one["framework"], one["by"], one["glob"], one["sure"]) == ("trl", "settings", "b.*", None)
     done = cfglint("frameworks", "b.yaml", "--framework", "verl")
-    assert done.stdout.startswith("b.yaml: verl, as --framework says\n")
+    assert done.stdout.startswith("b.yaml: verl, set by --framework\n")
     done = cfglint("frameworks", "nowhere.yaml", "a.yaml")
     assert done.returncode == 2
     assert "nowhere.yaml: no such file or folder" in done.stderr
     assert "a.yaml: axolotl" in done.stdout
     done = cfglint("frameworks", "a.yaml", "--framework", "axolotle")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no framework is named 'axolotle'; did you mean 'axolotl'?" in done.stderr
+    assert "unknown framework 'axolotle'; did you mean 'axolotl'?" in done.stderr
     done = cfglint("frameworks", "--format", "json")
     assert done.returncode == 2
     assert "cfglint frameworks PATH --format json" in done.stderr

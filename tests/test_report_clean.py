@@ -38,7 +38,7 @@ def test_clean_run_is_light():
         [sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=True
     )
     summary = "no findings in 3 files (5 skipped)\n"
-    line = "undecided: 1 rule; most wanted: gpu.vram (1)"
+    line = "not checked: memory; which GPU? add --gpu NAME"
     short = f"{line}; --verbose lists them\n{summary}"
     assert done.stdout == f"{line}\n  c.yaml: MEM101 needs gpu.vram [a40]\n{summary}{short}{short}[]\n"
 

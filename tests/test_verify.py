@@ -81,7 +81,7 @@ def test_memory_that_the_driver_does_not_tell(library):
     found = told(library, FAKE_NVML_PROCESSES=processes)
     assert [p["held_gib"] for p in found["gpus"][0]["processes"]] == [0.0977, None]
     page = verify(library, FAKE_NVML_PROCESSES=processes).stdout
-    assert "the driver does not tell" in page
+    assert "the driver does not report" in page
 
 
 def test_pages(library):

@@ -34,7 +34,7 @@ def selector(select: Sequence[str], ignore: Sequence[str], codes: Sequence[str])
             from cfglint.errors import did_you_mean
 
             near = did_you_mean(wanted, (*PREFIXES, *codes))
-            raise UsageError(f"no rule has the code {wanted!r}{near or '; list them: cfglint rules'}")
+            raise UsageError(f"unknown rule code {wanted!r}{near or '; list them: cfglint rules'}")
     chosen, left_out = tuple(select), tuple(ignore)
     if not chosen and not left_out:
         return lambda _: True
@@ -57,7 +57,7 @@ def _run(
     targets = [parse_target(name) if isinstance(name, str) else name for name in hardware]
     pack = load(rules)
     if framework is not None and framework not in pack.frameworks:
-        raise UsageError(f"no framework is named {framework!r}; known are {', '.join(pack.frameworks)}")
+        raise UsageError(f"unknown framework {framework!r}; known: {', '.join(pack.frameworks)}")
     library = None
     if read is not None:
         from cfglint.document.reading import Library

@@ -57,7 +57,7 @@ class RulesError(CfglintError):
         self.complaints = sorted(complaints, key=lambda c: (c.path, c.line, c.column))
         shown = [str(c) for c in self.complaints[: self.SHOWN]]
         if len(complaints) > self.SHOWN:
-            shown.append(f"… and {len(complaints) - self.SHOWN} more; mend these first")
+            shown.append(f"… and {len(complaints) - self.SHOWN} more; fix these first")
         super().__init__("\n".join(shown))
 
 

@@ -107,7 +107,7 @@ def read_config(path: str, most: int, most_unnamed: int | None = None) -> bytes 
 
     None for one met in a folder that is larger than that, or no regular file. Raises UsageError, too.
     """
-    # Opening a pipe that nobody writes to would wait forever, unless it is opened without waiting.
+    # Opening a pipe without a writer would wait forever, unless it is opened without waiting.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as stream:
         about = os.fstat(descriptor)
@@ -116,12 +116,14 @@ def read_config(path: str, most: int, most_unnamed: int | None = None) -> bytes 
             return None
         if about.st_size > most:
             size = about.st_size / 2**20
-            raise UsageError(f"{path}: {size:.0f} MiB is no config; cfglint reads up to {most // 2**20} MiB")
+            raise UsageError(
+                f"{path}: {size:.0f} MiB is too large for a config; cfglint reads up to {most // 2**20} MiB"
+            )
         if not regular and hasattr(os, "set_blocking"):
             os.set_blocking(descriptor, True)
         data = stream.read(most + 1)
         if not data and stat.S_ISFIFO(about.st_mode):
-            raise UsageError(f"{path}: a pipe that nobody writes to")
+            raise UsageError(f"{path}: a pipe without a writer")
         return data
 
 
@@ -157,7 +159,7 @@ def write(path: str, data: bytes) -> None:
         with open(path, "wb") as stream:
             stream.write(data)
     except OSError as error:
-        left = "; it is as it was" if os.path.isfile(path) else ""
+        left = "; it was not changed" if os.path.isfile(path) else ""
         raise UsageError(f"{path}: cannot be written: {why(error)}{left}") from None
 
 

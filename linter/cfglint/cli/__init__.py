@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 # Each command's line starts with its name, and its function is `main` in the feature of that name.
 _HELP = """\
-cfglint: what will break or be wasted in a GPU training config, with the arithmetic, and the fix
+cfglint checks GPU training configs before you run them: what will break or waste money, and how to fix it.
 
-  cfglint check [PATH…]    lint; PATH a file, a folder or - (default: .)
+  cfglint check [PATH…]    check files, folders or - (default: .)
   cfglint fix [PATH…]      apply fixes   [--diff] [--unsafe] [--annotate] [--output FILE]
-  cfglint fit PATH         per GPU: fits / tight / oom / unknown, memory by part, cheapest fix  [--gpu all]
-  cfglint compare A B      what differs, in words and with both keys; memory of each, what the change does
-  cfglint plan PATH        what reaches an effective batch on N GPUs: memory, time, the row to take  [--write]
-  cfglint explain CODE     a rule, its reason and its source; with PATH, how it comes out on that file
-  cfglint diagnose LOG…    why memory ran out, by the log of a job   [--config PATH]: and the fix
-  cfglint verify [PATH]    what the processes on this machine's GPUs hold, beside what was predicted
-  cfglint hardware         what NVML reports here [--json]: a sheet to commit and lint against
-  cfglint gpus [NAME]      the GPUs that cfglint knows
-  cfglint rules            the rules
-  cfglint frameworks       the frameworks that it recognises; with PATH…, what each file is taken for, and why
+  cfglint fit PATH         memory by part, verdict (fits, tight, oom) and cheapest fix per GPU  [--gpu all]
+  cfglint compare A B      which settings differ, the memory of each config, what the change does
+  cfglint plan PATH        combinations that make an effective batch: memory, time, the best one  [--write]
+  cfglint explain CODE     a rule, its reason and its source; with PATH, its arithmetic on that file
+  cfglint diagnose LOG…    find out from a job's log why memory ran out; with --config, a fix
+  cfglint verify [PATH]    memory of each process on this machine's GPUs, next to the prediction
+  cfglint hardware         this machine's GPUs  [--json]: write a sheet for --hardware
+  cfglint gpus [NAME]      list the GPUs in the catalogue
+  cfglint rules            list the rules
+  cfglint frameworks       list the frameworks; with PATH…, the framework of each file, and why
   cfglint schema NAME      the JSON Schema of a framework's keys, for editors   [--list]
-  cfglint test [RULES…]    run the rules' own examples, and find rules that are at odds
+  cfglint test [RULES…]    run the examples in rule files, and find rules that contradict each other
   cfglint init             write settings, the pre-commit entry and the CI workflow
 
-Each takes --help. Exit status: 0 nothing at or above --fail-on (default: error), 1 findings, 2 the command,
-the settings, a rule file or an unreadable PATH is wrong.
+Each command has --help. Exit status: 0 no finding at or above --fail-on (default: error), 1 findings,
+2 error in the command line, the settings or a rule file, or a PATH that cannot be read.
 """
 COMMANDS = tuple(line.split()[1] for line in _HELP.splitlines() if line.startswith("  cfglint "))
 _CATALOGUE = ("hardware", "gpus", "rules", "frameworks", "schema")  # small ones, in one module
@@ -53,11 +53,11 @@ def _command(name: str) -> Callable[[list[str]], int]:
         run: Callable[[list[str]], int] = getattr(module, function)
         return run
     if name.startswith("-"):
-        raise UsageError(f"a command comes first: cfglint check {name} …; see cfglint --help")
+        raise UsageError(f"put the command first: cfglint check {name} …; see cfglint --help")
     if files.exists(name):
-        raise UsageError(f"no command is named {name!r}; to lint it: cfglint check {name}")
-    near = did_you_mean(name, COMMANDS) or f"; known are {', '.join(COMMANDS)}"
-    raise UsageError(f"no command is named {name!r}{near}")
+        raise UsageError(f"unknown command {name!r}; to check that file: cfglint check {name}")
+    near = did_you_mean(name, COMMANDS) or f"; known: {', '.join(COMMANDS)}"
+    raise UsageError(f"unknown command {name!r}{near}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -110,7 +110,7 @@ def _apologise(error: Exception) -> None:
     if isinstance(error, OSError) and error.filename is None:
         # A file of the user has its name, and its own message before it comes here; this is stdout.
         _give_up_stdout()
-        line = f"error: the output cannot be written: {files.why(error)}"
+        line = f"error: cannot write the output: {files.why(error)}"
     else:
         from cfglint.cli.foreign import mixed
 
@@ -165,6 +165,6 @@ def _complain(error: CfglintError) -> None:
         # Each with its place, as editors jump to it.
         print(error, file=sys.stderr)
         count = len(error.complaints)
-        print(f"cfglint: error: the rules do not load: {count:,} mistakes, shown above", file=sys.stderr)
+        print(f"cfglint: error: the rules do not load: {count:,} errors, shown above", file=sys.stderr)
         return
     print(f"cfglint: error: {error}", file=sys.stderr)

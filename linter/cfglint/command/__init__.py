@@ -57,7 +57,7 @@ class Flag(Record):
         if self.kind != NUMBER:
             return value
         if not (value.isascii() and value.isdigit() and len(value) <= 9 and int(value) > 0):
-            raise UsageError(f"{spelled} takes a number from 1 on, not {value!r}")
+            raise UsageError(f"{spelled} takes a whole number, 1 or more, not {value!r}")
         return int(value)
 
 
@@ -184,7 +184,7 @@ def _store(options: Arguments, word: str, rest: list[str], by_name: dict[str, tu
         return
     if not equals:
         if not rest or rest[-1].partition("=")[0] in by_name:
-            raise UsageError(f"{name} wants {flag.metavar}; see cfglint {options.command} --help")
+            raise UsageError(f"{name} needs {flag.metavar}; see cfglint {options.command} --help")
         value = rest.pop()
     meaning = flag.read(value, name)
     if flag.kind == LIST:
@@ -203,7 +203,7 @@ def _unknown(
             rest.append(f"-{name[2:]}")
             return first
     near = did_you_mean(name, by_name) or f"; see cfglint {command} --help"
-    raise UsageError(f"cfglint {command} knows no flag {name}{near}")
+    raise UsageError(f"cfglint {command} has no flag {name}{near}")
 
 
 def _place(options: Arguments, words: list[str]) -> None:
@@ -216,9 +216,9 @@ def _place(options: Arguments, words: list[str]) -> None:
         return
     field, place = declared
     if "" in words:
-        raise UsageError(f"an empty {place.metavar}; is a variable of the shell not set?")
+        raise UsageError(f"empty {place.metavar}: is a shell variable unset?")
     if not words and place.needed and not place.counted:
-        raise UsageError(f"cfglint {command} wants {place.metavar}; see cfglint {command} --help")
+        raise UsageError(f"cfglint {command} needs {place.metavar}; see cfglint {command} --help")
     if place.many:
         setattr(options, field, words or list(place.default))
         return

@@ -72,7 +72,7 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
             raise
         if not _left_out:
             _left_out.append(path)
-            print(f"cfglint: scripts are left out: {error}", file=sys.stderr)
+            print(f"cfglint: launch scripts are skipped: {error}", file=sys.stderr)
         return None
 
 
@@ -101,10 +101,12 @@ _left_out: list[str] = []
 SKIP = ", or pass --skip-unknown"
 
 
-def unknown(run: Run, path: str, otherwise: str = "") -> str:
+def unknown(path: str, otherwise: str = "") -> str:
     """Say that no framework recognises a file, and how to name one."""
-    frameworks = ", ".join(sorted(run.pack.frameworks))
-    return f"{path}: no framework recognises this file; name one with --framework ({frameworks}){otherwise}"
+    return (
+        f"{path}: no framework recognises this file; name one with --framework NAME "
+        f"(cfglint frameworks lists them){otherwise}"
+    )
 
 
 def named(path: str) -> File:
@@ -119,10 +121,10 @@ def recognised(run: Run, file: File, path: str) -> list[Subject]:
     for document in file.documents:
         if document.error is not None:
             line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))
-            raise UsageError(f"{file.path}:{line}:{column}: {document.error}; cfglint check says more")
+            raise UsageError(f"{file.path}:{line}:{column}: {document.error}; run cfglint check on it first")
     subjects = run.subjects(file, judge_broken=False)
     if not subjects:
-        raise UsageError(unknown(run, path))
+        raise UsageError(unknown(path))
     return subjects
 
 

@@ -57,64 +57,74 @@ class Options(Arguments):
     also: ClassVar[tuple[str, ...]] = ()
 
     gpu: list[str] = texts(
-        "judge for this GPU: N in each of NODES machines; without :N, as many as the config asks for",
+        "check for this GPU: N per machine on NODES machines (default: as many as the config asks for)",
         "NAME[:N[xNODES]]",
         group="hardware",
         setting=SAME,
     )
-    rules: list[str] = texts("a rule file, or a folder of them", "PATH", group="rules", setting=PATH)
+    rules: list[str] = texts(
+        "your own rules: a file or a folder of rule files", "PATH", group="rules", setting=PATH
+    )
     rule: list[str] = texts(
         "a rule, like 'gpu.vram<48 -> mem_fraction<=0.5'", "EXPR", group="rules", setting=SAME
     )
     select: list[str] = texts(
         "only these codes or prefixes (MEM,RUN001)", "CODES", group="rules", setting=SAME
     )
-    ignore: list[str] = texts("not these codes or prefixes", "CODES", group="rules", setting=SAME)
+    ignore: list[str] = texts("all rules but these codes or prefixes", "CODES", group="rules", setting=SAME)
     set: list[str] = texts(
         "override a key, as the framework's own command line does", "KEY=VALUE", group="rules", setting=SAME
     )
     hardware: str | None = text(
-        "judge for a sheet that `cfglint hardware --json` wrote", "FILE", group="hardware", setting=PATH
+        "check for the machine in FILE, written by `cfglint hardware --json`",
+        "FILE",
+        group="hardware",
+        setting=PATH,
     )
     framework: str | None = text(
-        "what the files are for, instead of recognising it", "NAME[==VERSION]", group="rules", setting=SAME
+        "the files' framework (default: recognised from their keys)",
+        "NAME[==VERSION]",
+        group="rules",
+        setting=SAME,
     )
     model_config: str | None = text(
-        "the config.json of the trained model, a file or a folder", "PATH", group="model", setting=PATH
+        "config.json of the trained model, or its folder", "PATH", group="model", setting=PATH
     )
     format: str | None = form(FORMATS, setting=SAME)
     fail_on: str | None = text(
-        f"exit with 1 from this level on: {', '.join(FAIL_ON)} (default: error)",
+        f"exit with 1 on a finding of this level or a higher one: {', '.join(FAIL_ON)} (default: error)",
         "LEVEL",
         choices=FAIL_ON,
         group="output",
         setting=SAME,
     )
     fix_level: str | None = text(
-        "repair findings from this level on: info, warning, error (default: warning)",
+        "fix findings of this level and above: info, warning, error (default: warning)",
         "LEVEL",
         choices=LEVELS,
         group="fixes",
         setting=SAME,
     )
-    no_detect: bool = switch("never ask this machine's own GPU", group="hardware", setting=OPPOSITE)
-    skip_unknown: bool = switch("skip a named file that no framework recognises", group="rules", setting=SAME)
+    no_detect: bool = switch("do not look for a GPU in this machine", group="hardware", setting=OPPOSITE)
+    skip_unknown: bool = switch(
+        "skip files that no framework recognises instead of failing", group="rules", setting=SAME
+    )
     annotate: bool = switch(
-        "append the old value and the rule to changed lines, as a comment", group="fixes", setting=SAME
+        "add a comment with the old value and the rule to each changed line", group="fixes", setting=SAME
     )
     online: bool = switch(
-        "fetch the config.json of models that are not known from the Hugging Face Hub",
+        "download the config.json of unknown models from the Hugging Face Hub",
         group="model",
         setting=SAME,
     )
-    jobs: int | None = number(
-        "share the files among N processes (default: 1)", "N", group="output", setting=SAME
-    )
+    jobs: int | None = number("check files in N processes (default: 1)", "N", group="output", setting=SAME)
     frameworks: tuple[str, dict[str, str]] | None = table()
-    output_file: str | None = text("write the report here instead of printing it", "FILE", group="output")
+    output_file: str | None = text("write the report to FILE instead of printing it", "FILE", group="output")
     quiet: bool = switch("print errors only", short="q", group="output")
-    verbose: bool = switch("reasons, sources, and all that was left undecided", short="v", group="output")
-    no_color: bool = switch("plain text", group="output")
+    verbose: bool = switch(
+        "also print reasons, sources and every rule that could not be checked", short="v", group="output"
+    )
+    no_color: bool = switch("no colors", group="output")
 
 
 # What says which model on which GPU.
@@ -137,7 +147,7 @@ SETTINGS: dict[str, tuple[str, Flag]] = {
 
 _KINDS: dict[str, tuple[Any, str]] = {
     SWITCH: (bool, "true or false"),
-    NUMBER: (int, "a number from 1 on"),
+    NUMBER: (int, "a whole number, 1 or more"),
     TEXT: (str, "a text"),
 }
 
@@ -175,7 +185,7 @@ def _read(path: str) -> str | None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {files.why(error)}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: TOML is UTF-8 text, and this is not") from None
+        raise UsageError(f"{path}: not UTF-8 text, which TOML has to be") from None
 
 
 def _table(path: str, text: str) -> dict[str, Any] | None:
@@ -190,14 +200,14 @@ def _table(path: str, text: str) -> dict[str, Any] | None:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}") from None
     except ValueError:  # a limit of Python's own
-        raise UsageError(f"{path}: a number in it has too many digits") from None
+        raise UsageError(f"{path}: it has a number with too many digits") from None
     except RecursionError:
-        raise UsageError(f"{path}: lists or tables in it are nested too deeply") from None
+        raise UsageError(f"{path}: its lists or tables are nested too deeply") from None
     if os.path.basename(path) == "pyproject.toml":
         tool = table.get("tool")
         table = tool.get("cfglint") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise UsageError(f"{path}: tool.cfglint is a table: write [tool.cfglint], and keys below it")
+        raise UsageError(f"{path}: tool.cfglint must be a table: write [tool.cfglint] and the keys below it")
     return table
 
 
@@ -218,24 +228,26 @@ def settings_of(start: str) -> dict[str, Any]:
 def _checked(path: str, key: str, value: Any) -> Any:
     """Return a setting as its option has it. Raises UsageError."""
     if key not in SETTINGS:
-        near = did_you_mean(key, SETTINGS) or f"; known are {', '.join(SETTINGS)}"
-        raise UsageError(f"{path}: no setting is named {key!r}{near}")
+        near = did_you_mean(key, SETTINGS) or f"; known: {', '.join(SETTINGS)}"
+        raise UsageError(f"{path}: unknown setting {key!r}{near}")
     flag = SETTINGS[key][1]
     if flag.kind == LIST:
         several = [value] if isinstance(value, str) else value
         if not isinstance(several, list) or not all(isinstance(v, str) for v in several):
-            raise UsageError(f"{path}: {key} is a text or a list of texts")
+            raise UsageError(f"{path}: {key} must be a string or a list of strings")
         return [placed(path, v) for v in several] if flag.setting == PATH else several
     if flag.kind == TABLE:
         if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise UsageError(f'{path}: {key} is a table of globs and names: {{ "old/*.yaml" = "areal" }}')
+            raise UsageError(
+                f'{path}: {key} must be a table of globs and framework names: {{ "old/*.yaml" = "areal" }}'
+            )
         return path, value
     kind, wanted = _KINDS[flag.kind]
     if type(value) is not kind or (kind is int and value < 1):
-        raise UsageError(f"{path}: {key} is {wanted}")
+        raise UsageError(f"{path}: {key} must be {wanted}")
     if flag.choices and value not in flag.choices:
         near = did_you_mean(value, flag.choices)
-        raise UsageError(f"{path}: {key} is one of {', '.join(flag.choices)}, not {value!r}{near}")
+        raise UsageError(f"{path}: {key} must be one of {', '.join(flag.choices)}, not {value!r}{near}")
     return placed(path, value) if flag.setting == PATH else value
 
 

@@ -46,7 +46,7 @@ def targets(args: Options) -> tuple[list[Target], list[str]]:
             sheet = files.read_text(args.hardware)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise UsageError(f"{args.hardware}: no hardware sheet can be read here: {why.lower()}") from None
+            raise UsageError(f"{args.hardware}: cannot read the hardware sheet: {why.lower()}") from None
         named += load_sheet(sheet, args.hardware)
     notices = [notice for target in named for notice in target.notices]
     if not named and not args.no_detect and _driver_in_sight():
@@ -55,9 +55,12 @@ def targets(args: Options) -> tuple[list[Target], list[str]]:
         detection = detect()
         named = list(detection.targets)
         if detection.problem is not None:
-            notices.append(f"no target: {detection.problem}; name one with --gpu")
+            notices.append(f"no GPU found: {detection.problem}; name one with --gpu")
         for target in named:
-            notices += [f"judged for this machine's {target.gpu}; name another with --gpu", *target.notices]
+            notices += [
+                f"checking for this machine's {target.gpu}; choose another with --gpu",
+                *target.notices,
+            ]
     unique = {target.name: target for target in named}
     return list(unique.values()), list(dict.fromkeys(notices))
 
@@ -91,13 +94,13 @@ def _named(words: str, pack: Pack, where: str, flag: str) -> tuple[str, tuple[fl
     """Read NAME[==VERSION], which stands at ``where``. Raises UsageError."""
     name, equals, version = words.partition("==")
     if name not in pack.frameworks:
-        near = did_you_mean(name, pack.frameworks) or f"; known are {', '.join(sorted(pack.frameworks))}"
-        raise UsageError(f"{where}no framework is named {name!r}{near}")
+        near = did_you_mean(name, pack.frameworks) or f"; known: {', '.join(sorted(pack.frameworks))}"
+        raise UsageError(f"{where}unknown framework {name!r}{near}")
     if not equals:
         return name, None
     parts = version.removeprefix("v").split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise UsageError(f"{where}{version!r} is no version; write {flag}{name}==1.0.4")
+        raise UsageError(f"{where}{version!r} is not a version; write {flag}{name}==1.0.4")
     numbers = [int(part[:9]) for part in parts]
     while numbers and numbers[-1] == 0:
         numbers.pop()

@@ -141,14 +141,14 @@ class _Family(Record):
         parent = self.library.beside(file.path, node.text) if self.library is not None else None
         if parent is None:
             if self.library is not None and file.path not in ("", "<stdin>"):
-                note = f"{node.text} is not beside {file.path}"
+                note = f"{node.text} was not found next to {file.path}"
                 layers.troubles.append(Trouble("missing", node, "defaults", note, by))
             self.absent = True
             if not any(fnmatchcase(node.text, pattern) for pattern in self.way.knows):
                 layers.unread[()] = node.text
             return None
         if any(same(parent.path, path) for path in chain) or len(chain) >= MAX_CHAIN:
-            note = f"the files lead in a circle: {' -> '.join((*chain, parent.path))}"
+            note = f"cyclic includes: {' -> '.join((*chain, parent.path))}"
             layers.troubles.append(Trouble("cycle", node, "defaults", note, by))
             return None
         source = Source(parent, node, "defaults", by)

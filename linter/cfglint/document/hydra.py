@@ -396,7 +396,7 @@ class _Composer(Record):
     def _too_deep(self, item: Default, file: File | None, depth: int) -> bool:
         circle = [] if file is None else _circle(file, item.by)
         if circle:
-            note = f"the files lead in a circle: {' -> '.join(circle)}"
+            note = f"cyclic defaults: {' -> '.join(circle)}"
         elif depth > MAX_DEPTH or len(self.layers.files) > MAX_ITEMS:
             note = f"too many files at {item.path}"
         else:

@@ -131,7 +131,7 @@ class _Scanner(Record):
             if self.text[self.at : self.at + 1] != close:
                 self.read_key()
                 return True
-            self.lax(DocumentError(f"a comma before '{close}': remove it", at))
+            self.lax(DocumentError(f"trailing comma before '{close}': remove it", at))
 
     def read_key(self) -> None:
         """Read the key that is due in a mapping, and its colon."""
@@ -179,22 +179,22 @@ def _string(text: str, at: int) -> Scalar:
     stop = _BAD_STRING.match(text, at)
     where = stop.end() if stop is not None else at
     if text[where : where + 1] == "\\":
-        raise DocumentError("an escape that JSON does not know: double the backslash", where)
+        raise DocumentError("invalid escape: double the backslash", where)
     if where < len(text):
-        raise DocumentError("a text runs into a line break or control character: close its quote", where)
-    raise DocumentError("a text in quotes is never closed", at)
+        raise DocumentError("a string contains a line break or a control character: close its quote", where)
+    raise DocumentError("unclosed string: add the closing quote", at)
 
 
 def _unexpected(text: str, at: int, wanted: str) -> DocumentError:
     if at >= len(text):
-        return DocumentError(f"the file ends where {wanted} is expected", at)
+        return DocumentError(f"the file ends too early: expected {wanted}", at)
     rest = text[at : at + 2]
     if rest in ("//", "/*") or rest[0] == "#":
         return DocumentError("JSON has no comments: remove it", at)
     if rest[0] == "'":
-        return DocumentError("JSON writes texts in double quotes", at)
+        return DocumentError("JSON strings need double quotes", at)
     if rest[0] == "\x00":
         return DocumentError("a NUL character: is this UTF-16 or a binary file? Save it as UTF-8 text", at)
     bare = _BARE.match(text, at)
     shown = bare.group()[:40] if bare is not None else rest[0]
-    return DocumentError(f"{wanted} is expected here, not {shown!r}", at)
+    return DocumentError(f"expected {wanted}, not {shown!r}", at)

@@ -229,7 +229,7 @@ class Overlay(Record):
             if index is None:
                 raise UsageError(
                     f"{override.origin}: the list at {path.rpartition('.')[0]} has {len(holder.items)} items,"
-                    f" and {key!r} is none of their numbers"
+                    f" and {key!r} is not one of their indices"
                 )
             holder.items[index] = value
             return

@@ -197,7 +197,7 @@ class _Parser(Record):
             self.blank()
             return Call(".".join(names), self.arguments("}", depth), start, self.at)
         char = self.next()
-        raise MalformedError(f"{char!r} cannot stand in the path of '${{…}}'" if char else _UNCLOSED)
+        raise MalformedError(f"{char!r} is not allowed in the path of '${{…}}'" if char else _UNCLOSED)
 
     def key(self, depth: int) -> Part:
         if self.text.startswith("${", self.at):
@@ -273,7 +273,7 @@ class _Parser(Record):
                 continue
             if char in "[{\"'":
                 raise MalformedError(
-                    f"{char!r} cannot stand inside an argument of '${{…}}': quote the argument"
+                    f"{char!r} is not allowed in an argument of '${{…}}': quote the argument"
                 )
             escaped = char == "\\" and self.text[self.at + 1 : self.at + 2] in tuple("\\()[]{}:=, \t")
             self.at += 1 + escaped
@@ -295,7 +295,7 @@ class Evaluator(Record):
         try:
             parts = parse(text)
         except MalformedError as error:
-            return missing(f"no interpolation: {error}", "malformed"), self.at
+            return missing(f"invalid interpolation: {error}", "malformed"), self.at
         if len(parts) == 1 and not isinstance(parts[0], str):
             return self._part(parts[0])
         return Computed(self._text(parts)), self.at
@@ -311,10 +311,10 @@ class Evaluator(Record):
             if isinstance(value, Missing):
                 return value
             if not isinstance(value, (str, int)) or isinstance(value, bool):
-                return Missing((), "a key of a reference is neither a text nor a number", "malformed")
+                return Missing((), "a key of a reference must be a string or a number", "malformed")
             keys.extend(split_key(str(value)))
         if reference.up > len(self.at):
-            return Missing((), f"{reference.up} dots lead above the top of the file", "absent")
+            return Missing((), f"{reference.up} dots go above the top of the file", "absent")
         return over_budget() if len(keys) > DEEPEST_PATH else self._from(reference.up, keys)
 
     def reference_place(self, reference: Reference) -> Place:
@@ -340,7 +340,7 @@ class Evaluator(Record):
             if isinstance(value, Missing):
                 return value
             if not isinstance(value, _PLAIN):
-                return Missing((), "a list or mapping inside a text", "malformed")
+                return Missing((), "a list or mapping inserted into a string", "malformed")
             texts.append(str(value))
             length += len(texts[-1])
             if length > _LONGEST_TEXT:
@@ -353,14 +353,14 @@ class Evaluator(Record):
             return self._own_resolver(call.name, *call.arguments)
         if call.name in self.view.resolvers:
             return Computed(resolved(call.name, [self._argument(each) for each in call.arguments])), self.at
-        return missing(f"the resolver {call.name} is the framework's own", "resolver"), self.at
+        return missing(f"the resolver {call.name} is defined by the framework itself", "resolver"), self.at
 
     def _own_resolver(self, resolver: str, key: Argument, default: Argument | None = None) -> Place:
         name = self._argument(key)
         if isinstance(name, Missing):
             return Computed(name), self.at
         if not isinstance(name, str):
-            return missing(f"{resolver} wants a text", "malformed"), self.at
+            return missing(f"{resolver} takes a string", "malformed"), self.at
         # OmegaConf evaluates a default that it does not need, and fails where that fails.
         value = None if default is None else self._argument(default)
         if default is not None and default.kind != "dict" and isinstance(value, Missing):
@@ -387,7 +387,7 @@ class Evaluator(Record):
             if node is not None and not unset:
                 return self.view.lead(path, self.at)
             if self._enters_a_list(path):
-                return missing(f"{dotted(path)} enters a list by a name", "malformed"), self.at
+                return missing(f"{dotted(path)} indexes a list with a name", "malformed"), self.at
         if default is None:
             return Computed(None), self.at
         if default.kind == "dict" and not default.items:
@@ -426,9 +426,9 @@ def resolved(name: str, arguments: list[object]) -> object:
     if unknown is not None:
         return unknown
     if name == "eval":
-        return _eval(*arguments) if len(arguments) == 1 else _fails(name, "wants one argument")
+        return _eval(*arguments) if len(arguments) == 1 else _fails(name, "takes one argument")
     if len(arguments) != 2:
-        return _fails(name, f"wants two arguments, and has {len(arguments)}")
+        return _fails(name, f"takes two arguments, not {len(arguments)}")
     return _apply(name, *arguments)
 
 
@@ -438,7 +438,7 @@ def _fails(name: str, why: str) -> Missing:
 
 def _power(left: float, right: float) -> object:
     if abs(right) > 64 or abs(left) > _LARGEST:
-        return Missing((), "a power too large to work out", "budget")
+        return Missing((), "a power too large to compute", "budget")
     return left**right
 
 
@@ -452,7 +452,7 @@ def _apply(name: str, left: object, right: object) -> object:
         if isinstance(side, Missing):
             return side
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
-        return _fails(name, "wants numbers")
+        return _fails(name, "takes numbers")
     try:
         value = _OPERATIONS[name](left, right)
     except (ZeroDivisionError, OverflowError) as error:
@@ -460,16 +460,16 @@ def _apply(name: str, left: object, right: object) -> object:
     if isinstance(value, (float, Missing)):
         return value
     if not isinstance(value, int):  # a root of a negative number
-        return _fails(name, "is no real number")
+        return _fails(name, "is not a real number")
     return value if abs(value) < _LARGEST else Missing((), "a huge number", "budget")
 
 
 def _eval(text: object) -> object:
     """Do Python's arithmetic on literal numbers."""
     if isinstance(text, (int, float)):
-        return _fails("eval", "wants a text")  # as Python's does
+        return _fails("eval", "takes a string")  # as Python's does
     if not isinstance(text, str) or len(text) > _LONGEST:
-        return Missing((), "${eval:…} of more than arithmetic", "resolver")
+        return Missing((), "${eval:…} with more than arithmetic", "resolver")
     import ast
 
     nested = max(accumulate((char == "(") - (char == ")") for char in text.strip()), default=0)

@@ -124,7 +124,7 @@ def _file(path: str, text: str, documents: list[Document], *, bom: bool) -> File
 
 
 def _too_large(most: int) -> str:
-    return f"larger than {most // 2**20} MiB: no config is"
+    return f"larger than {most // 2**20} MiB: not read, since configs are smaller"
 
 
 def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool = False) -> File:

@@ -62,12 +62,12 @@ _HUMAN_FLOAT = r"[-+]?(?=\.?[0-9])[0-9]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"
 
 def _number(text: str, build: Callable[[str], object]) -> object:
     if len(text) > _MOST_DIGITS:
-        return Missing((), f"a number of {len(text)} characters is more than Python reads")
+        return Missing((), f"a number of {len(text)} characters is too long for Python")
     try:
         return build(text)
     except (ValueError, IndexError, OverflowError):
         # Such as `0b_`: it matches, and PyYAML itself fails on it.
-        return Missing((), f"{text!r} is no number to the loader")
+        return Missing((), f"{text!r} is not a number to the loader")
 
 
 def _pyyaml(text: str) -> object:
@@ -96,7 +96,7 @@ def _constructed(kind: str, text: str) -> object:
         construct = getattr(SafeConstructor, f"construct_yaml_{kind}")
         return _number(text, lambda digits: construct(SafeConstructor(), ScalarNode(kind, digits)))
     if kind == "bool" and text.lower() not in SafeConstructor.bool_values:
-        return Missing((), f"{text!r} is no boolean, as its tag !!bool says")
+        return Missing((), f"{text!r} is tagged !!bool, but is not a boolean")
     meanings = {"null": None, "bool": SafeConstructor.bool_values.get(text.lower())}
     return meanings.get(kind, text)  # dates stay texts
 
@@ -196,7 +196,7 @@ def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     kind = tag.removeprefix(_YAML)
     if kind in ("str", "timestamp", "value", "null", "bool", "int", "float"):
         return _constructed(kind, text)
-    return Missing((), f"the tag {tag.replace(_YAML, '!!')} is known to its own loader only")
+    return Missing((), f"the tag {tag.replace(_YAML, '!!')} is unknown: only its own loader reads it")
 
 
 def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:

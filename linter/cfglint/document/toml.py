@@ -40,19 +40,19 @@ _SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b", '"
 _AT = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 _TWICE = re.compile(r"Cannot (declare|mutate immutable namespace) \((.*?),?\)")
 _ADVICE = {
-    "Expected '=' after a key in a key/value pair": "a '=' is expected here: TOML writes KEY = VALUE",
-    "Invalid statement": "neither KEY = VALUE nor a [table]",
-    "Invalid initial character for a key part": "a key is expected here: letters, digits, -, _, or in quotes",
-    "Expected newline or end of document after a statement": "the line goes on behind its value",
-    "Cannot overwrite a value": "this name has a value already: a key or a table stands once",
+    "Expected '=' after a key in a key/value pair": "expected '=': TOML writes KEY = VALUE",
+    "Invalid statement": "expected KEY = VALUE or a [table]",
+    "Invalid initial character for a key part": "expected a key: letters, digits, - and _, or quoted",
+    "Expected newline or end of document after a statement": "unexpected text after the value",
+    "Cannot overwrite a value": "already defined: a key or a table may appear only once",
     "Unclosed array": "a list opened with '[' is not closed: add ',' or ']'",
     "Unclosed inline table": "a table opened with '{' is not closed: add ',' or '}'",
-    "Unterminated string": "a text in quotes is never closed",
-    "Expected ']' at the end of a table declaration": "a ']' is expected here, at the end of a table's name",
-    "Expected ']]' at the end of an array declaration": "']]' is expected here, at the end of the name",
-    "Unescaped '\\' in a string": "an unknown escape: double the backslash, or use single quotes",
-    "Invalid date or datetime": "no date that exists",
-    "Invalid hex value": "hexadecimal digits are expected here",
+    "Unterminated string": "unclosed string: add the closing quote",
+    "Expected ']' at the end of a table declaration": "expected ']' after the table's name",
+    "Expected ']]' at the end of an array declaration": "expected ']]' after the name",
+    "Unescaped '\\' in a string": "invalid escape: double the backslash, or use single quotes",
+    "Invalid date or datetime": "not a valid date",
+    "Invalid hex value": "expected hexadecimal digits",
 }
 
 
@@ -118,13 +118,13 @@ def _complaint(text: str, error: ValueError) -> tuple[int, DocumentError]:
     twice = _TWICE.match(words)
     if twice is not None:
         name = ".".join(part.strip(" '\"") for part in twice.group(2).split(","))
-        advice = f"{name} is complete where it stands first, and takes no keys here"
+        advice = f"{name} was completed where it was first defined, and takes no more keys"
         if twice.group(1) == "declare":
-            advice = f"[{name}] cannot stand here: this table, or the one around it, is complete already"
+            advice = f"[{name}] is not allowed here: this table, or the one around it, is already complete"
     if words == "Invalid value":
         advice = _no_value(text, where)
     elif words.startswith("Illegal character") and text[where : where + 1] in ("\n", "\r"):
-        advice = "a text runs into the end of the line: close its quote"
+        advice = "unclosed string at the end of the line: add the closing quote"
     return stop, DocumentError(advice, where)
 
 
@@ -132,16 +132,14 @@ def _no_value(text: str, at: int) -> str:
     match = _PLAIN.match(text, at)
     word = match.group() if match is not None else ""
     if not word:
-        return "a value is expected here"
+        return "expected a value"
     if word.lower() in ("true", "false", "inf", "nan"):
-        return f"TOML writes {word.lower()}, in small letters"
+        return f"TOML writes {word.lower()} in lower case"
     if word.lower() in ("none", "null", "~"):
         return "TOML has no null: leave the key out"
     if word[0] in "0123456789+-.":
-        return (
-            f"{word[:40]} is no value: a number has digits on both sides of its dot, a text stands in quotes"
-        )
-    return f"a text stands in quotes: {word[:40]!r} is no value of TOML"
+        return f"{word[:40]} is not a value: numbers need digits on both sides of the dot, strings quotes"
+    return f"{word[:40]!r} is not a value: strings need quotes"
 
 
 class _StopError(Exception):
@@ -232,7 +230,7 @@ class Scanner(Record):
 
     def twice(self, key: Scalar, first: Scalar) -> DocumentError:
         line = self.text.count("\n", 0, first.start) + 1
-        return DocumentError(f"{key.text} stands here a second time; the first is on line {line}", key.start)
+        return DocumentError(f"{key.text} is defined twice; first on line {line}", key.start)
 
     def count(self) -> None:
         self.nodes += 1

@@ -442,7 +442,7 @@ def _duplicates(view: View) -> list[Defect]:
         while id(last) in later:
             last = later[id(last)]
         path = dotted(paths.get(id(last), (key.text,)))
-        note = "the last one holds to PyYAML; OmegaConf refuses the file"
+        note = "PyYAML keeps the last one; OmegaConf refuses the file"
         defects.append(Defect(path, key.text, key.start, key.end, note, (first.start, first.end)))
     return defects
 

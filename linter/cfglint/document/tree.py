@@ -211,12 +211,14 @@ def missing(why: str, kind: str) -> Computed:
 
 def mandatory(at: Path) -> Missing:
     """Return what ``???`` is."""
-    return Missing((dotted(at),), f"{dotted(at)} is '???': to be set by the user", "missing")
+    return Missing((dotted(at),), f"{dotted(at)} is '???': the user must set it", "missing")
 
 
 def over_budget() -> Missing:
     """Return what is left where a document stands for too many values."""
-    return Missing((), "the file's aliases and references stand for more values than are followed", "budget")
+    return Missing(
+        (), "the file's aliases and references expand to more values than cfglint follows", "budget"
+    )
 
 
 def split_key(text: str) -> list[str]:

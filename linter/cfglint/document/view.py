@@ -280,7 +280,7 @@ class View(Record):
         for prefix, name in (self.unread or {}).items():
             shorter = min(len(prefix), len(path))
             if prefix[:shorter] == path[:shorter]:
-                return Computed(Missing((name,), f"{name}, which may say it, is not here", "unread"))
+                return Computed(Missing((name,), f"{name}, which may set it, was not found", "unread"))
         return None
 
     def source(self, node: object) -> Source | None:
@@ -309,7 +309,7 @@ class View(Record):
             names = " -> ".join(dotted(p) for p in circle)
             return missing(f"interpolation cycle {names}", "cycle"), at
         if len(active) >= MAX_REFERENCES:
-            return missing(f"more than {MAX_REFERENCES} references in a row", "budget"), at
+            return missing(f"more than {MAX_REFERENCES} references in a chain", "budget"), at
         self.spend(1)
         active.append(at)
         try:
@@ -340,7 +340,7 @@ class View(Record):
             return missing(f"{dotted(path)} is not in the file", "absent"), at
         node, end = self.follow(node, end)
         if isinstance(node, (Mapping, Sequence)) and at[: len(end)] == end:
-            return missing(f"{dotted(at)} refers to a parent of its own", "cycle"), at
+            return missing(f"{dotted(at)} refers to its own parent", "cycle"), at
         return node, end
 
     def suspects(self) -> list[tuple[Path, Scalar, bool]]:

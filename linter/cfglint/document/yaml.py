@@ -43,36 +43,36 @@ _PROPERTIES = (
 
 _ADVICE = {
     "mapping values are not allowed in this context": (
-        "a ': ' stands where no key can be: quote the value, or mend the indentation"
+        "unexpected ': ': quote the value, or fix the indentation"
     ),
     "did not find expected key": (
-        "a key is expected here: compare the indentation with the lines above, and look for an unclosed quote"
+        "expected a key: check the indentation, and look for an unclosed quote above"
     ),
-    "did not find expected '-' indicator": "a list item ('- ') is expected here: compare the indentation",
+    "did not find expected '-' indicator": "expected a list item ('- '): check the indentation",
     "did not find expected ',' or ']'": "a list opened with '[' is not closed: add ',' or ']'",
     "did not find expected ',' or '}'": "a mapping opened with '{' is not closed: add ',' or '}'",
-    "did not find expected node content": "a value is expected here",
+    "did not find expected node content": "expected a value",
     "did not find expected <document start>": (
-        "the text goes on after its top-level value: compare the indentation of the first key"
+        "unexpected content after the top-level value: check the indentation of the first key"
     ),
-    "found unexpected end of stream": "a quote is opened and never closed",
-    "found unexpected document indicator": "'---' or '...' stands inside a quoted text: close the quote",
+    "found unexpected end of stream": "unclosed quote: add the closing one",
+    "found unexpected document indicator": "'---' or '...' inside a quoted string: close the quote",
     "could not find expected ':'": "a key without ':': add it, or indent the line as part of the value above",
     "block sequence entries are not allowed in this context": (
-        "a list item cannot stand here: begin the list on a line of its own"
+        "a list item is not allowed here: start the list on its own line"
     ),
-    "mapping keys are not allowed in this context": "a key cannot stand here: begin it on a line of its own",
+    "mapping keys are not allowed in this context": "a key is not allowed here: start it on its own line",
     "found character that cannot start any token": (
-        "a value cannot start with this character: quote it, and indent with blanks, not tabs"
+        "a value cannot start with this character: quote it, and indent with spaces, not tabs"
     ),
-    "found a tab character that violates indentation": "a tab is used to indent: use blanks",
-    "found a tab character where an indentation space is expected": "a tab is used to indent: use blanks",
+    "found a tab character that violates indentation": "tab in the indentation: use spaces",
+    "found a tab character where an indentation space is expected": "tab in the indentation: use spaces",
     "found unknown escape character": (
-        "an unknown escape in a text in double quotes: double the backslash, or use single quotes"
+        "invalid escape in a double-quoted string: double the backslash, or use single quotes"
     ),
-    "found undefined tag handle": "a tag whose handle is not declared: quote the value if it is a text",
+    "found undefined tag handle": "undeclared tag handle: quote the value if it is a string",
     "did not find expected alphabetic or numeric character": (
-        "'&' and '*' start an anchor or alias: quote the value if it is a text"
+        "'&' and '*' start an anchor or alias: quote the value if it is a string"
     ),
 }
 
@@ -230,7 +230,7 @@ class _Builder(Record):
         if anchored is None:
             raise DocumentError(
                 f"the alias *{event.anchor} has no anchor: write &{event.anchor} before it,"
-                " or quote the value if it is a text",
+                " or quote the value if it is a string",
                 start,
             )
         node = Alias(event.anchor, anchored, start, self.at)
@@ -279,7 +279,7 @@ class _Builder(Record):
             self.complex_keys.pop()
             self.key = _key_of(node, self.text)
             self.document.error = self.document.error or DocumentError(
-                "a mapping or list stands where a key must be: quote it if it is a text", node.start
+                "a mapping or list cannot be a key: quote it if it is a string", node.start
             )
 
     def put(self, key: Scalar, node: Node) -> None:
@@ -309,7 +309,7 @@ class _Builder(Record):
         at = mark.index if mark is not None else self.at
         owner = self.owner
         if owner is not None and owner.flow and not self.text[at:].strip():
-            return DocumentError(f"this {self.text[owner.start]!r} is never closed", owner.start)
+            return DocumentError(f"this {self.text[owner.start]!r} is not closed", owner.start)
         words = error.problem or "not valid YAML"
         return DocumentError(_ADVICE.get(words, words), at)
 

@@ -11,8 +11,8 @@ from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.show import show
 from cfglint.lang.tree import KEY, paths_in, walk
-from cfglint.lang.types import ANY, DURATION, PLAIN, UNITS, Type, show_number
-from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of
+from cfglint.lang.types import ANY, DURATION, MEMORY, PLAIN, UNITS, Type, show_number
+from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of, parts
 from cfglint.record import Record
 
 if TYPE_CHECKING:
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
     from cfglint.facts import Steps, Values
     from cfglint.lang.symbols import Symbols
+    from cfglint.lang.values import Number
 
 _LISTED = 16  # items of a list in a message
 _SHOWN = 8  # items of a list elsewhere
+_NAMED = 3  # missing names in a sentence
+_NEARLY_NOTHING = 10  # an upper bound this many times the lower one says all that a range would
 _OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
 _WORDS = {True: "true", False: "false", None: "null"}
 
@@ -71,16 +74,55 @@ class Evaluator:
 def show_value(value: object, kind: Type, *, unit: str | None = None) -> str:
     """Return a value as reports print it; in ``unit``, if one is given."""
     if isinstance(value, (int, float, Interval)) and not isinstance(value, bool):
-        if isinstance(value, Interval) and (value.lo == -INF or value.hi == INF):
-            return "unknown" if value.needs else "any number"
-        return show_number(value, kind.dimension if kind.kind == "number" else PLAIN, unit or _unit(kind))
+        return _number(value, kind, unit or _unit(kind))
     if isinstance(value, (Open, Unknown)):
-        return "unknown" if value.needs else "open"
+        return "?" if value.needs else "open"
     if isinstance(value, (list, tuple)):
         return _version(value) if kind.kind == "version" else f"[{_items(value, _SHOWN)}]"
     if value is None or isinstance(value, bool):
         return _WORDS[value]
     return "a mapping" if hasattr(value, "keys") else str(value) or '""'
+
+
+def _number(value: Number, kind: Type, unit: str | None) -> str:
+    low, high, needs = parts(value)
+    if low == -INF or high == INF:
+        return "?" if needs else "any number"
+    if kind.dimension == MEMORY and low < 0:
+        return _short(value, unit)
+    return show_number(value, kind.dimension if kind.kind == "number" else PLAIN, unit)
+
+
+def _short(memory: Number, unit: str | None) -> str:
+    """Print a memory that may be below zero: nothing holds that, but so much may be missing."""
+    low, high, _ = parts(memory)
+    if high > 0:
+        return "at most " + show_number(high, MEMORY, unit)
+    return f"none ({show_number(Interval(-high, -low), MEMORY, unit)} short)"
+
+
+def spoken(value: object, kind: Type) -> str:
+    """Print a value for a sentence.
+
+    What missing names leave open is a bound, or ``?``, with the names; an estimate from nearly nothing up to
+    a bound is that bound.
+    """
+    needs = needs_of(value)
+    missing = f" ({_names(sorted(needs))} not set)" if needs else ""
+    if not isinstance(value, Interval):
+        return value if isinstance(value, str) else show_value(value, kind) + missing
+    if not missing and kind.dimension == MEMORY and 0 <= value.lo < value.hi / _NEARLY_NOTHING < INF:
+        return "up to " + show_value(value.hi, kind)
+    if not missing or value.hi <= 2 * value.lo:
+        return show_value(value, kind)
+    if value.lo > 0:
+        return f"at least {show_value(value.lo, kind)}{missing}"
+    return (f"at most {show_value(value.hi, kind)}" if 0 < value.hi < INF else "?") + missing
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _version(numbers: list[Any] | tuple[Any, ...]) -> str:
@@ -126,7 +168,7 @@ def _told(
     value, kind = evaluator(part, origins.values, variables)
     if isinstance(value, (list, tuple)) and kind.kind != "version":
         return _items(value, _LISTED) or "none"
-    return value if isinstance(value, str) else show_value(value, kind)
+    return spoken(value, kind)
 
 
 # ── requirements with the numbers put in: 0.8 * 44.42 GiB + 0.8 GiB = 36.34 GiB ────────────────────────────

@@ -333,14 +333,14 @@ class Provenance(Record):
     def _wanted(self, name: str, value: object) -> str:
         """Say what would give a missing name its value."""
         if name.startswith("gpu."):
-            return "the GPU's data lacks it: --hardware FILE" if self.on_target else "name one: --gpu NAME"
+            return "not in the GPU's data: --hardware FILE" if self.on_target else "not set: --gpu NAME"
         bindings = self.origins.bindings.get(name, ())
         keys = [path_text(steps) for binding in bindings for steps in t.paths_in(binding.source)]
         if keys:
-            return f"not in the file: {' or '.join(dict.fromkeys(keys))} would give it"
+            return f"not in the file: set {' or '.join(dict.fromkeys(keys))}"
         wanted = sorted(needs_of(value) - {name})
         registry = self.origins.symbols.registries.get(name.partition(".")[0])
         if registry is not None and name not in registry.keys:
             settling = " or ".join(wanted or registry.keys)
-            return f"the table {registry.table} has no such figure; {settling} would give it"
-        return f"wants {', '.join(wanted)}" if wanted else "nothing gives it; a let in --rules FILE would"
+            return f"the table {registry.table} has no such figure: set {settling}"
+        return f"needs {', '.join(wanted)}" if wanted else "not set"

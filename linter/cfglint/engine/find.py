@@ -99,10 +99,10 @@ class Finder:
             sums = arithmetic(rule.requirement, self.evaluator, origins)
         text = message(rule.says, self.evaluator, origins, spot.variables)
         if not text:
-            because = f" (since {show(rule.condition)})" if rule.condition is not None else ""
+            because = f" (because {show(rule.condition)})" if rule.condition is not None else ""
             text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
-        related = [] if spot.related is None else [Related(Place(path, *spot.related), "first here")]
+        related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)

@@ -87,7 +87,7 @@ def _misfits(subject: Subject) -> Iterator[Mistake]:
         value = subject.view.get(path)
         if isinstance(value, str) and needs_of(as_number(value)):
             yield Mistake(
-                "a number", *_traced(subject, path).own_span, key=dotted(path), text=f'the text "{value}"'
+                "a number", *_traced(subject, path).own_span, key=dotted(path), text=f'the string "{value}"'
             )
 
 
@@ -147,7 +147,7 @@ def _unknown_names(subject: Subject) -> Iterator[Mistake]:
         if _is_fact(pack, name) or any(path[: len(steps)] == steps[: len(path)] for steps in read):
             continue
         near = did_you_mean(name, [fact for fact in pack.facts if _is_fact(pack, fact)])
-        note = near or "; rules/vocabulary.rules lists them"
+        note = near or "; rules/vocabulary.rules lists the names"
         yield Mistake(note, *_traced(subject, path).key_span, key=name)
 
 
@@ -168,7 +168,7 @@ def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, 
 
 def _shown(value: object) -> str:
     if isinstance(value, str):
-        return f'the text "{value}"'
+        return f'the string "{value}"'
     if isinstance(value, MappingView):
         return "a mapping"
     from cfglint.schema.wording import shown

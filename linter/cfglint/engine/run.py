@@ -293,7 +293,7 @@ def _observation(pack: Pack, text: str) -> tuple[str, tuple[object, str]]:
     name = ".".join(override.keys)
     if name not in pack.facts:
         names = [fact for fact in pack.facts if fact.startswith(_OBSERVED)]
-        raise UsageError(f"--set {text}: nothing observed is named {name!r}{did_you_mean(name, names)}")
+        raise UsageError(f"--set {text}: unknown name {name!r}{did_you_mean(name, names)}")
     node = override.value
     value = stated(pack, name, resolve(node, PYYAML)) if isinstance(node, Scalar) else ABSENT
     if value is ABSENT or needs_of(value):

@@ -60,7 +60,7 @@ class Gpu(Record):
     def usable(self) -> str:
         """The usable memory as text, such as ``44.42 GiB usable``."""
         if self.usable_mib is None:
-            return "usable memory unknown"
+            return "usable memory not published"
         return f"{self.usable_mib / 1024:.2f} GiB usable"
 
 

@@ -121,7 +121,7 @@ def target(units: Sequence[Device], source: str, *, nodes: int = 1, notices: Seq
         all_facts.append(facts)
     notices = list(notices)
     if len(groups) > 1:
-        notices.append(f"{source}: the GPUs differ; for each figure the weakest holds")
+        notices.append(f"{source}: the GPUs differ; the weakest counts")
     facts = _weakest(all_facts)
     facts.update(count_facts(len(units), nodes, source))
     name = "+".join(f"{model}:{count}" for model, count in groups.items())
@@ -170,7 +170,7 @@ def _usable(device: Device, entry: Gpu | None, source: str) -> Fact | None:
         if total is None or known_mib <= total:
             return known_mib * MIB, f"catalogue: {entry.usable_why}"
         return total * MIB, source
-    return (total * MIB, f"{source}: the whole memory, what the driver keeps is unknown") if total else None
+    return (total * MIB, f"{source}: the whole memory; the driver's share is not reported") if total else None
 
 
 def _of_capability(capability: float) -> dict[str, Fact]:
@@ -298,7 +298,7 @@ def read_sheet(text: str, path: str) -> Host:
     except json.JSONDecodeError as error:
         raise HardwareError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        raise HardwareError(f"{path}: not JSON that can be read: {error}") from None
+        raise HardwareError(f"{path}: not valid JSON: {error}") from None
     if not _holds(sheet):
         raise HardwareError(f"{path}: {_complaint(sheet)}")
     devices: list[Device] = []
@@ -376,5 +376,5 @@ def _complaint(sheet: Any) -> str:
     schema = json.loads(files.shipped_text(files.shipped_folder("schemas"), SCHEMA))
     error = best_match(Draft202012Validator(schema).iter_errors(sheet))
     if error is None:
-        return "this is no hardware sheet; write one with: cfglint hardware --json"
+        return "not a hardware sheet; write one with: cfglint hardware --json"
     return f"{error.json_path}: {error.message}"

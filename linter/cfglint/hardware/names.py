@@ -64,7 +64,7 @@ def find_asked(text: str, name: str) -> Match:
     if x and count.isdecimal():
         with suppress(HardwareError):
             find(turned)
-            error = HardwareError(f"{text!r} is turned round; write --gpu {turned}:{count}")
+            error = HardwareError(f"{text!r} has its parts swapped; write --gpu {turned}:{count}")
     raise error
 
 
@@ -91,7 +91,7 @@ def _least(name: str, meant: list[Gpu]) -> tuple[Gpu, str | None]:
         return chosen, None
     rest = ", ".join(f"{gpu.name} ({gpu.usable})" for gpu in others)
     return chosen, (
-        f"{name} is taken as {chosen.name} ({chosen.usable}), the least of what it may mean; others: {rest}"
+        f"{name} is ambiguous: using {chosen.name} ({chosen.usable}), the smallest; others: {rest}"
     )
 
 
@@ -109,7 +109,7 @@ def _mig(name: str, form: re.Match[str]) -> Match:
     else:
         members = [member for member, cut in able.items() if profile in cut["profiles"]]
         if not members:
-            raise HardwareError(f"no GPU in {name!r}; write it before: --gpu a100-80gb-mig-{profile}")
+            raise HardwareError(f"{name!r} names no GPU; put one first: --gpu a100-80gb-mig-{profile}")
     listed = [m for m in members if m in able and profile in able[m]["profiles"]]
     possible = listed or [m for m in members if m in able and _fits(gpu(m), able[m], profile)]
     if not possible:

@@ -22,13 +22,13 @@ _BROKEN = "the NVIDIA driver library on this machine is broken or does not match
 # NVML's own numbers (nvml.h), which no version of pynvml changes.
 _PROBLEMS = {
     1: _BROKEN,
-    4: "NVML may not be used here: no permission for the GPU devices",
+    4: "NVML is not accessible: no permission for the GPU devices",
     9: "the NVIDIA driver is installed but not loaded",
     12: "no NVIDIA driver on this machine (libnvidia-ml.so.1 not found)",
     13: _BROKEN,
     15: "a GPU was lost: it fell off the bus or must be reset",
-    17: "NVML may not be used here: the operating system blocks the GPU devices",
-    18: "the NVIDIA driver library and the loaded driver have different versions; a reboot mends it",
+    17: "NVML is not accessible: the operating system blocks the GPU devices",
+    18: "the NVIDIA driver library and the loaded driver have different versions; reboot to fix it",
 }
 _UNSAID = (2, 3, 4, 6, 13)  # invalid argument, not supported, no permission, not found, no such function
 
@@ -80,7 +80,7 @@ def _answer(kind: Callable[..., Answer], ask: Callable[[Any], Answer]) -> Answer
     try:
         import pynvml
     except Exception:  # noqa: BLE001 (a broken install of a library must not stop a linter)
-        return kind(problem="NVML cannot be asked: the Python package nvidia-ml-py is missing or broken")
+        return kind(problem="NVML is not available: the Python package nvidia-ml-py is missing or broken")
     try:
         pynvml.nvmlInit()
     except Exception as error:  # noqa: BLE001 (NVMLError, or whatever ctypes makes of a broken library)

@@ -99,12 +99,12 @@ def _capture(function: Emitter, node: t.Call) -> tuple[str, Type]:
     text, _ = function.typed(node.arguments[0], TEXT)
     pattern = node.arguments[1]
     if not isinstance(pattern, t.Text):
-        raise CompileError(node.span, "the pattern of capture is a text in quotes, so that it can be checked")
+        raise CompileError(node.span, "the pattern of capture must be a string in quotes")
     pieces = pattern_of(pattern)
     captures = [kind for piece in pieces for kind, name in piece if name and kind != "="]
     if len(captures) != 1:
         raise CompileError(
-            pattern.span, f"capture wants exactly one named capture, this pattern has {len(captures)}"
+            pattern.span, f"capture needs exactly one named capture; this pattern has {len(captures)}"
         )
     kind = COUNT if captures[0] == "int" else TEXT
     default = f"NAMES(({'a text like ' + quote(pattern.value)!r},))"
@@ -297,9 +297,9 @@ class Branches(Emitter):
         builtin = FUNCTIONS.get(node.function)
         if builtin is None:
             if node.function in self.names.symbols.names():
-                raise CompileError(node.span, f"{node.function} is no function; it takes no arguments")
+                raise CompileError(node.span, f"{node.function} is not a function; it takes no arguments")
             near = did_you_mean(node.function, (*FUNCTIONS, *self.names.symbols.functions))
-            raise CompileError(node.span, f"no function is named {node.function!r}{near}")
+            raise CompileError(node.span, f"unknown function {node.function!r}{near}")
         return builtin(self, node)
 
     def _put_in(self, node: t.Call, function: t.Let) -> tuple[str, Type]:
@@ -335,7 +335,9 @@ class Branches(Emitter):
             return self._over_roles(node, truths=truths)
         source, kind = self.value(node.source)
         if kind.kind not in ("list", "any"):
-            raise CompileError(node.source.span, f"{show(node.source)} is {kind}, and a list is wanted here")
+            raise CompileError(
+                node.source.span, f"{show(node.source)} is {kind}, but a list is expected here"
+            )
         if self.loops == MAX_LOOPS:
             raise CompileError(
                 node.span, f"more than {MAX_LOOPS} quantifiers inside each other take too long"

@@ -100,11 +100,11 @@ class Builder:
         self.complain(span, f"unknown name {name!r}{self._near(name, self.symbols.names())}{tail}")
         return False
 
-    def _is_in(self, known: Collection[str], name: str, span: t.Span, what: str = "no fact is") -> bool:
+    def _is_in(self, known: Collection[str], name: str, span: t.Span, what: str = "fact") -> bool:
         """Whether a name is one of those that are known; complains if not."""
         if name in known:
             return True
-        self.complain(span, f"{what} named {name!r}{self._near(name, known)}")
+        self.complain(span, f"unknown {what} {name!r}{self._near(name, known)}")
         return False
 
     def _fits(self, node: t.Expr, wanted: Type | None) -> bool:
@@ -163,7 +163,7 @@ class Builder:
             self.complain(error.span, str(error))
         self._check_messages(rule)
         for scope in rule.scope:
-            self._is_in(self.symbols.frameworks, scope.framework, scope.span, "no framework is")
+            self._is_in(self.symbols.frameworks, scope.framework, scope.span, "framework")
         if isinstance(rule.at, t.Name):
             self._is_named(rule.at.name, rule.at.span)
         for example in rule.examples:
@@ -269,8 +269,8 @@ class Builder:
         what, known = checks.get(entry.key, ("", ()))
         for word in words if what else ():
             if word not in known:
-                near = self._near(word, known) or f"; known are {', '.join(known)}"
-                self.complain(entry.span, f"no {what} is named {word!r}{near}")
+                near = self._near(word, known) or f"; known: {', '.join(known)}"
+                self.complain(entry.span, f"unknown {what} {word!r}{near}")
 
     def _extend(self, node: t.Framework) -> None:
         """Give a framework what the one that it extends says of other names; detection is its own."""
@@ -369,7 +369,7 @@ class Builder:
         """Check a function by itself; what it cannot do with any value, it may do with those of its calls."""
         assert self.source is not None
         if len(set(let.parameters)) < len(let.parameters):
-            self.complain(let.span, f"{let.name} has two parameters of one name")
+            self.complain(let.span, f"{let.name} has two parameters of the same name")
         self.names.open.append(let.name)
         try:
             Function(self.names, dict.fromkeys(let.parameters, ("x", ANY))).value(let.body)
@@ -381,13 +381,12 @@ class Builder:
     def _check_knob(self, knob: t.Knob) -> None:
         kind = self.symbols.types.get(knob.name)
         if kind is None:
-            self._is_in(self.symbols.types, knob.name, knob.span, "a knob turns a fact, and no fact is")
+            self._is_in(self.symbols.types, knob.name, knob.span)
             return
         if knob.keeping is not None:
             self._is_named(knob.keeping, knob.span)
         for partner in knob.partners:
-            what = "what moves with a knob is a fact, and none is"
-            self._is_in(self.symbols.types, partner, knob.span, what)
+            self._is_in(self.symbols.types, partner, knob.span, "fact")
         for word in (word for move in knob.moves for word in move.to):
             if word not in knob.values:
                 listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists none"
@@ -430,7 +429,7 @@ class Builder:
                     continue
                 reported.add(frozenset(circle))
                 self._complain_at(
-                    places, framework, circle, f"{under}names go in a circle: {' -> '.join(circle)}"
+                    places, framework, circle, f"{under}cyclic definition: {' -> '.join(circle)}"
                 )
                 yield frozenset(circle)
             if reported:
@@ -439,7 +438,7 @@ class Builder:
             if high:
                 reported.add(frozenset(high))
                 self._complain_at(
-                    places, framework, high, f"{under}more than {MAX_CHAIN} names build on each other here"
+                    places, framework, high, f"{under}more than {MAX_CHAIN} names depend on each other here"
                 )
                 yield frozenset(high)
 

@@ -113,9 +113,9 @@ class Function(Branches):
             near = did_you_mean(name, (*dict(wanted.spellings), *self.names.symbols.names()))
             return CompileError(node.span, f"{name!r} is not {wanted}{near}")
         if wanted is not None and wanted.kind in ("text", "any"):
-            near += f'; a text stands in quotes: "{name}"'
+            near += f'; strings need quotes: "{name}"'
         if name == "roles":
-            near = "; roles stand behind `in`: sum r in roles: r.params"
+            near = "; write roles after `in`: sum r in roles: r.params"
         return CompileError(node.span, f"unknown name {name!r}{near or key_hint(name)}")
 
     def _path(self, node: t.Path, _wanted: Type | None) -> tuple[str, Type]:
@@ -278,7 +278,7 @@ class Function(Branches):
             atom, kind = self.value(container)
             if kind.kind not in ("list", "any"):
                 raise CompileError(
-                    container.span, f"{show(container)} is {kind}, and a list or a range is wanted here"
+                    container.span, f"{show(container)} is {kind}, but a list or a range is expected here"
                 )
             atom = self.put(f"member({item_atom}, as_list({atom}))")
         return (self.negated(atom) if node.negated else atom), BOOL
@@ -337,7 +337,7 @@ class Function(Branches):
                 elif right.dimension != dimension:
                     raise CompileError(
                         factor.span,
-                        f"{show(factor)} is {right}, and {describe(dimension)} is wanted after mod",
+                        f"{show(factor)} is {right}, and {describe(dimension)} is expected after mod",
                     )
                 atom = self.once(f"modulo({left}, {operand})")
                 whole = whole and right.whole

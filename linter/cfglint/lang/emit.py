@@ -60,7 +60,7 @@ class Scope:
         if let is None or let.parameters:
             return None
         if name in self.open:
-            raise CompileError(let.span, f"names go in a circle: {' -> '.join([*self.open, name])}")
+            raise CompileError(let.span, f"cyclic definition: {' -> '.join([*self.open, name])}")
         self.open.append(name)
         try:
             kind = self.infer(let.body)
@@ -203,7 +203,7 @@ class Emitter:
         if kind.kind == "any":
             return self.fit(node, atom, kind, types.NUMBER), of_file
         if kind.kind != "number":
-            raise CompileError(node.span, f"{show(node)} is {kind}, and a number is wanted here")
+            raise CompileError(node.span, f"{show(node)} is {kind}, but a number is expected here")
         return atom, kind
 
     def fit(self, node: t.Expr, atom: str, kind: Type, wanted: Type) -> str:
@@ -214,7 +214,7 @@ class Emitter:
             return self._converted(atom, wanted)
         words = ("text", "enum")
         if kind.kind != wanted.kind and not (kind.kind in words and wanted.kind in words):
-            raise CompileError(node.span, f"{show(node)} is {kind}, and {wanted} is wanted here")
+            raise CompileError(node.span, f"{show(node)} is {kind}, but {wanted} is expected here")
         names = {name for _, name in wanted.spellings}
         if wanted.kind == "enum" and (kind.kind == "text" or not set(kind.members) <= names):
             return self._converted(atom, wanted)
@@ -223,7 +223,7 @@ class Emitter:
                 return self.scaled(atom, wanted.factor)
             if kind.dimension != wanted.dimension:
                 raise CompileError(
-                    node.span, f"{show(node)} is {kind}, and {wanted} is wanted here{hint(kind, wanted)}"
+                    node.span, f"{show(node)} is {kind}, but {wanted} is expected here{hint(kind, wanted)}"
                 )
         return atom
 

@@ -245,7 +245,7 @@ def read_rules(paths: Iterable[str]) -> dict[str, str]:
                 if name.endswith(".rules")
             )
             if not places:
-                raise UsageError(f"{path}: this folder holds no *.rules file")
+                raise UsageError(f"{path}: this folder has no *.rules file")
         for file in places:
             try:
                 texts[file] = files.read_text(file, "utf-8-sig", most=_MOST)
@@ -254,7 +254,7 @@ def read_rules(paths: Iterable[str]) -> dict[str, str]:
             except OSError as error:
                 raise UsageError(f"{file}: {error.strerror}; a rule file must be readable") from None
             except UnicodeDecodeError:
-                raise UsageError(f"{file}: a rule file is UTF-8 text, and this is not") from None
+                raise UsageError(f"{file}: not UTF-8 text, which a rule file has to be") from None
     return texts
 
 

@@ -199,8 +199,8 @@ def _explain_token(error: UnexpectedToken, text: str) -> RuleTextError:
     if token.type == "EQUAL" and "COMPARE" in expected:
         return RuleTextError(at, "write == instead of =")
     word = token.type in _RESERVED and "NAME" in expected
-    tail = "; it is a word of the language and no name" if word else _listed(expected)
-    return RuleTextError(at, (f"{what} too early" if what else f"{str(token)!r} cannot stand here") + tail)
+    tail = "; it is a keyword, not a name" if word else _listed(expected)
+    return RuleTextError(at, (f"{what} too early" if what else f"{str(token)!r} is not allowed here") + tail)
 
 
 def _explain_character(error: UnexpectedCharacters, text: str) -> RuleTextError:
@@ -208,11 +208,11 @@ def _explain_character(error: UnexpectedCharacters, text: str) -> RuleTextError:
     char = text[at : at + 1]
     hint = _listed(set(error.allowed or ()))
     if char == '"':
-        hint = "; this text has no closing quote on its line"
+        hint = "; this string has no closing quote on its line"
     elif char == "=":
         return RuleTextError(at, "write == instead of =")
     unit = _unit(text, at, set(error.allowed or ()))
-    return unit or RuleTextError(at, f"{char!r} cannot stand here{hint}")
+    return unit or RuleTextError(at, f"{char!r} is not allowed here{hint}")
 
 
 def _unit(text: str, at: int, expected: set[str]) -> RuleTextError | None:

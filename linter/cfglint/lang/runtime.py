@@ -223,7 +223,7 @@ def chosen(arms: list[object], subject: object, settled: Truth, kind: str) -> ob
     ``settled`` says whether one of the arms is meant at all.
     """
     if settled is not True:
-        return nothing(needs_of(subject) or frozenset({f"a case for {subject}"}), kind)
+        return nothing(needs_of(subject) or frozenset({f"a rule for {subject}"}), kind)
     return arms[0] if len(arms) == 1 else hull(arms, needs_of(subject))
 
 

@@ -119,7 +119,7 @@ class Symbols(Record):
     def _add_rule(self, source: Source, node: t.Rule) -> Iterator[Complaint]:
         if node.code in self.rules:
             place = self.where[f"rule {node.code}"]
-            yield source.complain(node.span, f"the code {node.code} is taken, at {place}")
+            yield source.complain(node.span, f"the code {node.code} is already used at {place}")
             return
         self._note(source, node, f"rule {node.code}")
         for i, example in enumerate(node.examples):
@@ -133,7 +133,7 @@ class Symbols(Record):
         except KeyError:
             near = did_you_mean(node.type.name, NAMED)
             listed = near or f"; known are {', '.join(NAMED)} and one of …"
-            yield source.complain(node.type.span, f"no type is named {node.type.name!r}{listed}")
+            yield source.complain(node.type.span, f"unknown type {node.type.name!r}{listed}")
         except ValueError as error:
             yield source.complain(node.type.span, str(error))
         key = f"fact {node.name}"

@@ -102,7 +102,8 @@ def digits(value: float, places: int = 2) -> str:
         return f"{int(value):,}" if abs(value) >= 10_000 else str(int(value))
     if abs(value) >= 1e15 or 0 < abs(value) < 10**-places:
         return f"{value:.3g}"
-    return f"{value:,.{places}f}".rstrip("0").rstrip(".")
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
 
 
 def _scaled(low: float, high: float, dimension: Dimension, unit: str | None) -> tuple[float, str]:
@@ -121,17 +122,20 @@ def _scaled(low: float, high: float, dimension: Dimension, unit: str | None) -> 
 
 
 def show_number(value: Number, dimension: Dimension = PLAIN, unit: str | None = None, places: int = 2) -> str:
-    """Print a number or an interval with its unit: ``44.42 GiB``, ``15..18 GiB``, ``0.8``."""
+    """Print a number or an interval with its unit: ``44.42 GiB``, ``15–18 GiB``, ``0.8``.
+
+    ``value`` is in base units (bytes, seconds, operations); a plain number of 1,000 or more is rounded.
+    """
     from cfglint.lang.values import parts
 
     low, high, _ = parts(value)
     factor, name = _scaled(low, high, dimension, unit)
     suffix = f" {name}" if name else ""
     if dimension == PLAIN:
-        places = max(places, 4)
+        places = max(places, 4) if abs(high) < 1000 else 0
     if low == high:
         return digits(low / factor, places) + suffix
-    return f"{digits(low / factor, places)}..{digits(high / factor, places)}{suffix}"
+    return f"{digits(low / factor, places)}–{digits(high / factor, places)}{suffix}"
 
 
 # ── types ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +174,7 @@ class Type(Value):
             return describe(self.dimension)
         if self.kind == "enum":
             return "one of " + ", ".join(self.members)
-        return {"any": "a value of the file", "bool": "a truth", "null": "null"}.get(
+        return {"any": "a value of the file", "bool": "a boolean", "null": "null"}.get(
             self.kind, f"a {self.kind}"
         )
 
@@ -217,7 +221,7 @@ def from_tree(node: t.TypeOf) -> Type:
         if unit is not None and UNITS[unit][1] != base.dimension:
             units = [name for name, (_, kind) in UNITS.items() if kind == base.dimension != PLAIN]
             listed = f"; its units are {', '.join(units)}" if units else ""
-            raise ValueError(f"{unit} is no unit of {base}{listed}")
+            raise ValueError(f"{unit} is not a unit of {base}{listed}")
     base = replace(base, unit=node.unit or base.unit)
     if node.low is not None:
         low = base.worth(node.low)

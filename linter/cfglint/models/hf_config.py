@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "config.json"
-_ANEW = "download it anew from the model's page"
+_ANEW = "download it again from the model's page"
 UNSURE = 0.1  # how far an architecture that nobody wrote a form for may be from a Llama's
 _LARGEST = 2**24  # bytes; a config.json has some thousands
 _HUGE = 2**53  # beyond this a number is none of a model
 MISSING = (
-    "--online wants the package huggingface_hub, and it is not installed; pip install 'cfglint-gpu[online]', "
+    "--online needs the package huggingface_hub, which is not installed; pip install 'cfglint-gpu[online]', "
     "or name the model's config.json with --model-config"
 )
 
@@ -118,7 +118,9 @@ def read(path: str) -> dict[str, object]:
                 if not figures["experts"]:
                     figures["active_params"] = stored
     except (OverflowError, RecursionError):
-        raise ModelConfigError(f"{file}: no model has such numbers, or such nesting; {_ANEW}") from None
+        raise ModelConfigError(
+            f"{file}: its numbers or its nesting are not those of a model; {_ANEW}"
+        ) from None
     return figures
 
 
@@ -137,7 +139,7 @@ def _loaded(data: bytes, file: str) -> dict[str, Any]:
     except ValueError:
         raise ModelConfigError(f"{file}: a number in it has more digits than can be read; {_ANEW}") from None
     if not isinstance(config, dict):
-        raise ModelConfigError(f"{file}: a model's config is an object {{…}}, and this is none; {_ANEW}")
+        raise ModelConfigError(f"{file}: a model's config must be an object {{…}}; {_ANEW}")
     return config
 
 
@@ -145,7 +147,7 @@ def _unreadable(path: str, file: str, error: OSError) -> str:
     adapter = _beside(os.path.dirname(file), "adapter_config.json", _LARGEST)
     base = adapter.get("base_model_name_or_path")
     if isinstance(base, str):
-        return f"{path}: it holds an adapter; name the config.json of its base model, {base}"
+        return f"{path}: this is an adapter; name the config.json of its base model, {base}"
     if not isinstance(error, FileNotFoundError):
         return f"{file}: cannot be read: {files.why(error)}"
     if files.is_folder(path):
@@ -275,7 +277,7 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
     if missing:
         wanted = ", ".join(_KEYS[name][0].removeprefix("padded_") for name in missing)
         raise ModelConfigError(
-            f"{file}: it lacks {wanted}; add what the model's page says, or name another file"
+            f"{file}: missing {wanted}; add it from the model's page, or name another file"
         )
     if "head_dim" not in figures:
         figures["head_dim"] = max(1, figures["hidden"] // figures["heads"])

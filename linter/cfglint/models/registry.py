@@ -155,7 +155,7 @@ class Models(Record):
                 self._files[file] = read(file)
             except ModelConfigError as error:
                 self._files[file] = None
-                self._say(f"{error}; until then its name has to tell")
+                self._say(f"{error}; until then its size is read from its name")
         return self._files[file]
 
     def _say(self, line: str) -> None:

@@ -190,7 +190,7 @@ def repair(
         if text in texts:
             code = step.applied[0][0].code
             raise CfglintError(
-                f"{file.path}: fixes undo each other around {code}; this is a bug in the rules"
+                f"{file.path}: the fixes of {code} undo each other, which is a bug in the rules"
             )
         texts.add(text)
         result.text = text

@@ -200,10 +200,10 @@ def unfixed(solver: Solver, group: Group) -> str:
     if not knobs:
         return ""
     if group.code in solver.exhausted:
-        return f"none found within {LIMIT:,} trials of {knobs}"
+        return f"none found in {LIMIT:,} trials of {knobs}"
     lack = solver.search(group.goals).lack(tracks)
-    left = f"; {lack / GIB:.1f} GiB are missing then" if lack is not None and lack > 0 else ""
-    return f"no values of {knobs} mend it without breaking another rule{left}"
+    left = f"; {lack / GIB:.1f} GiB short" if lack is not None and lack > 0 else ""
+    return f"no value of {knobs} satisfies it without breaking another rule{left}"
 
 
 # ── memory before and after ────────────────────────────────────────────────────────────────────────────
@@ -291,8 +291,8 @@ def _other_hardware(trials: Trials, goal: Goal) -> Fix | None:
     if not places:
         return None
     return Fix(
-        0, "run it as it is on " + ", or on ".join(places), (), applicability="display",
-        effect="no value of the file changes", target=judged.name,
+        0, "run it unchanged on " + ", or on ".join(places), (), applicability="display",
+        effect="the file stays as it is", target=judged.name,
     )  # fmt: skip
 
 

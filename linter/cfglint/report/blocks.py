@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Piece = tuple[str, str]  # a text and its style
 
 INF = float("inf")
-DASH = "–"  # noqa: RUF001 (between two bounds; a minus sign is something else)
+DASH = "–"
 VERDICT_COLORS = {"fits": "green", "tight": "yellow", "oom": "bold red", "unknown": "magenta"}
-_SIGNS = {"fits": "✅ fits", "tight": "⚠️ tight", "oom": "❌ oom", "unknown": "❔ unknown"}
+_SIGNS = {"fits": "✅ fits", "tight": "⚠️ tight", "oom": "❌ oom", "unknown": "❔ not judged"}
 
 
 class Markup(str):
@@ -161,7 +161,12 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
 
 def verdict(word: str, more: str = "") -> Cell:
     """Return the cell of a memory verdict; ``more`` is what Markdown says behind it."""
-    return Cell([(word, VERDICT_COLORS[word])], Markup(_SIGNS[word] + more))
+    return Cell([(said(word), VERDICT_COLORS[word])], Markup(_SIGNS[word] + more))
+
+
+def said(word: str) -> str:
+    """Return a memory verdict as readers see it; ``unknown`` is that of the data."""
+    return "not judged" if word == "unknown" else word
 
 
 # ── words and numbers ────────────────────────────────────────────────────────────────────────────────────
@@ -200,7 +205,7 @@ def with_capacity(target: str, capacity_gib: float | None) -> str:
 def kind_of(fix: Fix) -> str:
     """Return ``safe``, or ``unsafe, may not suffice``."""
     kind = "display-only" if fix.applicability == "display" else fix.applicability
-    return f"{kind}, may not suffice" if fix.certainty == "may" else kind
+    return f"{kind}, may not be enough" if fix.certainty == "may" else kind
 
 
 def title_of(fix: Fix) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cfglint.report.blocks import AnyCell, Block, Column, Piece
 
 _GAP = "  "
-_PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x"})  # noqa: RUF001 (times)
+_PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x"})
 _SIGN_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 # A number keeps its unit: "15 GiB" is one word.
 _BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")
@@ -86,7 +86,7 @@ def _rows(block: Block, style: Style) -> Iterator[Sequence[Piece]]:
     if isinstance(block, Blank):
         yield ()
     elif isinstance(block, Line):
-        yield block.pieces
+        yield [(_plain(text, style), own) for text, own in block.pieces]
     elif isinstance(block, Paragraph):
         yield from paragraph(block, style)
     elif isinstance(block, Table):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _HIDDEN = frozenset(
     "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 )
-_WANTED = 3  # facts that the undecided line names
+_WANTED = 3  # names that the line on unchecked rules lists
+_COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")
 
 
 def shown_char(char: str) -> str:
@@ -153,21 +154,23 @@ def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> str:
 
 
 def undecided(report: Report, *, verbose: bool) -> list[str]:
-    """Tell in one line how many rules want which facts; with ``verbose`` each of them as well."""
+    """Say in one line how many rules were not checked and what to add; with ``verbose`` list them as well."""
     if not report.undecided:
         return []
-    wanted: dict[str, set[str]] = {}
+    asked: dict[str, set[str]] = {}
     for open_rule in report.undecided:
         for name in open_rule.needs:
-            wanted.setdefault(name, set()).add(open_rule.code)
-    most = sorted(wanted.items(), key=lambda item: (-len(item[1]), item[0]))[:_WANTED]
-    rules = len({open_rule.code for open_rule in report.undecided})
+            asked.setdefault(_question(name), set()).add(open_rule.code)
+    codes = {open_rule.code for open_rule in report.undecided}
     files = len({open_rule.path for open_rule in report.undecided})
-    line = f"undecided: {rules} rule{'s' * (rules != 1)}"
-    if files > 1:
-        line += f" in {files} files"
-    if most:
-        line += "; most wanted: " + ", ".join(f"{shown(name)} ({len(codes)})" for name, codes in most)
+    what = (
+        "memory"
+        if all(code.startswith("MEM") for code in codes)
+        else f"{len(codes)} rules"[: -1 if len(codes) == 1 else None]
+    )
+    line = f"not checked: {what}{f' in {files} files' if files > 1 else ''}"
+    if asked:
+        line += "; " + _asked(sorted(asked, key=lambda question: (-len(asked[question]), question)))
     if not verbose:
         return [line + "; --verbose lists them"]
     lines = [line]
@@ -176,6 +179,25 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
         wants = f" needs {', '.join(map(shown, rule.needs))}" if rule.needs else ""
         lines.append(f"  {shown(rule.path)}: {shown(rule.code)}{wants}{label}")
     return lines
+
+
+def _question(name: str) -> str:
+    """Return the question that settles a missing name, or the name itself where no flag does."""
+    if name in _COUNTS:
+        return "how many GPUs? add :N to --gpu"
+    if name.startswith("gpu."):
+        return "which GPU? add --gpu NAME"
+    return (
+        "which model? add --model-config PATH" if name.startswith("model.") or name == "model_path" else name
+    )
+
+
+def _asked(questions: list[str]) -> str:
+    """Return the questions first, and then the names that some rules miss beside them."""
+    names = [shown(name) for name in questions if "?" not in name]
+    more = f" and {len(names) - _WANTED} more" if len(names) > _WANTED else ""
+    texts = [question for question in questions if "?" in question]
+    return "; ".join([*texts, *([f"not set: {', '.join(names[:_WANTED])}{more}"] if names else [])])
 
 
 def counts(report: Report, groups: Sequence[Group]) -> str:

@@ -46,16 +46,23 @@ def _arithmetic(group: Group) -> Iterator[str]:
 
 
 def memory_told(changed: Sequence[MemoryChange]) -> str:
-    """Say what changes: ``engine 36.0-37.4 -> 20.2-21.3 GiB, trainer 18.1 GiB as before, headroom …``."""
+    """Say what changes: ``engine 36.0-37.4 -> 20.2-21.3 GiB, 3.1 GiB short -> 1.2 GiB free``."""
     return ", ".join(map(_memory, changed))
 
 
 def _memory(change: MemoryChange) -> str:
-    if change.part == "headroom":  # what counts is what is left at the worst
-        return f"headroom {change.before_gib[0]:+.1f} → {change.after_gib[0]:+.1f} GiB"
+    if change.part == "headroom":
+        before, after = change.before_gib[0], change.after_gib[0]
+        first = f"{abs(before):.1f}" if (before < 0) == (after < 0) else _left(before)
+        return f"at worst {first} → {_left(after)}"
     spans = (change.before_gib, change.after_gib)
     old, new = (Range(f"{low:.1f}", f"{high:.1f}") for low, high in spans)
-    return f"{change.part} {old} GiB as before" if old == new else f"{change.part} {old} → {new} GiB"
+    return f"{change.part} {old} GiB unchanged" if old == new else f"{change.part} {old} → {new} GiB"
+
+
+def _left(gib: float) -> str:
+    """Return what the worst case leaves or lacks: ``7.2 GiB short``."""
+    return f"{abs(gib):.1f} GiB {'short' if gib < 0 else 'free'}"
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,11 +218,11 @@ class _Text:
             "green",
         )
         if fix.next:
-            yield self.tell("if it still runs out: ", shown(", then ".join(fix.next)), "green")
+            yield self.tell("if it still runs out of memory: ", shown(", then ".join(fix.next)), "green")
 
     @staticmethod
     def title(fix: Fix) -> str:
-        return title_of(fix) + (f" (right for {shown(fix.target)} alone)" if fix.target and fix.edits else "")
+        return title_of(fix) + (f" (for {shown(fix.target)} only)" if fix.target and fix.edits else "")
 
     def alternatives(self, group: Group, *, word: str) -> Iterator[Block]:
         """Yield other ways out: the first, or with --verbose all; other hardware in any case."""

@@ -23,10 +23,10 @@ _MAYBE = ("section", "subclass", "own", "versions")
 _FATE = {
     "refused": "",
     "section": "",
-    "ignored": ": it has no effect",
-    "subclass": ": the run stops, unless a class of your own defines it",
-    "own": ": it has no effect, unless code of your own reads it",
-    "versions": ": the server stops at it, unless it is of another version",
+    "ignored": ": the framework ignores it",
+    "subclass": ": the run stops unless one of your own classes defines it",
+    "own": ": ignored by the framework (your own code may read it)",
+    "versions": ": the server refuses it, unless its version differs",
 }
 
 
@@ -123,7 +123,7 @@ def _range(limits: tuple[float | None, ...] | None) -> str:
 def shown(value: object) -> str:
     """Say what stands there."""
     if isinstance(value, str):
-        return f'the text "{value if len(value) <= 60 else value[:59] + "…"}"'
+        return f'the string "{value if len(value) <= 60 else value[:59] + "…"}"'
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (int, float)):
@@ -151,7 +151,7 @@ def elsewhere(problem: Problem, table: Table) -> str:
     root = table.nodes[0][3] or {}
     holders = [key for key, number in root.items() if name in (table.nodes[number][3] or ())]
     if name in root and len(problem.path) > 1:
-        return "; it is a key of the top level"
+        return "; it belongs at the top level"
     if not 0 < len(holders) < 3:
         return ""
     return f"; {' and '.join(holders)} {'has' if len(holders) == 1 else 'have'} it"

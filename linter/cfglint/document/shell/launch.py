@@ -34,7 +34,7 @@ _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
-_SOMETIMES = "it is given in some branches of the script only"
+_SOMETIMES = "only some branches of the script set it"
 # Variables that Slurm sets from what a script asks for.
 _SLURM = (
     ("SLURM_NNODES", "nodes"),
@@ -216,7 +216,7 @@ class _Reader:
         if text is None:
             return self._unread(word, _why(next(p for p in word.pieces if p.unknown or p.maybe)))
         if "${" in text:  # in single quotes: the program's own interpolation
-            return self._unread(word, "the program fills ${…} in")
+            return self._unread(word, "the program itself replaces ${…}")
         whole = [piece for piece in word.pieces if piece.text]
         joined = all(first.end == second.start for first, second in pairwise(whole))
         if not whole or not joined or not all(piece.verbatim for piece in whole):

@@ -23,7 +23,7 @@ class RulesOptions(options.Options):
     """The flags of ``rules``."""
 
     command = "rules"
-    about = "The rules that cfglint knows."
+    about = "List the rules."
     offers = ("rules",)
 
 
@@ -31,19 +31,21 @@ class FrameworksOptions(options.Options):
     """The flags of ``frameworks``."""
 
     command = "frameworks"
-    about = "The frameworks that cfglint recognises; with PATH, what each document is taken for, and why."
+    about = "List the frameworks; with PATH, say which framework each document belongs to, and why."
     offers = ("framework", "set", "rules", "format", "verbose", "no_color")
 
     paths: list[str] = free("PATH", "files or folders, - for stdin (default: list the frameworks)", many=True)
     format: str | None = form(("text", "json"))
-    verbose: bool = switch("all keys, and the files of no framework", short="v", group="output")
+    verbose: bool = switch(
+        "also list all keys, and the files that no framework recognises", short="v", group="output"
+    )
 
 
 class GpusArguments(Arguments):
     """The arguments of ``gpus``."""
 
     command = "gpus"
-    about = "The GPUs that cfglint knows; * marks an estimate."
+    about = "List the GPUs in the catalogue; * marks an estimate."
 
     name: str | None = free("NAME", "show one GPU in full")
 
@@ -52,18 +54,18 @@ class HardwareArguments(Arguments):
     """The arguments of ``hardware``."""
 
     command = "hardware"
-    about = "What NVML reports of this machine's GPUs."
+    about = "Show this machine's GPUs, as NVML reports them."
 
-    json: bool = switch("a sheet for --hardware FILE")
+    json: bool = switch("print a hardware sheet, for --hardware FILE")
 
 
 class SchemaArguments(Arguments):
     """The arguments of ``schema``."""
 
     command = "schema"
-    about = "The JSON Schema of a framework's keys, or of a form that cfglint reads and writes."
+    about = "Print the JSON Schema of a framework's keys, or of a file that cfglint reads or writes."
 
-    list: bool = switch("the names, and what each schema is of")
+    list: bool = switch("list the names and what each schema describes")
     name: str | None = free("NAME", "a framework, settings, hardware, report, …")
 
 
@@ -94,7 +96,7 @@ def frameworks(arguments: list[str]) -> int:
     if args.paths:
         return _recognitions(args, by)
     if args.format == "json":
-        raise UsageError("--format json tells of files: cfglint frameworks PATH --format json")
+        raise UsageError("--format json needs a PATH: cfglint frameworks PATH --format json")
     from cfglint.lang.tree import Setting
 
     pack = setup.pack(args)
@@ -237,7 +239,7 @@ def schema(arguments: list[str]) -> int:
         raise UsageError("which schema? cfglint schema NAME; cfglint schema --list shows the names")
     if args.name not in schemas:
         near = did_you_mean(args.name, schemas) or "; cfglint schema --list shows the names"
-        raise UsageError(f"no schema is named {args.name!r}{near}")
+        raise UsageError(f"unknown schema {args.name!r}{near}")
     sys.stdout.write(schemas[args.name][1].decode("utf-8"))
     return 0
 

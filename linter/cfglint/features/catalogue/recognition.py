@@ -172,16 +172,18 @@ def _sure(taken: str | None, own: Claim, also: tuple[Claim, ...]) -> tuple[str, 
         names = " and ".join(claim.framework for claim in matter)
         alike = all(claim.signs == own.signs for claim in matter)
         return LIKELY, f"{names} claims it as well" + (
-            ", with as many signs: the first by name is taken" if alike else ", with fewer signs"
+            ", with as many matching keys: the first by name is used"
+            if alike
+            else ", with fewer matching keys"
         )
     if any(key.key.startswith("launch.") for key in own.keys):
-        return CERTAIN, "its program tells"
+        return CERTAIN, "recognised by its program"
     if len(own.keys) > 1:
-        return CERTAIN, f"{len(own.keys)} keys tell"
+        return CERTAIN, f"{len(own.keys)} matching keys"
     others = _others_with(taken, own.keys[0].key.split(".")) if own.keys else []
     if own.keys and not others:
-        return CERTAIN, "the key is no other framework's"
-    return LIKELY, f"one key tells, and {', '.join(others[:_NEAREST])} have it, too" if others else ""
+        return CERTAIN, "one matching key, which no other framework has"
+    return LIKELY, f"one key tells, and {', '.join(others[:_NEAREST])} also have" if others else ""
 
 
 def _others_with(taken: str | None, key: list[str]) -> list[str]:
@@ -328,10 +330,10 @@ def _head(recognition: Recognition) -> Line:
         head += [(", ", ""), (recognition.sure, "green" if recognition.sure == "certain" else "yellow")]
         head.append((f" ({recognition.why})" if recognition.why else "", "dim"))
     elif recognition.by == "flag":
-        head.append((", as --framework says", ""))
+        head.append((", set by --framework", ""))
     else:
         glob = f" of {shown(recognition.glob)}" if recognition.glob else ""
-        head.append((f", as the settings say{glob}", ""))
+        head.append((f", set in the settings{glob}", ""))
     return Line(head)
 
 
@@ -339,7 +341,7 @@ def _lines(recognition: Recognition, *, verbose: bool) -> Iterator[tuple[str, st
     if recognition.error is not None:
         yield "broken", shown(recognition.error)
     if recognition.keys:
-        yield "told by", _keys(recognition.keys, verbose=verbose)
+        yield "matched", _keys(recognition.keys, verbose=verbose)
     for claim in recognition.also:
         yield "also", _claim(claim, verbose=verbose)
     for near in recognition.nearest:
@@ -352,16 +354,16 @@ def _keys(keys: Sequence[Key], *, verbose: bool = True) -> str:
 
 def _key(key: Key) -> str:
     if key.key.startswith("launch."):
-        return "the program that is started"
+        return "the program it starts"
     return key.key + (f" (line {key.line})" if key.line is not None else "")
 
 
 def _claim(claim: Claim, *, verbose: bool) -> str:
     signs = f"{claim.framework}, by {_keys(claim.keys, verbose=verbose)}" if claim.keys else claim.framework
     if not claim.matters:
-        return f"{signs}; it does not matter: whatever both say is the same"
+        return f"{signs}; it makes no difference: both read the same values"
     differs = [f"{d.name} {d.as_taken} or {d.as_this}" for d in claim.differs]
-    return f"{signs}; it matters: {few(differs, len(differs) if verbose else _DIFFERENCES)}"
+    return f"{signs}; it makes a difference: {few(differs, len(differs) if verbose else _DIFFERENCES)}"
 
 
 def _near(near: Near) -> str:
@@ -377,8 +379,8 @@ def _summary(recognitions: Sequence[Recognition], hidden: int) -> str:
     counts = Counter(r.framework for r in recognitions if r.framework is not None)
     unknown = len(recognitions) - counts.total()
     parts = [f"{number} {name}" for name, number in sorted(counts.items(), key=lambda i: (-i[1], i[0]))]
-    parts += [f"{unknown} of no framework"] if unknown else []
+    parts += [f"{unknown} not recognised"] if unknown else []
     text = f"{len(recognitions)} document{'s' * (len(recognitions) != 1)}"
     text += ": " + ", ".join(parts) if parts else ""
-    skipped = f"; {hidden} more file{'s' * (hidden != 1)} of no framework, --verbose lists them"
+    skipped = f"; {hidden} more file{'s' * (hidden != 1)} not recognised; --verbose lists them"
     return text + (skipped if hidden else "")

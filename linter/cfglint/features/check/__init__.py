@@ -16,7 +16,7 @@ class CheckOptions(options.Options):
     """The flags of ``check``."""
 
     command = "check"
-    about = "Lint configs for the GPUs that they will run on."
+    about = "Check configs for the GPUs that they will run on."
     offers = options.SHARED
 
     paths: list[str] = free("PATH", options.PATHS, many=True, default=["."])
@@ -47,5 +47,5 @@ def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcom
     loaded = inputs.load(path, named=named)
     if loaded is None or not check_file(run, loaded[0], explicit=explicit):
         if explicit:
-            raise UsageError(inputs.unknown(run, path, inputs.SKIP))
+            raise UsageError(inputs.unknown(path, inputs.SKIP))
         outcome.skipped = True

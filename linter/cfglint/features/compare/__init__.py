@@ -14,8 +14,8 @@ class CompareOptions(CatalogueOptions):
 
     command = "compare"
     about = (
-        "What differs between two configs, in words and with both keys; the memory of each on every target, "
-        "and what the change does."
+        "Compare two configs: which settings differ, the memory of each on every GPU, and what the change "
+        "does."
     )
     offers = (
         *("gpu", "hardware", "no_detect", "sides", "set", "rules", "model_config", "online", "format"),
@@ -24,17 +24,17 @@ class CompareOptions(CatalogueOptions):
     also = ("framework", "select", "ignore")
 
     paths: list[str] = free(
-        "A B", "two configs, of one framework or of two; - for stdin", many=True, counted=True, needed=True
+        "A B", "two configs, of the same framework or not; - for stdin", many=True, counted=True, needed=True
     )
     sides: list[str] = texts(
-        "what the files are for, instead of recognising it; given twice, first A's and then B's",
+        "the files' framework (default: recognised from their keys); give it twice for A and then B",
         "NAME[==VERSION]",
         group="rules",
         name="framework",
     )
     format: str | None = form(PAGES)
-    exit_code: bool = switch("exit with 1 where something differs, as git diff does", group="output")
-    verbose: bool = switch("all keys, all that follows, and sources", short="v", group="output")
+    exit_code: bool = switch("exit with 1 if something differs, like git diff", group="output")
+    verbose: bool = switch("also list all keys, all derived values and sources", short="v", group="output")
 
 
 def main(arguments: list[str]) -> int:
@@ -60,9 +60,9 @@ def main(arguments: list[str]) -> int:
 def _args(arguments: list[str]) -> CompareOptions:
     args = parse(CompareOptions, arguments)
     if len(args.paths) < 2:
-        raise UsageError("cfglint compare wants two configs, A and B; see cfglint compare --help")
+        raise UsageError("cfglint compare needs two configs, A and B; see cfglint compare --help")
     if len(args.paths) > 2:
-        raise UsageError(f"cfglint compare takes two configs, and {args.paths[2]!r} is a third one")
+        raise UsageError(f"cfglint compare takes two configs; {args.paths[2]!r} is a third")
     if args.paths == ["-", "-"]:
         raise UsageError("cfglint compare reads one config from stdin, not both")
     if len(args.sides) > 2:

@@ -107,7 +107,7 @@ def _markdown(comparison: Comparison, derived: Sequence[Difference]) -> Iterator
             Column("", [shown(d.about) for d in derived], left=True),
         ])  # fmt: skip
     tables = [_parts(a, b, markdown=True) for a, b in comparison.telling]
-    yield Details("Memory by part, GiB on the fullest GPU", tables)
+    yield Details("Memory by part, GiB on the most loaded GPU", tables)
 
 
 def _markdown_keys(comparison: Comparison, lines: Rows, left: int) -> Iterator[Block]:
@@ -188,7 +188,7 @@ def _settings(comparison: Comparison, style: Style, *, verbose: bool) -> Iterato
         own = [f"{d.name} {side.shown}" for d, side in facts if side.value is not None]
         if own:
             yield Blank()
-            yield note(f"by default, in {name} alone: {few(own, len(own) if verbose else _FEW)}")
+            yield note(f"only in {name}, by default: {few(own, len(own) if verbose else _FEW)}")
 
 
 def _setting(difference: Difference, *, verbose: bool) -> Iterator[Block]:
@@ -213,7 +213,7 @@ def _derived(comparison: Comparison, derived: Sequence[Difference], style: Style
     room = max(*map(len, ratios), len("B / A"))
     several = len(comparison.a.rows) > 1 and not comparison.every
     target = f" [{shown(comparison.a.rows[0].target)}]" if several else ""
-    yield from widths.header(f"what follows{target}", "B / A")
+    yield from widths.header(f"derived values that differ{target}", "B / A")
     for d, ratio in zip(derived, ratios, strict=True):
         *above, line = widths.lines(shown(d.name), d.a.shown, d.b.shown, style)
         reason = shown(d.about)
@@ -227,7 +227,7 @@ def _derived(comparison: Comparison, derived: Sequence[Difference], style: Style
 
 
 def _keys(comparison: Comparison, lines: Rows, left: int, style: Style) -> Iterator[Block]:
-    """Yield the keys that no setting stands for."""
+    """Yield the keys outside the vocabulary."""
     if not comparison.alike:
         yield Blank()
         yield from map(note, _unread(comparison))
@@ -250,9 +250,9 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
     rows = comparison.telling
     chosen = rows if verbose or comparison.every else rows[:_TABLES]
     for a, b in chosen:
-        size = f"{gib(a.capacity_gib)} GiB" if a.capacity_gib is not None else "a capacity not known"
+        size = f"{gib(a.capacity_gib)} GiB" if a.capacity_gib is not None else "unstated capacity"
         yield Blank()
-        yield Line([(f"{shown(a.target)}: of {size} on the fullest GPU", "bold")])
+        yield Line([(f"{shown(a.target)} ({size}): GiB on the most loaded GPU", "bold")])
         yield _parts(a, b)
         for name, row in (("both", a),) if a == b else (("A", a), ("B", b)):
             if row.trainer is not None and row.trainer.allocated_gib.high < INF:
@@ -300,9 +300,9 @@ def _differing(comparison: Comparison) -> str:
     number = sum(not d.by_default for d in comparison.settings)
     text = f"{many(number, 'setting')} differ{'s' * (number == 1)}"
     if comparison.keys:
-        text += f", and {many(len(comparison.keys), 'key')} that no setting stands for"
+        text += f", and {many(len(comparison.keys), 'key')} outside the vocabulary"
     altering = [d.name for d in comparison.settings if d.alters_results and not d.by_default]
-    return f"{text}; results change with {few(altering, _FEW)}" if altering else text
+    return f"{text}; these change results: {few(altering, _FEW)}" if altering else text
 
 
 def _fitting(comparison: Comparison) -> Iterator[str]:
@@ -319,7 +319,12 @@ def _fitting(comparison: Comparison) -> Iterator[str]:
 
 
 def _fits(row: FitRow) -> str:
-    word = {"fits": "fits", "tight": "is tight", "oom": "runs out of memory", "unknown": "is unknown"}
+    word = {
+        "fits": "fits",
+        "tight": "is tight",
+        "oom": "runs out of memory",
+        "unknown": "could not be judged",
+    }
     return f"{word[row.verdict]}, needs {spread(row.need_gib)}"
 
 
@@ -337,7 +342,7 @@ def _only(pairs: Sequence[tuple[FitRow, FitRow]]) -> Iterator[str]:
     for name, lacking, rows in (("A", "B", pairs), ("B", "A", [(b, a) for a, b in pairs])):
         targets = [row.target for row, beside in rows if row.verdict == "fits" != beside.verdict]
         if targets:
-            where = f"{many(len(targets), 'GPU')} where {lacking} does not surely"
+            where = f"{many(len(targets), 'GPU')} where {lacking} may not"
             yield f"{name} fits on {where}: {few(targets, _FEW)}"
 
 
@@ -356,7 +361,7 @@ def _costs(comparison: Comparison) -> Iterator[str]:
 
 
 def _arithmetic(ratios: Iterable[Ratio]) -> list[str]:
-    """Say how much more the one does: ``on the same data B takes 2 times A's steps per epoch``."""
+    """Say how much more the one does: ``on the same data: B takes 2 times A's steps per epoch``."""
     quantities: dict[float, list[str]] = {}
     for ratio in ratios:
         quantities.setdefault(ratio.b_by_a, []).append(ratio.what)
@@ -366,7 +371,7 @@ def _arithmetic(ratios: Iterable[Ratio]) -> list[str]:
         what = " and ".join(names)
         has = f"{more} has {_factor(times)} times {less}'s {what}"
         parts.append(f"both have as many {what}" if value == 1 else has)
-    return [f"on the same data {'; '.join(parts)}"] if parts else []
+    return [f"on the same data: {'; '.join(parts)}"] if parts else []
 
 
 # ── the sentences of a difference ───────────────────────────────────────────────────────────────────────
@@ -402,7 +407,7 @@ def _sources(difference: Difference) -> list[str]:
 def _unread(comparison: Comparison) -> list[str]:
     """Say how much of each config no name of the vocabulary stands for."""
     return [
-        f"{name}: {side.unread} of its {many(side.keys, 'key')} are in no name that cfglint knows"
+        f"{name}: {side.unread} of its {many(side.keys, 'key')} are outside cfglint's vocabulary"
         for name, side in comparison.sides
     ]
 

@@ -84,7 +84,7 @@ class Reading(Record):
     def fact(self, name: str, kind: Type) -> FactSide:
         """Return a fact as this config gives it."""
         if is_unknown(self.values[name]):
-            return FactSide(None, "missing", "not known")
+            return FactSide(None, "missing", "not set")
         origin, view = self.origins.of(name), self.subject.view
         text, binding = show_value(self.values[name], kind), origin.binding
         written = [path for path in origin.paths if "*" not in path and view.has(path)]
@@ -137,7 +137,7 @@ def is_unknown(value: object) -> bool:
 
 
 def alike(a: object, b: object) -> bool:
-    """Whether two values are worth the same; what is not known differs from nothing that is not known."""
+    """Whether two values are worth the same; what is not set differs from nothing that is not set."""
     if is_unknown(a) or is_unknown(b):
         return is_unknown(a) and is_unknown(b)
     if isinstance(a, Interval) or isinstance(b, Interval):

@@ -18,8 +18,8 @@ class DiagnoseOptions(options.Options):
 
     command = "diagnose"
     about = (
-        "Who held what when memory ran out, by the log of the job; with --config, the fix that the "
-        "measured numbers ask for."
+        "Find out from a job's log what held the memory when it ran out; with --config, derive a fix from "
+        "the measured numbers."
     )
     offers = (
         *("config", "log_gpu", "framework", "set", "model_config", "online", "rules"),
@@ -27,10 +27,10 @@ class DiagnoseOptions(options.Options):
     )
     also = ("rule",)
 
-    logs: list[str] = free("LOG", "the log of a job, - for stdin", many=True, needed=True)
-    config: str | None = text("the config of the job: what it asked for, and the fix", "PATH")
+    logs: list[str] = free("LOG", "a job's log, - for stdin", many=True, needed=True)
+    config: str | None = text("the job's config, to compare with and to fix", "PATH")
     log_gpu: str | None = text(
-        "the GPU of the log, where its memory fits several", "NAME[:N[xNODES]]", name="gpu"
+        "the GPU of the log, if its memory matches several", "NAME[:N[xNODES]]", name="gpu"
     )
     format: str | None = form(PAGES)
     quiet: bool = switch("no notices", short="q", group="output")
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     if not log.incidents:
         names = ", ".join("standard input" if path == "-" else path for path in args.logs)
         print(
-            f"{names}: nothing in {log.lines:,} lines tells that memory ran out; known are "
+            f"{names}: nothing in {log.lines:,} lines says that memory ran out; recognised are "
             f"{'; '.join(KINDS.values())}"
         )
         return 1
@@ -57,7 +57,7 @@ def _read(path: str) -> Log:
     try:
         return read(files.chunks(path, _CHUNK), "stdin" if path == "-" else path)
     except OSError as error:
-        raise UsageError(f"{path}: no log can be read here: {files.why(error)}") from None
+        raise UsageError(f"{path}: cannot read the log: {files.why(error)}") from None
 
 
 def _job(args: DiagnoseOptions, config: str, log: Log) -> Job:

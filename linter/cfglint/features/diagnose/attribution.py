@@ -111,7 +111,7 @@ def holders(incident: Incident, share: Share | None, *, trains: bool = False) ->
             accounts.append(_died(incident, pid, held, trains=trains, beside=engine is not None))
         elif process is engine and share is not None:
             part = (held or 0) / (incident.capacity or 1)
-            why = f"{part:.2f} of the GPU, and {share.source} asks for {share.value:g}"
+            why = f"{part:.2f} of the GPU; {share.source} asks for {share.value:g}"
             accounts.append(Holder(ENGINE, _engine_name(share.engine), pid, held, why=why))
         else:
             accounts.append(Holder(OTHER, "another process", pid, held))
@@ -201,16 +201,16 @@ def gpu_of(capacity: int, at: str, products: Sequence[str] = ()) -> tuple[Target
         facts = gpu_facts(gpu)
         if f"{(gpu.usable_mib or 0) / 1024:.2f}" != size:
             facts["gpu.vram"] = measured
-        how = "which the log names" if chosen is named else "the one GPU with so much"
-        return Target(gpu.name, gpu.product, facts), f"{size} GiB: judged for {gpu.name}, {how}"
+        how = "named in the log" if chosen is named else "the only GPU with that much memory"
+        return Target(gpu.name, gpu.product, facts), f"{size} GiB: checked for {gpu.name}, {how}"
     name = f"a GPU with {size} GiB"
     facts = _hull([gpu_facts(gpu) for gpu in near])
     facts |= {"gpu.vram": measured, "gpu.name": (name, f"measured in {at}")}
     if near:
-        how = f"{size} GiB: {_names(gpu.name for gpu in near)}; judged for what they share"
+        how = f"{size} GiB: {_names(gpu.name for gpu in near)}; checked for what they have in common"
     else:
-        how = f"no GPU of the catalogue has {size} GiB usable; judged for that memory"
-    return Target(f"{size}gib", name, facts), f"{how}, --gpu names it"
+        how = f"no GPU of the catalogue has {size} GiB usable; checked for that size alone"
+    return Target(f"{size}gib", name, facts), f"{how}; choose one with --gpu"
 
 
 def _names_it(line: str, product: str) -> bool:
@@ -260,7 +260,7 @@ def advice(incident: Incident, holders: Sequence[Holder], share: Share | None, l
 def _torch(incident: Incident, holders: Sequence[Holder], share: Share | None) -> Iterator[str]:
     capacity, asked, cached = incident.capacity, incident.asked or 0, incident.cached
     if capacity is None:
-        yield "the message is cut off: who held what stands in the rest of it"
+        yield "the message is cut off: the missing part says who held what"
         return
     if asked > capacity:
         yield (
@@ -270,8 +270,8 @@ def _torch(incident: Incident, holders: Sequence[Holder], share: Share | None) -
         return
     if cached is not None and incident.asked is not None and (cached >= asked or cached > _MUCH * capacity):
         yield (
-            f"PyTorch held {gib(cached)} in pieces that it could not use: "
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (from PyTorch 2.1 on) lets it join them"
+            f"PyTorch cached {gib(cached)} in fragments that it could not use: "
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later) lets it merge them"
         )
     lack = max(0, asked - (incident.free or 0))
     for holder in holders:
@@ -282,8 +282,8 @@ def _torch(incident: Incident, holders: Sequence[Holder], share: Share | None) -
         yield _engine(incident)
     elif died is not None and died.held is not None and died.held + lack > 0.9 * capacity:
         yield (
-            f"{died.name} needs {gib(died.needed or died.held)} of {gib(capacity)} by itself, or more: "
-            "smaller micro-batches, checkpointing, sharding or offload"
+            f"{died.name} needs {gib(died.needed or died.held)} of {gib(capacity)} or more on its own: "
+            "use smaller micro-batches, checkpointing, sharding or offload"
         )
 
 
@@ -295,15 +295,15 @@ def _beside(
         most = math.floor((share.value - lack / (incident.capacity or 1)) * 100 - 1e-9) / 100
         yield (
             f"{holder.name} held {part:.0%} of the GPU: give it {max(most, 0):g} or less instead of "
-            f"{share.value:g}; that is what this allocation lacked, and later moments may want more"
+            f"{share.value:g}; that covers this allocation; later ones may need more"
         )
     elif holder.role == OTHER and not incident.processes:
-        yield f"{holder.name} held {gib(holder.held or 0)}: nvidia-smi beside the job names them"
+        yield f"{holder.name} held {gib(holder.held or 0)}: run nvidia-smi during the job to name them"
     elif holder.role == OTHER:
         name = f"process {holder.pid}" if holder.pid is not None else holder.name
         yield (
-            f"{name} held {part:.0%} of the GPU: lower its share if it is the job's inference engine, end it "
-            f"if an earlier run left it; at least {gib(lack)} more must be free"
+            f"{name} held {part:.0%} of the GPU: lower its share if it is the job's inference engine, or "
+            f"end it if it is left over from an earlier run; at least {gib(lack)} more must be free"
         )
 
 
@@ -315,14 +315,14 @@ def _engine(incident: Incident) -> str:
     captures = incident.moment == CAPTURE
     graphs = ", or capture graphs for smaller batches (cuda_graph_max_bs)" if captures else ""
     return (
-        f"lower {key}: the pool of the KV cache leaves too little for what comes after it{graphs}; "
+        f"lower {key}: the KV cache pool leaves too little for the rest{graphs}; "
         "smaller prefill steps help too"
     )
 
 
 def _sglang(incident: Incident, log: Log) -> Iterator[str]:
     before, weights = log.last("free at start", incident), log.last("weights", incident)
-    fraction = f"; {incident.fraction:g} was too little" if incident.fraction else ""
+    fraction = f"; {incident.fraction:g} was too small" if incident.fraction else ""
     if before is not None and weights is not None and before.value > 0:
         least = math.ceil(weights.value / before.value * 100) / 100
         yield (
@@ -341,8 +341,8 @@ def _vllm_free(incident: Incident, _: Log) -> Iterator[str]:
         most = math.floor(incident.free / incident.capacity * 100) / 100
         yield (
             f"other processes held {gib(incident.capacity - incident.free)}: give vLLM {most:g} or less "
-            f"instead of {incident.fraction:g}, or free the GPU first (the trainer, or what an earlier "
-            "run left)"
+            f"instead of {incident.fraction:g}, or free the GPU first (the trainer, or what is left of an "
+            "earlier run)"
         )
 
 
@@ -353,15 +353,15 @@ def _vllm_length(incident: Incident, log: Log) -> Iterator[str]:
         note = log.last("mem_fraction", incident)
         now = f" ({note.value:g} now)" if note is not None else ""
         more = gib(incident.kv_needed - incident.kv_available)
-        yield f"or raise gpu_memory_utilization{now} by what comes to {more} more"
+        yield f"or raise gpu_memory_utilization{now} by what {more} more takes"
 
 
 def _host(incident: Incident, _: Log) -> Iterator[str]:
     used, capacity = incident.kv_available, incident.capacity
     size = f" ({gib(used)} of {gib(capacity)} in use)" if used and capacity else ""
     yield (
-        "less offload to the host, fewer workers that load data, weights loaded by one rank at a time, or a "
-        f"larger limit for the job{size}"
+        "offload less to the host, use fewer data-loading workers, load weights on one rank at a time, or "
+        f"raise the job's memory limit{size}"
     )
 
 
@@ -372,12 +372,12 @@ _ADVICE: dict[str, str | Callable[[Incident, Log], Iterator[str]]] = {
         "checkpoint) or the prefill step (max_num_batched_tokens); a smaller share only makes it worse"
     ),
     messages.CUDA: (
-        "the message does not say who held what: `cfglint verify` or nvidia-smi beside the running job does; "
-        "look for a process that an earlier run left behind"
+        "the message does not say who held what: `cfglint verify` or nvidia-smi during the job shows it; "
+        "look for a process left over from an earlier run"
     ),
     messages.KILLED: (
-        "dmesg and the job's memory limit tell whether memory it was; fewer workers that load data, less "
-        "offload to the host, or a larger limit"
+        "check dmesg and the job's memory limit; if it was memory, use fewer data-loading workers, offload "
+        "less to the host, or raise the limit"
     ),
     messages.SGLANG_POOL: _sglang,
     messages.VLLM_FREE: _vllm_free,

@@ -137,11 +137,11 @@ def target_of(log: Log, name: str | None) -> tuple[Target, str]:
     if not name:
         if capacity is None:
             raise UsageError(
-                f"{first.at}: the message does not tell the GPU's memory; name the GPU with --gpu"
+                f"{first.at}: the message does not state the GPU's memory; name the GPU with --gpu"
             )
         return gpu_of(capacity, first.at, log.products)
     target = parse_target(name)
-    chosen = f"judged for {target.name}, as --gpu says"
+    chosen = f"checked for {target.name} (--gpu)"
     if capacity is not None and target.vram_gib is not None:
         gib = capacity / GIB
         if abs(target.vram_gib - gib) > 0.02 * target.vram_gib:

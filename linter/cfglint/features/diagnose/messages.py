@@ -27,11 +27,11 @@ VLLM_LENGTH = "vllm-length"  # vLLM does not start: one request of full length i
 HOST = "host"  # the machine's own memory
 KILLED = "killed"  # a process was killed, most often for the machine's own memory
 KINDS = {
-    TORCH: "PyTorch's out-of-memory text",
+    TORCH: "PyTorch's out-of-memory message",
     CUDA: "CUDA, cuBLAS and NCCL out of memory",
     SGLANG_POOL: "SGLang's start-up errors",
     VLLM_FREE: "vLLM's start-up errors",
-    HOST: "the host's memory and killed processes",
+    HOST: "host memory exhaustion and killed processes",
 }
 
 

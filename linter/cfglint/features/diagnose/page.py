@@ -100,7 +100,7 @@ def _judgement(judgement: Judgement, style: Style) -> Iterator[Block]:
     yield Paragraph(text(f"{judgement.path}: {judgement.chosen}"), "dim")
     if judgement.corrections and not style.markdown:
         roles = " and ".join(correction.name.partition(".")[0] for correction in judgement.corrections)
-        yield Paragraph(f"the measured numbers take the place of the estimates of {roles}", "dim")
+        yield Paragraph(f"measured numbers replace the estimates of {roles}", "dim")
     for i, repair in enumerate(judgement.repairs):
         fix = repair.fix
         lead, color, word = ("or", "cyan", "Or") if i else ("fix", "green", "**Fix**")
@@ -128,12 +128,12 @@ def _unmended(judgement: Judgement) -> Iterator[Block]:
         yield _led(f"{finding.level} {finding.code}:", color, shown(finding.message), "  ")
     if judgement.verdict != "fits":
         yield Paragraph(
-            "no single change of the config was proven to mend it; cfglint check says what stands in the way",
+            "no proven fix in the config alone; cfglint check says what prevents one",
             rest="",
         )
     elif not judgement.findings:
         numbers = "the measured numbers" if judgement.corrections else "the estimates"
-        yield Paragraph(f"by {numbers} this config fits: was it the one that ran?", rest="")
+        yield Paragraph(f"by {numbers} this config fits: is it the one that ran?", rest="")
 
 
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────────
@@ -170,16 +170,16 @@ def _remark(holder: Holder, prediction: Prediction | None) -> str:
         least = f"needed {_bare(holder.needed)} or more"
         return least if prediction is None else f"{least}{_at_death(holder.needed, prediction.span)}"
     if holder.held is None:
-        return "the driver does not tell"
+        return "not reported by the driver"
     if prediction is None:
         return ""
     low, high = prediction.span.low * GIB, prediction.span.high * GIB
     if prediction.needs and high == INF:
-        return "no estimate: wants " + ", ".join(map(shown, prediction.needs[:3]))
+        return "no estimate: needs " + ", ".join(map(shown, prediction.needs[:3]))
     if holder.held < low - GIB / 200:
         return f"{_bare(low - holder.held)} less than the estimate"
     above = holder.held > high + GIB / 200
-    return f"{_bare(holder.held - high)} above the estimate" if above else "inside the estimate"
+    return f"{_bare(holder.held - high)} above the estimate" if above else "within the estimate"
 
 
 def _at_death(needed: int, estimate: Span) -> str:
@@ -187,8 +187,8 @@ def _at_death(needed: int, estimate: Span) -> str:
     if estimate.high == INF:
         return ""
     if needed < estimate.low * GIB:
-        return "; died on the way to its peak"
-    return f": {'inside' if needed <= estimate.high * GIB else 'more than'} the estimate"
+        return "; died before its peak"
+    return f": {'within' if needed <= estimate.high * GIB else 'more than'} the estimate"
 
 
 def _bare(value: float) -> str:
@@ -256,7 +256,7 @@ def _sglang(incident: Incident) -> str:
 
 
 def _cuda(incident: Incident) -> str:
-    return f"{incident.library} ran out of GPU memory{_when(incident)}; the message does not say who held it"
+    return f"{incident.library} ran out of GPU memory{_when(incident)}; the message does not say what held it"
 
 
 def _host(incident: Incident) -> str:
@@ -274,7 +274,7 @@ _HEADLINES: dict[str, str | Callable[[Incident], str]] = {
         "vLLM did not start: weights and a prefill step leave nothing of its share for the KV cache"
     ),
     messages.KILLED: (
-        "a process was killed from outside (signal 9), which is mostly for the machine's own memory"
+        "a process was killed from outside (signal 9), usually because the machine's own memory ran out"
     ),
 }
 
@@ -291,12 +291,12 @@ def _inside(failure: Failure) -> list[str]:
     lines = []
     if incident.allocated is not None:
         pools = f" ({sized(incident.pools)} of it in CUDA graphs' pools)" if incident.pools else ""
-        cached = f", and kept {sized(incident.cached)} that it could not use" if incident.cached else ""
-        lines.append(f"PyTorch had handed out {sized(incident.allocated)}{pools}{cached}")
+        cached = f", and cached {sized(incident.cached)} that it could not use" if incident.cached else ""
+        lines.append(f"PyTorch had allocated {sized(incident.allocated)}{pools}{cached}")
     roles = [holder for holder in failure.holders if holder.role in (ENGINE, TRAINER)]
     lines += [f"{_called(holder)}: {shown(holder.why)}" for holder in roles if holder.why]
     if incident.where:
-        lines.append(f"told by: {shown(incident.where[:160])}")
+        lines.append(f"from the log: {shown(incident.where[:160])}")
     return lines
 
 

@@ -17,7 +17,9 @@ class ExplainOptions(options.Options):
     """The flags of ``explain``."""
 
     command = "explain"
-    about = "A rule, its reason and its source; with PATH, how it comes out on that file, number by number."
+    about = (
+        "Show a rule, its reason and its source; with PATH, its arithmetic on that file, number by number."
+    )
     offers = (
         *("gpu", "hardware", "no_detect", "framework", "set", "model_config", "online", "rules", "rule"),
         *("no_color", "depth", "format"),
@@ -38,15 +40,15 @@ def main(arguments: list[str]) -> int:
     """Print a rule: what it demands, why, where that is from; with a file, how it comes out there."""
     args = options.merged(parse(ExplainOptions, arguments))
     if not args.words:
-        raise UsageError("cfglint explain wants CODE; see cfglint explain --help")
+        raise UsageError("cfglint explain needs a CODE; see cfglint explain --help")
     code, *paths = args.words
     if len(paths) > 1:
-        raise UsageError(f"cfglint explain takes one CODE and one PATH, and {paths[1]!r} is one too many")
+        raise UsageError(f"cfglint explain takes one CODE and one PATH; {paths[1]!r} is one too many")
     symbols = setup.pack(args).symbols()
     rule = symbols.rules.get(code.upper())
     if rule is None:  # said before the machine's own GPU is asked
         near = did_you_mean(code.upper(), symbols.rules) or "; list them: cfglint rules"
-        raise UsageError(f"no rule has the code {code!r}{near}")
+        raise UsageError(f"unknown rule code {code!r}{near}")
     if paths:
         return _file(args, rule.code, paths[0])
     from cfglint.lang.show import show_rule
@@ -65,13 +67,13 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")
     subjects = run.subjects(inputs.named(path), judge_broken=True)
     if not subjects:
-        raise UsageError(inputs.unknown(run, path, inputs.SKIP))
+        raise UsageError(inputs.unknown(path, inputs.SKIP))
     for subject in subjects:
         error = subject.document.error
         if error is not None and code != "CFG001":
             line, column = subject.document.file.lines.position(error.offset or 0)
             where = f"{path}:{line}:{column}: {error}"
-            raise UsageError(f"{where}; no rule but CFG001 reads a file that does not parse")
+            raise UsageError(f"{where}; only CFG001 applies to a file that does not parse")
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEP))
     from cfglint.features.explain.compute import derivations
     from cfglint.features.explain.page import as_json, as_text

@@ -176,12 +176,12 @@ class Deriver:
         """Return why the rule does not speak of this file at all, or nothing."""
         subject, version = self.judged.subject, self.values.version
         if subject.document.error is not None and self.rule.code != "CFG001":
-            return "the file does not parse: cfglint check says where"
+            return "the file does not parse: run cfglint check on it"
         if self.compiled.covers(subject.framework, version):
             return ""
         scopes = " or ".join(_scope(scope) for scope in self.rule.scope)
         numbers = "" if float("inf") in version else " v" + ".".join(map(str, version))
-        return f"it speaks of {scopes}, and this file is for {subject.framework}{numbers}"
+        return f"it is for {scopes}; this file is for {subject.framework}{numbers}"
 
     def _because(self, truth: object) -> str:
         if truth is None and self.rule.condition is not None:
@@ -354,7 +354,7 @@ class Deriver:
             chosen = () if role.when is None else (scope.outcome(role.when, truth),)
             when = [] if role.when is None else self._choosing([role.when], scope)
             if truth is False:
-                gone = Node(role.name, None, ANY, "not there", chosen=chosen, children=_unique(when))
+                gone = Node(role.name, None, ANY, "not set", chosen=chosen, children=_unique(when))
                 made.append(gone)
                 continue
             body = substitute(node.body, {node.variable: RoleOf(role.name)})
@@ -475,7 +475,7 @@ def _marks(kind: str, values: Sequence[object]) -> list[str]:
 
 def _marked(node: t.Quantifier, made: list[Node]) -> list[Child]:
     """Mark what makes a quantifier's value: the items that fail or count, the largest, the smallest."""
-    there = [item for item in made if item.text != "not there"]
+    there = [item for item in made if item.text != "not set"]
     marks: dict[int, str] = {}
     if node.kind in ("min", "max"):
         words: Iterable[str] = _marks(node.kind, [item.value for item in there])

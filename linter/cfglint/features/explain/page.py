@@ -112,7 +112,7 @@ class _Page:
         section = f", {shown(derivation.section)}" if derivation.section else ""
         self.add((f"{shown(derivation.path)}{kind}{section}{same}", _GREY))
         if derivation.because:
-            label = {"undecided": "it would take "}.get(derivation.verdict, "")
+            label = {"undecided": "missing: "}.get(derivation.verdict, "")
             self.tell(label + derivation.because, "  ", "  ")
         if derivation.message:
             self.tell(derivation.message, "  ", "  ")
@@ -153,7 +153,7 @@ class _Page:
         if tree.state != "above":
             tail.append(shown(node.origin.source))
             if node.children and node.text in ("unknown", "open"):
-                tail.append(f"wants {few(sorted(needs_of(node.value)), _WANTED)}")
+                tail.append(f"needs {few(sorted(needs_of(node.value)), _WANTED)}")
         parts = [(head, _GREY), (name.ljust(name_width), "red" if tree.mark == "fails" else "")]
         parts.append((f"  {shown(node.text).ljust(value_width)}", "bold"))
         parts += [(f"  {text}", _GREY if i else "bold") for i, text in enumerate(tail) if text]
@@ -181,7 +181,7 @@ class _Page:
         for line in lines:
             self.tell(line, indent, indent + "  ", _DIM)
         if node.chosen:
-            self.tell(f"since {' and '.join(node.chosen)}", indent, indent + "  ", _GREY)
+            self.tell(f"because {' and '.join(node.chosen)}", indent, indent + "  ", _GREY)
 
     def moves(self, derivation: Derivation) -> None:
         """Add what moves the result, one knob or value of the file a line."""
@@ -189,7 +189,7 @@ class _Page:
             return
         self.add()
         results = f" {', '.join(derivation.results)}" if derivation.results else " it"
-        self.tell(f"What moves{results}:", "", "  ", "bold")
+        self.tell(f"What changes{results}:", "", "  ", "bold")
         names = max(cell_len(node.name) for node in derivation.leaves)
         values = max(cell_len(node.text) for node in derivation.leaves)
         for node in derivation.leaves:

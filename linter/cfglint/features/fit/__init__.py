@@ -37,7 +37,8 @@ class CatalogueOptions(options.Options):
     """The flags of what may look at all GPUs that cfglint knows."""
 
     gpu: list[str] = texts(
-        "a GPU to judge for, `all` for the whole catalogue; without :N, as many as the config asks for",
+        "compute for this GPU, or all of the catalogue: N per machine on NODES machines (default: as many as "
+        "the config asks for)",
         "NAME[:N[xNODES]]",
         group="hardware",
         setting=SAME,
@@ -50,21 +51,19 @@ class FitOptions(CatalogueOptions):
 
     command = "fit"
     about = (
-        "Whether a config fits: the memory on the fullest GPU of each target, by part, and the cheapest fix."
+        "Does a config fit? The memory on the most loaded GPU of each target, by part, and the cheapest fix."
     )
     offers = (*options.MODEL, *("vary", "fixes", "format", "output_file", "fail_on", "quiet", "no_color"))
     also = ("rule",)  # a fix may not break a rule that the settings give
 
     path: str = free("PATH", "a config, - for stdin", needed=True)
     vary: list[str] = texts(
-        "rows for several values of a fact or key, such as micro_batch_size=1,2,4", "NAME=V1,V2", group="rows"
+        "try several values of a setting or a key, such as micro_batch_size=1,2,4", "NAME=V1,V2", group="rows"
     )
-    fixes: bool = switch(
-        "look for fixes also with --gpu all and --vary, where that takes its time", group="rows"
-    )
+    fixes: bool = switch("search for fixes with --gpu all and --vary too (slow)", group="rows")
     format: str | None = form((*PAGES, "svg"))
     fail_on: str | None = text(
-        "exit with 1 where a target is oom, or already where one is tight (default: never)",
+        "exit with 1 if a target is oom (or tight, with --fail-on tight; default: never)",
         "VERDICT",
         choices=("tight", "oom", "never"),
         group="output",
@@ -105,7 +104,7 @@ def targets_of(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
     counts = [count for name in args.gpu if (count := _all(name)) is not None]
     targets, notices = setup.targets(replace(args, gpu=named, no_detect=args.no_detect or bool(counts)))
     if not targets and not counts:
-        notices.append("no target: judged for the whole catalogue; name GPUs with --gpu")
+        notices.append("no GPU named: showing the whole catalogue; choose with --gpu")
         counts = [""]
     for count in counts:
         targets += _catalogue(count)
@@ -147,7 +146,7 @@ def _asked(
     if not asked:
         return every, targets
     names = " and ".join(target.name for target in asked)
-    notices[:] = [f"judged for what the job asks for, {names}; name others with --gpu"]
+    notices[:] = [f"using the GPUs that the job asks for, {names}; choose others with --gpu"]
     notices += [notice for target in asked for notice in target.notices]
     return False, asked
 
@@ -157,5 +156,5 @@ def subject_of(run: Run, path: str, notices: list[str], file: File | None = None
     file = file or inputs.named(path)
     subjects = inputs.recognised(run, file, path)
     if len(subjects) > 1:
-        notices.append(f"{file.path}: {len(subjects)} documents are recognised; judged is the first")
+        notices.append(f"{file.path}: {len(subjects)} documents recognised; using the first")
     return subjects[0]

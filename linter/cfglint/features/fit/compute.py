@@ -105,7 +105,7 @@ def read_axis(text: str) -> Axis:
     several = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
     if not name.strip() or not all(several):
         raise UsageError(
-            f"--vary {text}: write NAME=V1,V2, such as --vary micro_batch_size=1,2,4; no value is empty"
+            f"--vary {text}: write NAME=V1,V2, such as --vary micro_batch_size=1,2,4, without empty values"
         )
     return Axis(name.strip(), several)
 
@@ -114,7 +114,7 @@ def cases(pack: Pack, subject: Subject, axes: Sequence[Axis]) -> list[Case]:
     """Return every choice of values of all axes, the last axis moving first. Raises UsageError."""
     twice = next((a.name for i, a in enumerate(axes) if a.name in {b.name for b in axes[:i]}), None)
     if twice is not None:
-        raise UsageError(f"--vary {twice} stands twice; write its values after one: --vary {twice}=V1,V2")
+        raise UsageError(f"--vary {twice} is given twice; write all values in one: --vary {twice}=V1,V2")
     choices = product(*([(axis.name, text) for text in axis.values] for axis in axes))
     return [
         Case(
@@ -142,7 +142,7 @@ def _override(pack: Pack, subject: Subject, name: str, text: str) -> str:
     steps = tuple(int(key) if key.isdecimal() else key for key in split_key(name))
     if not subject.view.has(steps):
         near = did_you_mean(name, (*pack.facts, *_keys(subject.view, ())))
-        raise UsageError(f"--vary {name}: no fact and no key of the file has this name{near}")
+        raise UsageError(f"--vary {name}: unknown name, and no key of the file{near}")
     return f"{name}={text}"
 
 
@@ -223,25 +223,35 @@ def _sources(values: WatchedValues) -> Iterator[tuple[str, Interval]]:
         seen.update(below)
 
 
+_COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")
+_FIRST = ("model_path", "task")  # what most else follows from
+
+
 # ── the facts that a need misses ─────────────────────────────────────────────────────────────────────────
 def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[str]) -> tuple[Wanted, ...]:
     """Say what missing facts are and what would give them; the figures of one model are told together."""
     symbols = pack.symbols()
     by_model: dict[str, list[str]] = {}
+    counts: list[str] = []
     others: list[Wanted] = []
-    for name in needs:
+    for name in sorted(needs, key=lambda name: (name not in _FIRST, name)):
         prefix, about = name.partition(".")[0], _about(pack, name)
         if name == "model_config":  # what stands for all the figures of a model that no table has
             by_model.setdefault("model", []).append(name)
         elif prefix in symbols.registries:
             by_model.setdefault(prefix, []).append(name)
+        elif name in _COUNTS:
+            counts.append(name)
         elif name.startswith("gpu."):
-            others.append(Wanted((name,), about, "a sheet of the machine: --hardware FILE"))
+            others.append(Wanted((name,), about, "add --hardware FILE, a sheet of the machine"))
         elif name.startswith("$."):
-            others.append(Wanted((name[2:],), "a key of the file", f"a value: --set {name[2:]}=VALUE"))
+            others.append(Wanted((name[2:],), "a key of the file", f"add --set {name[2:]}=VALUE"))
+        elif " " in name:  # not a name: the rules have no case for a value
+            others.append(Wanted((name,), "", ""))
         else:
             others.append(Wanted((name,), about, _advice(pack, framework, name)))
-    return (*(_figures(values, prefix, names) for prefix, names in by_model.items()), *others)
+    many = (Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu"),) if counts else ()
+    return (*many, *(_figures(values, prefix, names) for prefix, names in by_model.items()), *others)
 
 
 def _figures(values: Values, prefix: str, names: list[str]) -> Wanted:
@@ -250,8 +260,8 @@ def _figures(values: Values, prefix: str, names: list[str]) -> Wanted:
     if isinstance(path, str):
         about += f" {path} that cfglint does not have"
     if prefix == "model":
-        return Wanted(tuple(names), about, "its config.json: --model-config PATH")
-    return Wanted(tuple(names), about, f"a value to reckon with: --vary {names[0]}=VALUE")
+        return Wanted(tuple(names), about, "add --model-config PATH, its config.json")
+    return Wanted(tuple(names), about, f"try --vary {names[0]}=VALUE")
 
 
 def _advice(pack: Pack, framework: str | None, name: str) -> str:
@@ -264,8 +274,8 @@ def _advice(pack: Pack, framework: str | None, name: str) -> str:
         if isinstance(entry, t.Binding) and entry.name == name
         for path in t.paths_in(entry.source)
     )
-    value = f"a value to reckon with: --vary {name}=VALUE"
-    return f"the key {' or '.join(list(keys)[:3])}, or {value}" if keys else value
+    value = f"try --vary {name}=VALUE"
+    return f"set {' or '.join(list(keys)[:3])}, or {value}" if keys else value
 
 
 # ── the cheapest fix that lets a config fit where it does not, or may not ────────────────────────────────

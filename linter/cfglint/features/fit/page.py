@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Trainer, Wanted, smallest
+from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Span, Trainer, Wanted, smallest
 from cfglint.report.blocks import (
     INF,
     Blank,
@@ -23,6 +23,7 @@ from cfglint.report.blocks import (
     joined,
     kind_of,
     range_of,
+    said,
     spread,
     title_of,
     verdict,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.report import Style
-    from cfglint.report.blocks import AnyCell, Block
+    from cfglint.report.blocks import AnyCell, Block, Range
 
 _PIPE = 100  # cells of a bar's line where there is no terminal
 _NARROWEST = 8  # cells of a name that is cut, and of a bar
@@ -60,7 +61,7 @@ _SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what 
 
 def page(fit: Fit, style: Style) -> Iterator[Block]:
     """Yield the page; Markdown folds the parts and puts them behind the sentences."""
-    unit = "GiB on the fullest GPU"
+    unit = "GiB on the most loaded GPU"
     title = about(fit.path, fit.framework, fit.model)
     yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
     yield Blank()
@@ -86,7 +87,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         yield from map(Paragraph, peaks(fit.telling))
     if fit.estimates:
         where = f" on {shown(fit.telling[0].target)}" if len(fit.rows) > 1 else ""
-        yield Paragraph(f"what makes the need{where} a range:")
+        yield Paragraph(f"why the need{where} is a range:")
         yield from _estimates(fit)
     yield from _wanted(fit, style)
     if count.text:
@@ -99,7 +100,7 @@ def _table(rows: Sequence[FitRow], style: Style) -> Table:
     columns = [
         Column(title, [shown(row.target) for row in rows], left=True, cut=_NARROWEST),
         Column("capacity", ["?" if row.capacity_gib is None else gib(row.capacity_gib) for row in rows]),
-        Column("need", [range_of(row.need_gib) for row in rows]),
+        Column("need", [_range(row, row.need_gib) for row in rows]),
         Column("headroom", [headroom(row) for row in rows], drop=1),
         Column("verdict", [verdict(row.verdict) for row in rows], left=True),
     ]
@@ -122,18 +123,24 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
     return Table([*heads, *columns], fixed=len(heads))
 
 
+def _range(row: FitRow, span: Span) -> Range:
+    """Return GiB as a cell; where names are missing, an upper bound far above the lower says nothing."""
+    idle = row.verdict == "unknown" and span.high > 2 * span.low
+    return range_of(Span(span.low, INF) if idle else span)
+
+
 def _crossed(words: Sequence[str]) -> str:
-    return " × ".join(words)  # noqa: RUF001 (one value of each)
+    return " × ".join(words)
 
 
 def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
     """Return a column of verdicts, flush left, with the needs behind them, flush right."""
-    needs = [str(need) for need in aligned([range_of(row.need_gib) for row in rows])]
+    needs = [str(need) for need in aligned([_range(row, row.need_gib) for row in rows])]
     need_width = max(map(len, needs))
-    width = max(*(len(row.verdict) for row in rows), len(title) - need_width - 1)
+    width = max(*(len(said(row.verdict)) for row in rows), len(title) - need_width - 1)
     cells = []
     for row, need in zip(rows, needs, strict=True):
-        cell = verdict(row.verdict, f" {spread(row.need_gib)}")
+        cell = verdict(row.verdict, f" {_range(row, row.need_gib)}")
         ((word, color),) = cell.pieces
         cells.append(Cell([(word.ljust(width), color), (f" {need:>{need_width}}", "")], cell.md))
     return Column(title, cells)
@@ -165,8 +172,8 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
     ]
     columns = [Column("part", [*names, "need" if style.markdown else "= need"], left=True, least=room)]
     for row in rows:
-        cells: list[AnyCell] = [range_of(row.parts[part]) for part in parts]
-        need: list[AnyCell] = [range_of(row.need_gib)]
+        cells: list[AnyCell] = [_range(row, row.parts[part]) for part in parts]
+        need: list[AnyCell] = [_range(row, row.need_gib)]
         cells = cells + need if style.markdown else aligned(cells) + aligned(need)
         name = shown(row.target)
         columns.append(Column(name if style.markdown else cut(name, _LONGEST, style), cells))
@@ -259,15 +266,18 @@ def swatch(part: str, style: Style) -> tuple[str, str]:
 
 # ── the sentences ────────────────────────────────────────────────────────────────────────────────────────
 def headroom(row: FitRow) -> str:
-    """Return what is left, ``-2.70 to +2.46``; ``?`` where that is not known."""
+    """Return what is left or lacking, ``2.70 short to 2.46 free``; ``?`` where nothing bounds it."""
     left = row.headroom
     if left is None or left.high <= -INF or (left.low <= -INF and row.need_gib.low <= 0):
         return "?"
-    high = f"{left.high:+.2f}"
-    if left.low <= -INF:
-        return f"{high} at most"
-    low = f"{left.low:+.2f}"
-    return high if low == high else f"{low} to {high}"
+    low, high = left.low, left.high
+    if low <= -INF or (row.verdict == "unknown" and low < 0):
+        return f"at most {high:.2f} free" if high >= 0 else f"at least {-high:.2f} short"
+    if low < 0 <= high:
+        return f"{-low:.2f} short to {high:.2f} free"
+    small, large = sorted((abs(low), abs(high)))
+    amount = f"{small:.2f}" if f"{small:.2f}" == f"{large:.2f}" else f"{small:.2f} to {large:.2f}"
+    return f"{amount} {'free' if low >= 0 else 'short'}"
 
 
 def counts(fit: Fit) -> str:
@@ -275,7 +285,7 @@ def counts(fit: Fit) -> str:
     if len(fit.rows) < 2:
         return ""
     numbers = {word: sum(row.verdict == word for row in fit.rows) for word in VERDICTS}
-    parts = [f"{n} {'fit' if word == 'fits' and n > 1 else word}" for word, n in numbers.items() if n]
+    parts = [f"{n} {'fit' if word == 'fits' and n > 1 else said(word)}" for word, n in numbers.items() if n]
     row = smallest(fit.rows)
     if row is None or row.varied:
         return ", ".join(parts)
@@ -295,7 +305,7 @@ def peaks(rows: Iterable[FitRow]) -> list[str]:
 
 def _peak(trainer: Trainer) -> str:
     """Return when the trainer needs most, and what PyTorch then holds."""
-    when = f"peak at: {shown(trainer.moment)}; " if trainer.moment else "at its peak "
+    when = f"peak at {shown(trainer.moment)}; " if trainer.moment else "at its peak "
     allocated, reserved = spread(trainer.allocated_gib), spread(trainer.reserved_gib)
     return f"{when}PyTorch allocates {allocated} GiB, reserves {reserved}"
 
@@ -304,7 +314,7 @@ def _estimates(fit: Fit) -> Iterator[Block]:
     """Yield what widens the need: ``slack is 1..1.25 (…): 3.20 GiB of the range``."""
     for estimate in fit.estimates:
         reason = f" ({shown(estimate.about)})" if estimate.about else ""
-        value = f" is {shown(estimate.value)}" if estimate.value else ""
+        value = f" {shown(estimate.value)}" if estimate.value else ""
         text = f"{shown(estimate.name)}{value}{reason}: {gib(estimate.width)} GiB of the range"
         yield item(text, lead="  ", rest="    ")
 
@@ -314,16 +324,22 @@ def missing(wanted: Wanted) -> str:
     return few(wanted.names, _NAMED)
 
 
+def wanting(wanted: Wanted, *, tries: bool = True) -> str:
+    """Say what is missing and what to type: ``num_gpus: how many GPUs? add :N to --gpu``.
+
+    Without ``tries``, advice that names ``--vary`` is left out.
+    """
+    reason = f": {shown(wanted.about)}" if wanted.about else ""
+    if not wanted.advice or ("--vary" in wanted.advice and not tries):
+        return f"{missing(wanted)}{reason}"
+    return f"{missing(wanted)}{reason}{'' if reason.endswith('?') else ';'} {wanted.advice}"
+
+
 def _wanted(fit: Fit, style: Style) -> Iterator[Block]:
     if fit.wanted:
-        yield Paragraph("Not known:" if style.markdown else "what is not known:")
+        yield Paragraph("Missing:" if style.markdown else "missing:")
     for wanted in fit.wanted:
-        if style.markdown:
-            yield item(f"{missing(wanted)}: {shown(wanted.about)}; give {wanted.advice}")
-            continue
-        reason = f": {shown(wanted.about)}" if wanted.about else ""
-        yield Paragraph(f"{missing(wanted)}{reason}", lead="  ", rest="    ")
-        yield Paragraph(wanted.advice, lead="    give ", rest="      ")
+        yield item(wanting(wanted), lead="  ", rest="    ")
 
 
 def _fixes(fit: Fit) -> Iterator[Block]:

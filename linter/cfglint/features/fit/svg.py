@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 from cfglint.engine.memory import PARTS, Fit, FitRow
 from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report import Style
-from cfglint.report.blocks import INF, about, cut, gib, spread
+from cfglint.report.blocks import INF, about, cut, gib, said, spread
 from cfglint.report.order import shown
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ class _Chart:
         )
         yield f'<title id="title">{_text(title)}</title>'
         rows = "; ".join(
-            f"{name} {row.verdict}, {spread(row.need_gib)} GiB"
+            f"{name} {said(row.verdict)}, {spread(row.need_gib)} GiB"
             for name, row in zip(self.labels, self.fit.rows, strict=True)
         )
         yield f'<desc id="about">{_text(rows)}</desc>'
@@ -108,7 +108,7 @@ class _Chart:
         yield from self.grid()
         for i, row in enumerate(self.fit.rows):
             yield from self.row(row, self.labels[i], self.head + _ROW * i)
-        yield f'<text class="faint" x="{_MARGIN}" y="{self.height - 14}">GiB on the fullest GPU</text>'
+        yield f'<text class="faint" x="{_MARGIN}" y="{self.height - 14}">GiB on the most loaded GPU</text>'
         yield "</svg>"
 
     def legend(self) -> Iterator[str]:
@@ -116,7 +116,7 @@ class _Chart:
         used = [p for p in PARTS if any(row.parts[p].high > 0 for row in self.fit.rows)]
         entries = [(f"part-{part}", part) for part in used]
         if any(row.need_gib.width > 0 for row in self.fit.rows):
-            entries.append(("part-overhead maybe", "up to, by estimate"))
+            entries.append(("part-overhead maybe", "estimate, at most"))
         x = float(_MARGIN)
         for kind, word in entries:
             yield f'<rect class="{kind}" x="{x:.0f}" y="{y - 10}" width="12" height="12" rx="2"/>'
@@ -151,7 +151,7 @@ class _Chart:
         numbers, verdict = _WIDTH - _MARGIN - 66, _WIDTH - _MARGIN - 54
         need = spread(row.need_gib)
         yield f'<text class="number ink" x="{numbers}" y="{middle}">{need} of {capacity}</text>'
-        yield f'<text class="verdict {row.verdict}" x="{verdict}" y="{middle}">{row.verdict}</text>'
+        yield f'<text class="verdict {row.verdict}" x="{verdict}" y="{middle}">{said(row.verdict)}</text>'
         yield "</g>"
 
     def capacity(self, row: FitRow, y: int) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _label(row: FitRow) -> str:
 
 def _explained(row: FitRow, label: str) -> str:
     parts = ", ".join(f"{part} {spread(span)}" for part, span in row.parts.items() if span.high > 0)
-    return f"{label}: {row.verdict}, headroom {headroom(row)} GiB; {parts}"
+    return f"{label}: {said(row.verdict)}, headroom {headroom(row)} GiB; {parts}"
 
 
 def _text(text: str) -> str:

@@ -20,15 +20,19 @@ class FixOptions(options.Options):
     """The flags of ``fix``."""
 
     command = "fix"
-    about = "Repair configs: fixes that were derived and proven, and only the values they must change."
+    about = "Fix configs: change only the values that have to change, and prove each fix by linting again."
     offers = ("diff", "unsafe", "accept_may", "annotate", "output", "fix_level", *options.SHARED)
 
     paths: list[str] = free("PATH", options.PATHS, many=True, default=["."])
-    diff: bool = switch("print a unified diff and change no file; exit with 1 if there is one", group="fixes")
-    unsafe: bool = switch("also fixes after which the training's results may differ", group="fixes")
-    accept_may: bool = switch("also repairs that only may suffice, where none is certain", group="fixes")
+    diff: bool = switch(
+        "print a unified diff instead of writing; exit with 1 if it is not empty", group="fixes"
+    )
+    unsafe: bool = switch("also apply fixes that may change the training's results", group="fixes")
+    accept_may: bool = switch(
+        "also apply fixes that may not be enough, if no certain one exists", group="fixes"
+    )
     output: str | None = text(
-        "write the fixed copy here and leave the original as it is", "FILE", group="fixes"
+        "write the fixed copy to FILE and leave the original alone", "FILE", group="fixes"
     )
 
 
@@ -71,7 +75,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     file, content = inputs.load(path, named=named) or (None, None)
     if file is None or not run.subjects(file, judge_broken=explicit):
         if explicit:
-            raise UsageError(inputs.unknown(run, path, inputs.SKIP))
+            raise UsageError(inputs.unknown(path, inputs.SKIP))
         outcome.skipped = True
         if path == "-" or args.output is not None:
             outcome.content = content  # a filter gives back what it does not know
@@ -99,7 +103,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
 def _lines(result: Repaired, path: str) -> list[str]:
     lines = []
     for finding, fix in result.applied:
-        sure = "" if fix.certainty == "sure" else ", may suffice"
+        sure = "" if fix.certainty == "sure" else ", may not be enough"
         effect = f": {fix.effect}" if fix.effect else ""
         lines.append(f"{path}: {fix.title} ({fix.applicability}{sure}, {finding.code}){effect}")
     return lines

@@ -13,9 +13,9 @@ from cfglint.errors import CfglintError, UsageError
 from cfglint.lang.pack import load
 
 _SETTINGS = """\
-# Settings of cfglint; flags on the command line take their place.
+# cfglint settings; command-line flags override them.
 {gpu}
-fail-on = "error"  # exit with 1 from this level on: error, warning, info, never
+fail-on = "error"  # exit with 1 on a finding of this level or a higher one: error, warning, info, never
 # ignore = ["RUN"]  # codes or prefixes; `cfglint rules` lists them
 # rules = ["rules"]  # your own rule files, relative to this file
 """
@@ -59,7 +59,7 @@ class InitOptions(options.Options):
     """The flags of ``init``."""
 
     command = "init"
-    about = "Write settings, the pre-commit entry and the CI workflow here. Nothing is asked or overwritten."
+    about = "Write settings, the pre-commit entry and the CI workflow into this folder. Overwrites nothing."
     offers = ("gpu", "no_detect")
 
     gpu: list[str] = texts("a GPU that the configs will run on", "NAME[:N[xNODES]]")
@@ -77,9 +77,9 @@ def main(arguments: list[str]) -> int:
     missing = f"add this to its repos:\n\n{hook}"
     _write(".pre-commit-config.yaml", f"repos:\n{hook}", "cfglint", missing, "pre-commit install")
     workflow = os.path.join(".github", "workflows", "cfglint.yml")
-    _write(workflow, _WORKFLOW.format(install=install, paths=_folders(configs)), "", "left as it is")
+    _write(workflow, _WORKFLOW.format(install=install, paths=_folders(configs)), "", "not changed")
     if install == _UNKNOWN and not about.HOMEPAGE:
-        print("put the repository that you install cfglint from in the place of OWNER")
+        print("replace OWNER by the owner of the repository that you install cfglint from")
     return 0
 
 
@@ -111,7 +111,7 @@ def _write_settings(args: InitOptions) -> None:
         print(f"settings: {error}")
         return
     if present is not None:
-        print(f"{os.path.relpath(present[0])}: has settings already, left as it is")
+        print(f"{os.path.relpath(present[0])}: already has settings; not changed")
         return
     targets, notices = setup.targets(args)
     names = ", ".join(f'"{target.name}"' for target in targets)
@@ -119,12 +119,12 @@ def _write_settings(args: InitOptions) -> None:
         "cfglint.toml",
         _SETTINGS.format(gpu=_GPU.format(names=names) if targets else _NO_GPU),
         "",
-        "left as it is",
+        "not changed",
     )
     for notice in notices:
         print(f"  {notice}")
     if not targets:
-        print("  no GPU is named in it yet: rules that need one stay undecided")
+        print("  it names no GPU yet: rules that need one cannot be checked")
 
 
 def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> None:
@@ -134,12 +134,12 @@ def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> N
             done = mark in files.read_text(path, errors="replace")
         except OSError:
             done = False
-        print(f"{path}: exists, {'left as it is' if done else otherwise}")
+        print(f"{path}: exists, {'not changed' if done else otherwise}")
         return
     if os.path.dirname(path):
         files.make_folder(os.path.dirname(path))
     files.write(path, text.encode())
-    print(f"{path}: written{f'; switch it on with: {then}' if then else ''}")
+    print(f"{path}: written{f'; enable it with: {then}' if then else ''}")
 
 
 def _requirement() -> str:

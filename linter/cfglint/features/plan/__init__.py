@@ -23,7 +23,9 @@ class PlanOptions(options.Options):
     """The flags of ``plan``."""
 
     command = "plan"
-    about = "What makes up an effective batch exactly: the memory and time of each way, and the one to take."
+    about = (
+        "List the GPUs, micro-batches and accumulations that make an effective batch: memory, time, the best."
+    )
     offers = (
         *("effective_batch", "gpus", "micro_batch", "zero_stage", "checkpointing"),
         *("samples", "sample_tokens", *options.MODEL, "write", "diff", "row"),
@@ -33,7 +35,7 @@ class PlanOptions(options.Options):
 
     path: str = free("PATH", "a config, - for stdin", needed=True)
     effective_batch: str | None = text(
-        "sequences per optimizer step, such as 64,128,256 (default: what the config comes to)",
+        "sequences per optimizer step, such as 64,128,256 (default: the config's own)",
         "N,…",
         group="what to combine",
     )
@@ -43,7 +45,7 @@ class PlanOptions(options.Options):
         group="what to combine",
     )
     micro_batch: str | None = text(
-        "sequences per GPU and pass, or tokens where the trainer counts those (default: all that divide)",
+        "sequences per GPU and pass, or tokens if the trainer counts tokens (default: all divisors)",
         "N,…",
         group="what to combine",
     )
@@ -51,25 +53,27 @@ class PlanOptions(options.Options):
         "ZeRO stages 0,1,2,3, or all (default: the config's)", "N,…", group="what to combine"
     )
     checkpointing: str | None = text(
-        "both, on or off (default: the config's, and on where nothing fits)",
+        "both, on or off (default: the config's; also on if nothing fits)",
         "WHICH",
         choices=tuple(CHECKPOINTING),
         group="what to combine",
     )
-    samples: int | None = number("samples of the data set: steps and time per epoch", "N", group="time")
+    samples: int | None = number(
+        "samples in the data set, to compute steps and time per epoch", "N", group="time"
+    )
     sample_tokens: int | None = number(
-        "tokens of a sample on average (default: the longest sequence)", "N", group="time"
+        "average tokens per sample (default: the longest sequence)", "N", group="time"
     )
-    write: bool = switch("put the recommended row into the file", group="the row to take")
-    diff: bool = switch("show what --write would change, as a patch", group="the row to take")
+    write: bool = switch("put the recommended row into the file", group="writing a row")
+    diff: bool = switch("show as a patch what --write would change", group="writing a row")
     row: int | None = number(
-        "another row than the recommended one; alone, shows the patch", "K", group="the row to take"
+        "use this row instead of the recommended one; alone, show its patch", "K", group="writing a row"
     )
-    all: bool = switch("every row, not only those that matter", group="output")
+    all: bool = switch("show every row, not only those at the limit", group="output")
     verbose: bool = switch("as --all", short="v", group="output")
     format: str | None = form(PAGES)
     fail_on: str | None = text(
-        "exit with 1 where a batch has no row that fits for sure: oom (default: never)",
+        "exit with 1 if a batch has no row that certainly fits: oom (default: never)",
         "VERDICT",
         choices=("oom", "never"),
         group="output",
@@ -83,10 +87,10 @@ def main(arguments: list[str]) -> int:
     asked = _ask(args)
     targets, notices = setup.targets(args)
     if not targets:
-        raise UsageError("cfglint plan wants a GPU: name one, such as --gpu rtx-4090")
+        raise UsageError("cfglint plan needs a GPU, such as --gpu rtx-4090")
     writes = args.write or args.diff or args.row is not None
     if writes and len(targets) > 1:
-        raise UsageError("one row is written for one GPU: name one --gpu")
+        raise UsageError("a row is written for one GPU: give one --gpu")
     run = run_for(args, targets)
     subject = subject_of(run, args.path, notices)
     samples = {"samples": args.samples, "sample_tokens": args.sample_tokens}
@@ -136,8 +140,8 @@ def _take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: PlanOp
     taken = take(run, subject, planner, row)
     if not taken.proven:
         raise UsageError(
-            f"{args.path}: row {row.number} cannot be written: what the file then says does not come to it; "
-            f"set it by hand: {combination(row.choice)}"
+            f"{args.path}: row {row.number} cannot be written into this file; set it by hand: "
+            f"{combination(row.choice)}"
         )
     file = subject.document.file
     if args.diff or not args.write:
@@ -152,7 +156,7 @@ def _take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: PlanOp
 
 def _row(plan: Plan, number: int | None) -> PlanRow:
     if len(plan.batches) > 1:
-        raise UsageError("a row of one batch is written: name one --effective-batch")
+        raise UsageError("a row is written for one batch: give one --effective-batch")
     (planned,) = plan.batches
     if number is not None:
         rows = planned.batch.rows
@@ -161,6 +165,6 @@ def _row(plan: Plan, number: int | None) -> PlanRow:
         return rows[number - 1]
     if planned.advice.best is None:
         near = planned.advice.closest
-        advice = f"; --row {near.number} comes closest" if near is not None else ""
-        raise UsageError(f"no row fits for sure, so none is written{advice}")
+        advice = f"; the closest is --row {near.number}" if near is not None else ""
+        raise UsageError(f"no row certainly fits, so none is written{advice}")
     return planned.advice.best

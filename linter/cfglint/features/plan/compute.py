@@ -167,7 +167,7 @@ def stated(values: Values, *names: str) -> bool:
 def shape_of(values: Values) -> Shape:
     """Return what a config's facts say of its layout. Raises UsageError where combining makes no sense."""
     if values["trains"] is False:
-        raise UsageError("nothing is trained in this config, so there is no batch to plan for")
+        raise UsageError("this config trains nothing, so it has no batch to plan")
     train, dp = whole(values["train_gpus"]), whole(values["train_dp"])
     sizes = [whole(values[name]) for name in ("train_tp", "pp", "cp", "sp")]
     if train and dp and train % dp == 0:
@@ -175,9 +175,7 @@ def shape_of(values: Values) -> Shape:
     elif None not in sizes:
         copy = prod(size or 0 for size in sizes)
     else:
-        raise UsageError(
-            "how many GPUs share one copy of the model is not known: train_tp, pp and cp would tell"
-        )
+        raise UsageError("cannot tell how many GPUs share one copy of the model: set train_tp, pp and cp")
     apart = values["generates"] is not False and values["colocated"] is False
     micro = whole(values["micro_batch_size"])
     tokens = whole(values["max_tokens_per_microbatch"]) if micro is None else None
@@ -216,9 +214,9 @@ def ranks(shape: Shape, gpus: int) -> int | str:
     train = gpus - shape.aside
     if train < shape.copy:
         least = shape.copy + shape.aside
-        return f"the job takes {least} at least"
+        return f"the job needs at least {least}"
     if train % shape.copy:
-        return f"{train} is no multiple of the {shape.copy} that share one copy of the model"
+        return f"{train} is not a multiple of the {shape.copy} GPUs that share one copy of the model"
     dp = train // shape.copy
     if shape.shard and not shape.full_shard and dp % shape.shard:
         return f"{dp} ranks do not divide into shards of {shape.shard}"
@@ -250,9 +248,9 @@ def _cut(shape: Shape, batch: int, gpus: int) -> int | str:
     """Return how many data-parallel ranks share ``batch``, or why none do."""
     dp = ranks(shape, gpus)
     if isinstance(dp, int) and batch % dp:
-        return f"{batch} is no multiple of the data-parallel ranks"
+        return f"{batch} is not a multiple of the data-parallel ranks"
     if isinstance(dp, int) and shape.tokens is not None and batch * shape.n_minibatches % shape.n_samples:
-        return f"{batch} is no number of whole prompts with {shape.n_samples} answers each"
+        return f"{batch} is not a whole number of prompts with {shape.n_samples} answers each"
     return dp
 
 
@@ -279,7 +277,7 @@ def unreachable(shape: Shape, ask: Ask, batch: int, gpus: int) -> str | None:
         return dp
     if next(choices(shape, ask, batch, gpus), None) is not None:
         return None
-    return f"{batch // dp} per rank is no multiple of a micro-batch of {' or '.join(map(str, ask.micros))}"
+    return f"{batch // dp} per rank is not a multiple of a micro-batch of {' or '.join(map(str, ask.micros))}"
 
 
 def nearest(shape: Shape, ask: Ask, batch: int, counts: Sequence[int]) -> list[int]:
@@ -414,7 +412,7 @@ class Planner:
                 continue
             own = [self.row(choice) for choice in choices(self.shape, ask, size, gpus)]
             if not any(own):
-                why = "the config's own rules do not come to this batch, or place the job otherwise"
+                why = "the config's own keys give another batch, or place the job differently"
                 without.append(Unreached(gpus, why))
             rows += [row for row in own if row is not None]
         numbered = tuple(replace(row, number=i) for i, row in enumerate(rows, 1))

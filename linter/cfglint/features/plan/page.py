@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from cfglint.features.fit.page import missing
+from cfglint.features.fit.page import wanting
 from cfglint.features.plan.ranking import Plan, Planned, Rival, rounded
 from cfglint.report.blocks import (
     DASH,
@@ -22,12 +22,12 @@ from cfglint.report.blocks import (
     many,
     note,
     range_of,
+    said,
     spread,
     verdict,
     with_capacity,
 )
 from cfglint.report.encode import encode, picked
-from cfglint.report.order import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def page(plans: Sequence[Plan], style: Style, *, every: bool) -> Iterator[Block]
         if settings(plan) or style.markdown:
             yield Paragraph(settings(plan))
         if plan.now is not None:
-            yield Paragraph(f"as it stands: {combination(plan.now)} = effective batch {plan.now.batch:,}")
+            yield Paragraph(f"now: {combination(plan.now)} = effective batch {plan.now.batch:,}")
         for planned in plan.batches:
             yield Blank()
             yield heading(_title(planned, plan))
@@ -74,8 +74,7 @@ def page(plans: Sequence[Plan], style: Style, *, every: bool) -> Iterator[Block]
                 yield note(f"{hidden} more rows with --all")
             continue
         for wanted in plan.wanted:
-            text = f"not known: {missing(wanted)}, {shown(wanted.about)}"
-            yield Paragraph(text if "--vary" in wanted.advice else f"{text}; give {wanted.advice}")
+            yield Paragraph(f"missing: {wanting(wanted, tries=False)}")
         if hidden:
             yield note(f"{rows - hidden} of {rows} rows are shown; --all shows every one")
 
@@ -87,7 +86,7 @@ def _batch(planned: Planned, style: Style, *, every: bool) -> Iterator[Block]:
     for text in _unreached(planned):
         yield item(text, lead="  ", rest="    ")
     if planned.advice.fewest_gpus is not None:
-        text = f"fewest GPUs on which a row fits for sure: {planned.advice.fewest_gpus:,}"
+        text = f"fewest GPUs on which a row certainly fits: {planned.advice.fewest_gpus:,}"
         yield item(text, lead="  ", rest="    ")
     color = "yellow" if planned.advice.best is None else "green"
     for i, text in enumerate(recommended(planned) if rows or style.markdown else ()):
@@ -225,13 +224,13 @@ def _title(planned: Planned, plan: Plan) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """Return what the numbers rest on."""
-    texts = ["need: memory on the fullest GPU"]
+    texts = ["need: memory on the most loaded GPU"]
     if plan.aside:
-        texts.append(f"of the GPUs {plan.aside:,} generate and do not train")
+        texts.append(f"{plan.aside:,} of the GPUs generate and do not train")
     if plan.checkpointing_added:
         texts.append("nothing fits as configured, so rows with full checkpointing were added")
     if plan.timeless:
-        texts.append(f"no time is given: {plan.timeless}")
+        texts.append(f"no time: {plan.timeless}")
     elif plan.utilisation is not None and plan.rate is not None:
         share = Range(short(plan.utilisation.low * 100), short(plan.utilisation.high * 100))
         texts.append(_time(plan, share, plan.rate))
@@ -242,13 +241,13 @@ def _time(plan: Plan, share: Range, rate: float) -> str:
     text = f"time: operations of a step at {share} % of {rate / 1e12:g} TFLOPS (dense, 16 bits) per GPU"
     if plan.link is not None:
         link = _range(plan.link, 1e9)
-        text += f"; what GPUs send each other over PCIe at {link} GB/s, at best meanwhile, at worst on top"
+        text += f"; traffic between GPUs over PCIe at {link} GB/s, at best overlapped, at worst on top"
     if plan.sample_tokens is not None:
         text += f"; {plan.sample_tokens:,.0f} tokens per sample"
         if plan.sample_tokens == plan.seq_len:
-            text += ", the longest there are"
+            text += ", the longest"
     if plan.machines > 1:
-        text += f"; what the network between {plan.machines:,} machines costs is not counted"
+        text += f"; the network between {plan.machines:,} machines is not counted"
     return text
 
 
@@ -274,7 +273,7 @@ def _size(choice: Choice) -> str:
 def takes(row: PlanRow) -> str:
     """Return ``20.79-30.46 of 23.51 GiB: tight``."""
     of = f" of {gib(row.fit.capacity_gib)}" if row.fit.capacity_gib is not None else ""
-    return f"{spread(row.need_gib)}{of} GiB: {row.verdict}"
+    return f"{spread(row.need_gib)}{of} GiB: {said(row.verdict)}"
 
 
 def _unreached(planned: Planned) -> list[str]:
@@ -297,11 +296,11 @@ def recommended(planned: Planned) -> list[str]:
         return _nothing(planned)
     fitting = sum(row.verdict == "fits" for row in rows)
     if fitting == 1:
-        why = "the only row that fits for sure"
+        why = "the only row that certainly fits"
     elif best.work is not None:
-        why = f"of the {fitting} rows that fit for sure the one that costs least at worst"
+        why = f"of the {fitting} rows that certainly fit, the cheapest in the worst case"
     else:
-        why = f"of the {fitting} rows that fit for sure the one that computes least again, on the fewest GPUs"
+        why = f"of the {fitting} rows that certainly fit, the one that recomputes least on the fewest GPUs"
     if best.work is not None:
         unit, worth = _work_scale(rows)
         per = "epoch" if best.epoch_s is not None else "step"
@@ -318,10 +317,10 @@ def _against(rival: Rival, planned: Planned, best: PlanRow) -> str:
         what, instead = _size(choice), ""
     elif rival.kind == "stage":
         what = f"ZeRO-{choice.zero_stage}"
-        instead = f"{what} would fit, too, and sends less (--zero-stage {choice.zero_stage})"
+        instead = f"{what} would fit too, and sends less (--zero-stage {choice.zero_stage})"
     else:
         what = "without checkpointing it"
-        instead = "it would fit without checkpointing, too, and computes less (--checkpointing off)"
+        instead = "it would fit without checkpointing too, and computes less (--checkpointing off)"
     return instead if instead and row.verdict == "fits" else f"{what} would take {takes(row)}"
 
 
@@ -331,10 +330,10 @@ def _other_gpus(rival: Rival, planned: Planned, best: PlanRow) -> str:
     if row.verdict != "fits":
         return f"{gpus} would take {takes(row)} ({_size(choice)})"
     if row.work is None or best.work is None:
-        return f"{gpus} would do as well" if rival.kind == "gpus" else f"{gpus} are not needed"
+        return f"{gpus} are enough too" if rival.kind == "gpus" else f"{gpus} are not needed"
     text = f"{gpus} at {_size(choice)} (row {row.number})"
     if rounded(row.work.high) <= rounded(best.work.high):
-        return f"{text} cost as much, and are {choice.gpus / best.choice.gpus:g} times as fast"
+        return f"{text} cost as much and are {choice.gpus / best.choice.gpus:g} times as fast"
     unit, worth = _work_scale(planned.batch.rows)
     most, least = short(row.work.high / worth), short(best.work.high / worth)
     return f"{text} cost up to {most} {_GPU_TIME[unit]} instead of {least}"
@@ -345,13 +344,15 @@ def _nothing(planned: Planned) -> list[str]:
     if row is None:
         return ["no row"]
     if all(each.verdict == "unknown" for each in planned.batch.rows):
-        return ["whether a row fits is not known"]
-    texts = [f"no row fits for sure; closest comes row {row.number}, {combination(row.choice)}: {takes(row)}"]
+        return ["no row could be judged"]
+    texts = [
+        f"no row certainly fits; the closest is row {row.number}, {combination(row.choice)}: {takes(row)}"
+    ]
     if advice.enough is not None:
-        texts.append(f"{combination(advice.enough.choice)}, would do: {takes(advice.enough)}")
+        texts.append(f"{combination(advice.enough.choice)}, is enough: {takes(advice.enough)}")
     if advice.smallest_gpu is not None:
         gpu = with_capacity(advice.smallest_gpu.gpu, advice.smallest_gpu.capacity_gib)
-        texts.append(f"the smallest GPU on which that row fits for sure is {gpu}")
+        texts.append(f"the smallest GPU on which that row certainly fits is {gpu}")
     return texts
 
 
@@ -363,10 +364,10 @@ def what_was_taken(taken: Taken, row: PlanRow) -> list[str]:
         was = "" if change.old is None else f" (was {change.old})"
         lines.append(f"set {change.key} to {change.new}{was}")
     if not taken.changes:
-        lines.append("nothing in the file has to change")
+        lines.append("nothing in the file needs to change")
     for name, value in taken.launch.items():
         what = f"{value} {_LAUNCHED[name]}" if name in _LAUNCHED else f"{name} {value}"
-        lines.append(f"no key of the file can be set to that, so see to it when you launch: {what}")
+        lines.append(f"no key of the file sets this; set it at launch: {what}")
     return lines + [f"cfglint check then finds {code}" for code in taken.broken]
 
 

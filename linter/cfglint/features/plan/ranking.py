@@ -276,13 +276,11 @@ def _completed(planner: Planner, ask: Ask, path: str) -> Ask:
     if not ask.batches:
         if shape.batch is None:
             raise UsageError(
-                f"{path}: what effective batch it has is not known; name one: --effective-batch 64"
+                f"{path}: its effective batch cannot be computed; give one: --effective-batch 64"
             )
         ask = replace(ask, batches=(shape.batch,))
     if ask.stages and shape.backend not in ("deepspeed", "ddp", None):
-        raise UsageError(
-            f"--zero-stage speaks of DeepSpeed, and the trainer of this config is {shape.backend}"
-        )
+        raise UsageError(f"--zero-stage is for DeepSpeed; this config's trainer is {shape.backend}")
     return ask
 
 
@@ -293,7 +291,7 @@ def _reachable(planner: Planner, ask: Ask, counts: Sequence[int]) -> None:
         if None in why:
             continue
         near = nearest(planner.shape, ask, size, counts)
-        advice = f"; the nearest that can be reached: {' and '.join(map(str, near))}" if near else ""
+        advice = f"; the nearest possible: {' and '.join(map(str, near))}" if near else ""
         gpus = ", ".join(map(str, counts))
         raise UsageError(f"--effective-batch {size} cannot be reached on {gpus} GPUs: {why[-1]}{advice}")
 
@@ -310,9 +308,9 @@ def _bounds(value: object) -> Span | None:
 def _timeless(values: Values) -> str:
     task = values["task"]
     if values["generates"] is not False:
-        return "the job generates its samples, and how long that takes is in no rule"
+        return "the job generates its samples, and no rule models how long that takes"
     if isinstance(task, str) and task not in ("pretrain", "sft", "distill"):
-        return f"a sample of {task} is more than one sequence, or scored against others"
+        return f"a sample of {task} is a pair or a group of sequences, which no rule times"
     if _number(values["gpu.tflops"]) is None:
-        return f"the dense 16-bit rate of {values['gpu.name']} is not known"
-    return "the rules do not come to one for this config (cfglint explain says what is missing)"
+        return f"the dense 16-bit rate of {values['gpu.name']} is not in the catalogue"
+    return "the rules give none for this config (cfglint explain says what is missing)"

@@ -17,7 +17,7 @@ class TestArguments(Arguments):
     """The arguments of ``test``."""
 
     command = "test"
-    about = "Run the examples that rules carry, and look for rules that are at odds with each other."
+    about = "Run the examples in rule files, and look for rules that contradict each other."
 
     rules: list[str] = free("RULES", "rule files or folders (default: the shipped rules)", many=True)
 

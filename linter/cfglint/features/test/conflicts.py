@@ -119,7 +119,7 @@ class _Fixes(Examples):
             try:
                 repair(mended, file, unsafe=True, least="info", notes=False)
             except CfglintError:
-                yield Clash(place, (code,), f"{code}: fixes of this example go in a circle")
+                yield Clash(place, (code,), f"{code}: the fixes of this example undo each other")
                 return
         (subject,) = run.subjects(file, judge_broken=True)
         solver = solver_of(run, run.judged(subject))

@@ -38,7 +38,11 @@ class Outcome(Value):
         return self.expected == self.result
 
     def __str__(self) -> str:
-        wanting = f" for want of {', '.join(self.needs)}" if self.needs else ""
+        wanting = (
+            f" because {', '.join(self.needs)} {'is' if len(self.needs) == 1 else 'are'} missing"
+            if self.needs
+            else ""
+        )
         what = f"this example is {_WORDS[self.expected]}, but the rule {_RESULTS[self.result]}{wanting}"
         return f"{self.place}: {self.code}: {what}"
 

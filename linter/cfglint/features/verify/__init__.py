@@ -74,14 +74,14 @@ class VerifyOptions(options.Options):
 
     command = "verify"
     about = (
-        "What the processes on this machine's GPUs hold, by NVML; with PATH, the config of the running "
-        "job, beside what was predicted."
+        "Show what each process on this machine's GPUs holds (NVML); with PATH, the running job's config, "
+        "next to the prediction."
     )
     offers = ("json", "framework", "set", "model_config", "online", "rules", "no_color")
     also = ("rule",)
 
     path: str | None = free("PATH", "the config that the running job was started with")
-    json: bool = switch("the numbers for scripts", group="output")
+    json: bool = switch("print JSON", group="output")
 
 
 def main(arguments: list[str]) -> int:
@@ -114,7 +114,7 @@ def _predicted(args: VerifyOptions, path: str) -> dict[str, Span]:
     run = setup.run(options.merged(args), detection.targets)
     subjects = run.subjects(inputs.named(path), judge_broken=False)
     if not subjects:
-        raise UsageError(inputs.unknown(run, path))
+        raise UsageError(inputs.unknown(path))
     values = run.on(next(iter(detection.targets), None), subjects[0]).values
     return {role: prediction.span for role, prediction in predictions(values).items()}
 
@@ -183,7 +183,7 @@ def page(verified: Verified, style: Style) -> Iterator[Block]:
         used = f", {gpu.used_gib:.2f} in use" if gpu.used_gib is not None else ""
         yield Line([(f"GPU {gpu.index}: {shown(gpu.name)}{size}{used}", "bold")])
         if gpu.mig:
-            yield _note("MIG is on: NVML tells of processes only to whoever may see all instances")
+            yield _note("MIG is on: NVML lists processes only to users who may see all instances")
         if gpu.processes:
             yield from _processes(gpu, "predicted" if verified.path else "", width)
         elif (gpu.used_gib or 0) > 1:
@@ -212,9 +212,9 @@ def _processes(gpu: Gpu, head: str, width: int) -> Iterator[Block]:
     columns.append(Column("", [Cell([(name, "dim")]) for name in names], left=True, cut=1))
     yield Table(columns, width=width)
     if any(process.held_gib is None for process in gpu.processes):
-        yield _note("? the driver does not tell what a process holds (WDDM, MIG, or a container)")
+        yield _note("? the driver does not report memory per process (WDDM, MIG, or a container)")
     if any(process.verdict == "below" for process in gpu.processes):
-        yield _note("below: a process that has not come to its peak yet holds less than was predicted")
+        yield _note("below: a process that has not reached its peak yet holds less than predicted")
 
 
 def _held(processes: Sequence[Process]) -> str:
