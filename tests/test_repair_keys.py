@@ -100,7 +100,7 @@ def test_nobody_knows_what_the_key_means(cfglint, folder) -> None:
     (finding,) = json.loads(cfglint("check", *arguments, "--format", "json").stdout)["findings"]
     fix = finding["fix"]
     assert (fix["title"], fix["applicability"]) == ("set training.lr to 0.5", "unsafe")
-    assert fix["effect"] == "what the rule asks for; what else the key does is not known"
+    assert fix["effect"] == "the value that the rule requires; other effects of the key are not modelled"
     cfglint("fix", *arguments)
     assert (folder / "c.yaml").read_text() == "training:\n  lr: 1.0\n"
 
@@ -111,7 +111,7 @@ def test_a_fix_that_would_break_another_rule_is_none(cfglint, folder) -> None:
     done = cfglint(
         "check", "c.yaml", "--rules", "own.rules", "--rule", "$.training.n <= 4", "--select", "CLI,ABC"
     )
-    assert "no fix: no values of $.training.n mend it without breaking another rule" in done.stdout
+    assert "no fix: no value of $.training.n satisfies it without breaking another rule" in done.stdout
     # Two rules over one key are mended together.
     (folder / "c.yaml").write_text("training:\n  n: 99\n")
     rules = ("--rule", "$.training.n <= 16", "--rule", "$.training.n in [4, 8, 32]")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DIGITS = 6  # of a weight: sums of floats are compared
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _OF_KEYS = t.Move("any", READER, unsafe=True)
-_KEYS_EFFECT = "what the rule asks for; what else the key does is not known"
+_KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _UNSETTLED = (Interval, Open, Unknown)
 
 
