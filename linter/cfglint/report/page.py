@@ -178,8 +178,8 @@ class _Text:
         """Yield the rule's reason, its source and the facts."""
         if group.first.why:
             yield self.tell("why: ", shown(group.first.why), "bold")
-        if group.first.see:
-            yield self.tell("see: ", shown(group.first.see), "bold")
+        for source in filter(None, group.first.see.split("; ")):
+            yield self.tell("see: ", shown(source), "bold")
         yield from self.variants(
             "facts",
             group,
