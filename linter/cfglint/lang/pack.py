@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, TypeAlias
 
+    from cfglint.lang import tree as t
     from cfglint.lang.symbols import Source, Symbols
 
     Spec: TypeAlias = tuple[str, float, float, float, Mapping[str, str] | None]
@@ -111,6 +112,20 @@ class Pack(Record):
         """Return the parsed files of the last layer."""
         assert self._cold is not None
         return self._cold()[1]
+
+    def own(self) -> dict[str, str]:
+        """Return the rules of the last layer by their codes, each with the path of its file."""
+        return {
+            statement.code: source.path
+            for source in self.sources()
+            for statement in source.statements
+            if hasattr(statement, "code")
+        }
+
+    def pack_of(self, code: str) -> t.Pack | None:
+        """Return the pack that says it is that of a rule; None of a shipped one."""
+        path = self.own().get(code)
+        return None if path is None else self.symbols().pack_at(path)
 
 
 class _Names(dict[str, "Any"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -157,6 +158,17 @@ class Symbols(Record):
         if path == source.path:  # another file may replace a definition on purpose, one file never does
             yield source.complain(node.span, f"{key} is defined twice; first at {self.where[key]}")
         self._note(source, node, key)
+
+    def pack_at(self, path: str) -> t.Pack | None:
+        """Return the pack of a rule file: its own, else that of its folder, or of one above."""
+        if path in self.packs:
+            return self.packs[path]
+        while path:
+            path = os.path.dirname(path)
+            packs = [pack for file, pack in self.packs.items() if os.path.dirname(file) == path]
+            if packs or not os.path.basename(path):
+                return packs[0] if len(packs) == 1 else None
+        return None
 
     def derivations(self) -> dict[str, list[t.Expr]]:
         """Return what lets derive each name from, and what frameworks put in their place."""

@@ -78,13 +78,21 @@ def _print_rows(rows: Sequence[Sequence[str]]) -> None:
 
 # ── rules and frameworks ───────────────────────────────────────────────────────────────────────────────────
 def rules(arguments: list[str]) -> int:
-    """List the rules: code, level, frameworks, name."""
-    pack = setup.pack(options.merged(parse(RulesOptions, arguments)))
-    rows = [
-        (rule.code, rule.level, ", ".join(dict.fromkeys(name for name, _ in rule.scope)) or "all", rule.name)
+    """List the rules: code, level, frameworks, name, and the pack where some are of one."""
+    args = options.merged(parse(RulesOptions, arguments))
+    pack = setup.pack(args)
+    rows = [["code", "level", "for", "name"]]
+    rows += [
+        [rule.code, rule.level, ", ".join(dict.fromkeys(name for name, _ in rule.scope)) or "all", rule.name]
         for rule in sorted(pack.rules, key=lambda rule: rule.code)
     ]
-    _print_rows([("code", "level", "for", "name"), *rows])
+    if args.rules and pack.symbols().packs:
+        from cfglint.lang.show import version
+
+        packs = [pack.pack_of(code) for code, *_ in rows[1:]]
+        cells = ["pack", *("" if of is None else f"{of.name} {version(of.version)}" for of in packs)]
+        rows = [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
+    _print_rows(rows)
     return 0
 
 

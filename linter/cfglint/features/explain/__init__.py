@@ -44,16 +44,20 @@ def main(arguments: list[str]) -> int:
     code, *paths = args.words
     if len(paths) > 1:
         raise UsageError(f"cfglint explain takes one CODE and one PATH; {paths[1]!r} is one too many")
-    symbols = setup.pack(args).symbols()
+    pack = setup.pack(args)
+    symbols = pack.symbols()
     rule = symbols.rules.get(code.upper())
     if rule is None:  # said before the machine's own GPU is asked
         near = did_you_mean(code.upper(), symbols.rules) or "; list them: cfglint rules"
         raise UsageError(f"unknown rule code {code!r}{near}")
     if paths:
         return _file(args, rule.code, paths[0])
-    from cfglint.lang.show import show_rule
+    from cfglint.lang.show import show_rule, version
 
     print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
+    of = pack.pack_of(rule.code)
+    if of is not None:
+        print(f"pack {of.name} {version(of.version)}: {of.about}")
     print()
     print(show_rule(rule))
     return 0

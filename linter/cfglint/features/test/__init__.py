@@ -1,16 +1,22 @@
 """``cfglint test``: rules that are at odds with their own examples, or with each other.
 
 Each example that a rule carries states an outcome, and the rule has to come to it (examples.py). Rules must
-not be at odds with each other either (conflicts.py), and each must be able to fire (vacuous.py).
+not be at odds with each other either (conflicts.py), and each must be able to fire (vacuous.py). A folder of
+rules may have pages of configs beside them (pages.py).
 """
 
 from __future__ import annotations
 
-from cfglint.command import Arguments, free, parse
+from cfglint import files
+from cfglint.command import Arguments, free, parse, switch
 from cfglint.features.test.conflicts import clashes
 from cfglint.features.test.examples import run_examples
 from cfglint.features.test.vacuous import vacuous
 from cfglint.lang.pack import load, read_rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.features.test.pages import Failure
 
 
 class TestArguments(Arguments):
@@ -19,21 +25,24 @@ class TestArguments(Arguments):
     command = "test"
     about = "Run the examples in rule files, and look for rules that contradict each other."
 
-    rules: list[str] = free("RULES", "rule files or folders (default: the shipped rules)", many=True)
+    rules: list[str] = free(
+        "RULES", "rule files, or folders with tests/*.md (default: the shipped rules)", many=True
+    )
+    update: bool = switch("write what is printed into the pages, to be read before it is committed")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the rules' own examples, and rules against rules; exit 1 if something is wrong."""
+    """Run the rules' own examples and pages, and rules against rules; exit 1 if something is wrong."""
     args = parse(TestArguments, arguments)
     pack = load(read_rules(args.rules) if args.rules else None)
-    mine = None
-    if args.rules:
-        own, symbols = {source.path for source in pack.sources()}, pack.symbols()
-        mine = {c for c in symbols.rules if symbols.where[f"rule {c}"].rpartition(":")[0] in own}
+    mine = frozenset(pack.own()) if args.rules else None
     outcomes = run_examples(pack, mine)
     wrong = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in wrong:
         print(outcome)
+    failures, cases = _pages(args, mine or frozenset())
+    for failure in failures:
+        print(failure)
     fires = {outcome.code for outcome in outcomes if outcome.ok and outcome.expected in ("bad", "may")}
     idle = vacuous(pack, mine, fires)
     for rule in idle:
@@ -41,10 +50,24 @@ def main(arguments: list[str]) -> int:
     at_odds = clashes(pack, mine)
     for clash in at_odds:
         print(clash)
-    summary = [f"{len(outcomes)} examples, {len(wrong)} wrong"]
+    counted = f"{len(outcomes)} example{'s' * (len(outcomes) != 1)}"
+    counted += f" and {cases} case{'s' * (cases != 1)}" if cases else ""
+    summary = [f"{counted}, {len(wrong) + len(failures)} wrong"]
     if idle:
         summary.append(f"{len(idle)} rule{'s' * (len(idle) != 1)} that can never fire")
     if at_odds:
         summary.append(f"{len(at_odds)} clash{'es' * (len(at_odds) != 1)}")
     print(", ".join(summary))
-    return int(bool(wrong or idle or at_odds))
+    return int(bool(wrong or failures or idle or at_odds))
+
+
+def _pages(args: TestArguments, codes: frozenset[str]) -> tuple[list[Failure], int]:
+    """Return what does not come out as pages say, and how many cases these have."""
+    folders = [path for path in args.rules if files.is_folder(path)]
+    if not folders:
+        return [], 0
+    from cfglint.features.test.pages import Cases, read_pages
+
+    cases = Cases(args.rules, codes, args.update)
+    failures = [failure for page in read_pages(folders) for failure in cases.failures(page)]
+    return sorted(failures, key=lambda failure: failure.place), cases.count
