@@ -86,13 +86,13 @@ def test_flags_and_files_beside_a_case(cfglint, pack: Path) -> None:
     assert cfglint("test", "acme").returncode == 0
     assert cfglint("test", "acme", "--update").returncode == 0
     told = page.read_text()
-    assert ": warning ACM102 small-gpu\n" in told
+    assert ": warning ACM102 small-gpu [rtx-4090]\n" in told
     assert cfglint("test", "acme").returncode == 0
     page.write_text(told.replace("warning ACM102", "error ACM102"))
     done = cfglint("test", "acme")
     assert done.returncode == 1
     (old,) = [line for line in done.stdout.splitlines() if line.startswith("  -bad_small.yaml:")]
-    assert old.endswith(": error ACM102 small-gpu")
+    assert old.endswith(": error ACM102 small-gpu [rtx-4090]")
     assert old.replace("-bad", "+bad").replace("error", "warning") in done.stdout
     page.unlink()
     (pack / "b.rules").write_text("rule ACM103 stage error for trl {\n  zero_stage == 2\n}\n")
