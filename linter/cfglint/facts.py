@@ -247,6 +247,7 @@ class Values(dict[str, object]):
         return None
 
     def looked_up(self, name: str, prefix: str, column: str, spec: Spec) -> object:
+        """Return a registry's figure for ``name``: the column of the first key whose row is known."""
         _, keys = self.pack.registries[prefix]
         if name in keys:
             return ABSENT

@@ -308,5 +308,6 @@ class ByPath:
         return next(((glob, meant) for glob, like, meant in self._named if like.fullmatch(relative)), None)
 
     def __call__(self, path: str) -> Named | None:
+        """Return the framework that the settings name for ``path``, None where no glob matches."""
         _, named = self.glob_of(path) or ("", None)
         return named

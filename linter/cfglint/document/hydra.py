@@ -50,6 +50,7 @@ class Default(Record):
 
     @property
     def is_self(self) -> bool:
+        """Whether the entry is ``_self_``: the place of the file itself in its defaults list."""
         return self.group is None and self.value == "_self_"
 
     @property

@@ -44,6 +44,7 @@ class Job(Record):
 
     @property
     def everywhere(self) -> bool:
+        """Whether the request holds for all commands of a file; ``#SBATCH`` holds only for its own script."""
         return self.source != "#SBATCH"
 
     def say(self, name: str, value: int, start: int, end: int) -> None:

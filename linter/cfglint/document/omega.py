@@ -44,11 +44,25 @@ if TYPE_CHECKING:
 
         resolvers: Any
 
-        def place(self, path: Path) -> Place: ...
-        def follow(self, node: Node | Computed | None, at: Path) -> Place: ...
-        def lead(self, path: Path, at: Path) -> Place: ...
-        def variable(self, name: str) -> object: ...
-        def value(self, node: Any, at: Path, path: Path) -> object: ...
+        def place(self, path: Path) -> Place:
+            """Return the node at an absolute path, and the path where it is defined."""
+            ...
+
+        def follow(self, node: Node | Computed | None, at: Path) -> Place:
+            """Return what a node stands for, with aliases and interpolations followed."""
+            ...
+
+        def lead(self, path: Path, at: Path) -> Place:
+            """Return the node that a reference from ``at`` leads to."""
+            ...
+
+        def variable(self, name: str) -> object:
+            """Return an environment variable's value."""
+            ...
+
+        def value(self, node: Any, at: Path, path: Path) -> object:
+            """Return a node's value as the loader gives it."""
+            ...
 
 
 _MOST_CHARACTERS = 100_000  # beyond this a text is data, not a reference
@@ -76,7 +90,7 @@ class Call(Record):
 
 
 class Argument(Record):
-    """An argument of a resolver; ``kind`` is ``plain`` (typed by the grammar), ``quoted``, ``list``, …
+    """An argument of a resolver; ``kind`` is ``plain`` (typed by the grammar), ``quoted`` or a container.
 
     ``parts`` makes up a plain or quoted one; ``items`` are a list's, or a dict's keys and values in turn.
     """

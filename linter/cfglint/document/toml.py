@@ -156,6 +156,7 @@ class Scanner(Record):
     sections: list[Section] = field(factory=lambda: [Section((), 0, 0)])  # the first: before any header
 
     def run(self) -> None:
+        """Read all statements into ``root``. Raises DocumentError."""
         table, holders = self.root, [self.root]
         while True:
             self.skip(_BLANK)
@@ -179,6 +180,7 @@ class Scanner(Record):
             )
 
     def header(self) -> tuple[Mapping, list[Mapping]]:
+        """Read a ``[table]`` or ``[[array]]`` header; return its table and the mappings around it."""
         start = self.at
         several = self.text.startswith("[[", start)
         self.at += 2 if several else 1
@@ -214,6 +216,7 @@ class Scanner(Record):
         return node, holders
 
     def put(self, table: Mapping, key: list[Scalar], value: Node) -> None:
+        """Set a dotted key in ``table``. Raises DocumentError for a key that is already defined."""
         for part in key[:-1]:
             entry = table.entries.get(part.text)
             if entry is None:
@@ -229,15 +232,18 @@ class Scanner(Record):
         table.entries[key[-1].text] = Entry(key[-1], value)
 
     def twice(self, key: Scalar, first: Scalar) -> DocumentError:
+        """Return the error for a key that is defined twice."""
         line = self.text.count("\n", 0, first.start) + 1
         return DocumentError(f"{key.text} is defined twice; first on line {line}", key.start)
 
     def count(self) -> None:
+        """Count a node. Raises DocumentError beyond the limit."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise DocumentError(f"more than {MAX_NODES:,} nodes", self.at)
 
     def skip(self, pattern: re.Pattern[str]) -> None:
+        """Move past what ``pattern`` matches here."""
         match = pattern.match(self.text, self.at)
         self.at = self.at if match is None else match.end()
 
@@ -250,12 +256,14 @@ class Scanner(Record):
         return match
 
     def expect(self, mark: str) -> None:
+        """Move past ``mark`` and blanks before it. Raises DocumentError where it is not next."""
         self.skip(_SPACE)
         if not self.text.startswith(mark, self.at):
             raise _StopError
         self.at += len(mark)
 
     def key(self) -> list[Scalar]:
+        """Read a dotted key; return its parts."""
         parts: list[Scalar] = []
         while True:
             self.count()
@@ -275,6 +283,7 @@ class Scanner(Record):
             self.skip(_SPACE)
 
     def string(self) -> Scalar:
+        """Read a basic or literal string, on one line or several."""
         start, text = self.at, self.text
         quote = text[start]
         long = text.startswith(quote * 3, start)
@@ -303,6 +312,7 @@ class Scanner(Record):
         return node
 
     def items(self, holder: Mapping | Sequence, depth: int) -> None:
+        """Read the items of an array or inline table up to its bracket."""
         close = "]" if holder.__class__ is Sequence else "}"
         self.at += 1
         while True:

@@ -44,9 +44,17 @@ if TYPE_CHECKING:
     class Walker(Protocol):
         """Who is told of the way to a place, as a `Trace` is."""
 
-        def enter(self, mapping: Any, part: Any, entry: Entry) -> None: ...
-        def alias(self, node: Alias) -> None: ...
-        def follow(self, node: Node | Computed | None, at: Path) -> Place: ...
+        def enter(self, mapping: Any, part: Any, entry: Entry) -> None:
+            """Note that the way to a value goes through a mapping's entry."""
+            ...
+
+        def alias(self, node: Alias) -> None:
+            """Note that the way to a value goes through an alias."""
+            ...
+
+        def follow(self, node: Node | Computed | None, at: Path) -> Place:
+            """Return what a node stands for, and note the steps that lead there."""
+            ...
 
 
 # What following aliases and references may cost, so that ten lines cannot mean a billion values: in one

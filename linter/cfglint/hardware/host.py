@@ -77,7 +77,7 @@ class Host(Record):
     nodes: int = field(default=1, kw_only=True)
 
     def units(self) -> list[Device]:
-        """What a job can use: MIG instances where a GPU is cut, else the GPU."""
+        """Return what a job can use: the MIG instances of a GPU that is partitioned, else the GPU."""
         return [
             unit for device in self.devices for unit in (device.instances if device.mig_mode else [device])
         ]

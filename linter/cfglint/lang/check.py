@@ -87,6 +87,7 @@ class Builder:
 
     # ── complaints ─────────────────────────────────────────────────────────────────────────────────────
     def complain(self, span: t.Span, message: str) -> None:
+        """Add a mistake at ``span`` to the complaints."""
         assert self.source is not None
         self.complaints.append(self.source.complain(span, message))
 

@@ -124,6 +124,7 @@ class Emitter:
 
     # ── emitting ───────────────────────────────────────────────────────────────────────────────────────
     def line(self, text: str) -> None:
+        """Add a line to the function, at its indentation."""
         self.lines.append(self.indent + text)
 
     def put(self, value: str) -> str:

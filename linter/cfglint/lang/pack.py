@@ -178,6 +178,7 @@ class Packed:
         self.function: Callable[[Any], Any] | None = None
 
     def __call__(self, values: Any) -> Any:
+        """Evaluate on the values of one document; the function is compiled at its first call."""
         return (self.function or self.unpacked())(values)
 
     def unpacked(self) -> Callable[[Any], Any]:

@@ -54,7 +54,7 @@ def _lacking(value: object) -> frozenset[str]:
 
 
 def as_number(value: object) -> Number:
-    """A value of the file as a number; a number in quotes counts, anything else is not known."""
+    """Return a value of the file as a number; a number in quotes counts, anything else is unknown."""
     kind = type(value)
     if kind is int or kind is float:
         if -_LARGE < value < _LARGE:  # type: ignore[operator]
@@ -75,12 +75,12 @@ def as_number(value: object) -> Number:
 
 
 def as_given(value: Number) -> Number:
-    """A number that stands for itself in comparisons, whatever it was computed from."""
+    """Return a number without its history, so that comparisons take it for itself."""
     return Interval(value.lo, value.hi, value.needs) if type(value) is Interval else value
 
 
 def as_bool(value: object) -> Truth:
-    """A value of the file as a truth."""
+    """Return a value of the file as a boolean."""
     if value is True or value is False or type(value) is Open:
         return value
     if isinstance(value, str):
@@ -93,7 +93,7 @@ def as_bool(value: object) -> Truth:
 
 
 def as_text(value: object) -> object:
-    """A value of the file as a text."""
+    """Return a value of the file as a string."""
     if isinstance(value, (str, Unknown)):
         return value
     if type(value) is float or (type(value) is int and -_LARGE < value < _LARGE):
@@ -102,7 +102,7 @@ def as_text(value: object) -> object:
 
 
 def as_member(value: object, spellings: Mapping[str, str]) -> object:
-    """A value of the file as a member of an enumeration, by any of its spellings."""
+    """Return a value of the file as a member of an enumeration, by any of its spellings."""
     if isinstance(value, Unknown):
         return value
     if isinstance(value, str):
@@ -118,12 +118,12 @@ def as_member(value: object, spellings: Mapping[str, str]) -> object:
 
 
 def as_list(value: object) -> object:
-    """A value of the file as a list."""
+    """Return a value of the file as a list."""
     return value if isinstance(value, (list, tuple, Unknown)) else Unknown(_lacking(value))
 
 
 def as_version(value: object) -> object:
-    """A value of the file as a version: ``"0.4.1"`` is (0, 4, 1); zeros at the end do not count."""
+    """Return a value of the file as a version: ``"0.4.1"`` is (0, 4, 1); zeros at the end do not count."""
     if isinstance(value, (tuple, Unknown)):
         return value
     text = as_text(value)
@@ -155,7 +155,7 @@ def as_count(value: Truth) -> Number:
 
 
 def nothing(names: frozenset[str], kind: str) -> object:
-    """The value of a type that nothing is known of."""
+    """Return the unknown value of a type; ``needs`` are the names that would settle it."""
     if kind == "number":
         return Interval(-INF, INF, names)
     return Open(names) if kind == "bool" else Unknown(names)
@@ -166,7 +166,7 @@ _SANE = frozenset({"numbers of a sane size"})
 
 
 def lost(kind: str) -> object:
-    """The value of a function in which a number grew too large for a float."""
+    """Return the value of a function in which a number overflowed a float: unknown."""
     return nothing(_SANE, kind)
 
 
@@ -196,7 +196,7 @@ def like(text: object, pieces: tuple[Piece, ...]) -> Truth:
 
 
 def capture(text: object, pieces: tuple[Piece, ...], default: object, kind: str) -> object:
-    """What a capture holds; without a match ``default``, a value or the names of what is lacking."""
+    """Return what a capture matched; without a match ``default``, a value or the names of what is missing."""
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         return nothing(needs_of(text) or _SHORTER, kind)
     captures = match(pieces, text)
@@ -206,7 +206,7 @@ def capture(text: object, pieces: tuple[Piece, ...], default: object, kind: str)
 
 
 def divided(text: object, separator: object, place: int) -> object:
-    """The part of a text before (0) or after (2) the first separator; all is before one that is not there."""
+    """Return the part of a string before (0) or after (2) the first separator; without one, all is before."""
     if not isinstance(text, str) or not isinstance(separator, str):
         return Unknown(needs_of(text) | needs_of(separator))
     return (text.partition(separator) if separator else (text, "", ""))[place]
@@ -218,7 +218,7 @@ def length(items: object) -> Number:
 
 
 def chosen(arms: list[object], subject: object, settled: Truth, kind: str) -> object:
-    """The value of a ``match``: its arm, or the hull of the arms that may still be meant.
+    """Return the value of a ``match``: its arm, or the hull of the arms that may still apply.
 
     ``settled`` says whether one of the arms is meant at all.
     """
@@ -262,7 +262,7 @@ def count_over(items: object, test: Callable[[object], Truth]) -> Number:
 
 
 def sum_over(items: object, value: Callable[[object], Number]) -> Number:
-    """The sum of ``value`` over a list."""
+    """Return the sum of ``value`` over a list."""
     if isinstance(items, Unknown):
         return Interval(-INF, INF, items.needs)
     total: Number = 0
@@ -272,7 +272,7 @@ def sum_over(items: object, value: Callable[[object], Number]) -> Number:
 
 
 def extreme_over(items: object, value: Callable[[object], Number], pick: Callable[..., Number]) -> Number:
-    """What ``pick`` (`minimum` or `maximum`) takes of the values of a list."""
+    """Return the `minimum` or `maximum` (``pick``) of the values of a list."""
     if isinstance(items, Unknown):
         return Interval(-INF, INF, items.needs)
     values = [value(item) for item in items]  # type: ignore[attr-defined]
@@ -280,7 +280,7 @@ def extreme_over(items: object, value: Callable[[object], Number], pick: Callabl
 
 
 def max_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
-    """The largest of the roles' values; a role that may be absent can only raise it."""
+    """Return the largest of the roles' values; a role that may be absent can only raise it."""
     lo = hi = -INF
     needs = NOTHING
     for present, value in roles:
@@ -291,7 +291,7 @@ def max_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
 
 
 def min_of_roles(roles: list[tuple[Truth, Number]]) -> Number:
-    """The smallest of the roles' values; a role that may be absent can only lower it."""
+    """Return the smallest of the roles' values; a role that may be absent can only lower it."""
     return -max_of_roles([(present, -value) for present, value in roles])
 
 

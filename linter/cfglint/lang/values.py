@@ -178,7 +178,7 @@ def _over(top: float, bottom: float) -> float:
 
 
 def divide(top: Number, bottom: Number) -> Number:
-    """The quotient; where the divisor is zero nothing is known of it, and it says so."""
+    """Return ``top / bottom``; division by zero is unknown, and its needs say so."""
     if type(top) is not Interval and type(bottom) is not Interval:
         return top / bottom if bottom != 0 else _undefined(NOTHING)
     low, high, needs = parts(bottom)
@@ -267,7 +267,7 @@ def if_(condition: Truth, then: object, other: object) -> object:
 
 
 def equal(a: object, b: object) -> Truth:
-    """``a == b`` for any two values; a value that is unknown leaves it open."""
+    """Return ``a == b`` for any two values; an unknown value leaves it open."""
     unknown = hasattr(a, "needs"), hasattr(b, "needs")
     if type(a) is Interval or type(b) is Interval:
         if type(a) in _NUMBERS and type(b) in _NUMBERS:
@@ -303,12 +303,12 @@ def member(item: object, container: object) -> Truth:
 
 
 def minimum(*values: Number) -> Number:
-    """The smallest of numbers or intervals."""
+    """Return the smallest of numbers or intervals."""
     return _extreme(values, min)
 
 
 def maximum(*values: Number) -> Number:
-    """The largest of numbers or intervals."""
+    """Return the largest of numbers or intervals."""
     return _extreme(values, max)
 
 
@@ -333,22 +333,22 @@ def _monotone(function: Callable[[float], int], value: Number) -> Number:
 
 
 def ceiling(value: Number) -> Number:
-    """The smallest whole number that is not below ``value``."""
+    """Return the smallest whole number that is not below ``value``."""
     return value if type(value) is int else _monotone(math.ceil, value)
 
 
 def floor(value: Number) -> Number:
-    """The largest whole number that is not above ``value``."""
+    """Return the largest whole number that is not above ``value``."""
     return value if type(value) is int else _monotone(math.floor, value)
 
 
 def nearest_whole(value: Number) -> Number:
-    """The nearest whole number; halves go to the even one, as Python's round does."""
+    """Return the nearest whole number; halves go to the even one, as Python's round does."""
     return _monotone(round, value)
 
 
 def square_root(value: Number) -> Number:
-    """The square root; of what is below zero nothing is known."""
+    """Return the square root; that of a negative number is unknown."""
     lo, hi, needs = parts(value)
     if hi < 0:
         return Interval(-INF, INF, needs or _OUTSIDE)
@@ -364,7 +364,7 @@ def binary_logarithm(value: Number) -> Number:
 
 
 def absolute(value: Number) -> Number:
-    """The distance from zero."""
+    """Return the absolute value."""
     lo, hi, needs = parts(value)
     if lo >= 0 or hi <= 0:
         a, b = abs(lo), abs(hi)
@@ -373,12 +373,12 @@ def absolute(value: Number) -> Number:
 
 
 def lowest(value: Number) -> Number:
-    """The least that an estimate may come to; of what rests on missing names, any number of its range."""
+    """Return an estimate's lower end; what rests on missing names stays a range."""
     return _end(value, value.lo) if type(value) is Interval else value
 
 
 def highest(value: Number) -> Number:
-    """The most that an estimate may come to; of what rests on missing names, any number of its range."""
+    """Return an estimate's upper end; what rests on missing names stays a range."""
     return _end(value, value.hi) if type(value) is Interval else value
 
 
@@ -388,7 +388,7 @@ def _end(value: Interval, end: float) -> Number:
 
 
 def modulo(a: Number, b: Number) -> Number:
-    """The remainder of ``a / b``, with the sign of ``b``."""
+    """Return the remainder of ``a / b``, with the sign of ``b``."""
     low, high, needs = parts(b)
     a_lo, a_hi, more = parts(a)
     needs |= more
@@ -408,7 +408,7 @@ _MOST_DIVIDED = 10**8  # larger numbers are not taken apart: that would cost tim
 
 
 def divisors(*values: Number) -> list[int] | Unknown:
-    """The whole numbers that divide every one of ``values``, the least first; of zero nothing is known."""
+    """Return the common divisors of ``values`` in ascending order; those of zero are unknown."""
     needs = NOTHING
     common = 0
     for value in values:

@@ -57,7 +57,7 @@ class Group(Record):
     def variants(
         self, read: Callable[[Finding], T], same: Callable[[T], object] = lambda value: value
     ) -> list[tuple[T, str]]:
-        """What ``read`` gives for the members, once each, with the targets it holds for.
+        """Return what ``read`` gives for the members, once each, with the targets it holds for.
 
         The targets are empty where all members agree, since the header names them already.
         """
@@ -69,12 +69,12 @@ class Group(Record):
         return [(value, ", ".join(names) if apart else "") for value, names in values.values()]
 
     def fixes(self) -> list[tuple[Fix | None, str]]:
-        """The group's distinct fixes with their targets; None stands for the targets without one."""
+        """Return the group's distinct fixes with their targets; None stands for the targets without one."""
         return self.variants(lambda m: m.fix, lambda fix: fix and fix_key(fix))
 
 
 def fix_key(fix: Fix) -> tuple[object, ...]:
-    """What makes two fixes the same to a reader; the number does not, it counts per target."""
+    """Return what makes two fixes the same to a reader: all but the number, which counts per target."""
     return fix.applicability, fix.certainty, fix.title, fix.effect, tuple(fix.edits)
 
 

@@ -171,7 +171,7 @@ class _Text:
         yield Line([(f"{'':>{self.gutter}} | ", _GUTTER), (" " * at, ""), caret])
 
     def room(self) -> int:
-        """The cells that a source line may take."""
+        """Return how many cells a source line may take."""
         return max(self.width - self.gutter - 3, _NARROWEST) if self.width else _UNWRAPPED
 
     def background(self, group: Group) -> Iterator[Block]:

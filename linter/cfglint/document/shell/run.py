@@ -106,7 +106,7 @@ class Runner:
             self._by_kind.get(node.type, Runner._forget)(self, node, depth)
 
     def _forget(self, node: Any, _: int) -> None:
-        """What is not understood may have changed any variable that it names."""
+        """Forget every variable that a statement names: it is not understood and may have changed them."""
         names = (inner for inner in _walk(node) if inner.type == "variable_name")
         self._hide(map(self._source.text_of, names))
 

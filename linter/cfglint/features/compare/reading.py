@@ -128,11 +128,13 @@ class Reading(Record):
 
 
 def reading(run: Run, subject: Subject, target: Target | None) -> Reading:
+    """Return the facts, keys and findings of one config on one target."""
     judged = run.on(target, subject)
     return Reading(subject, run.finder.symbols, judged.values, run.finder.origins(judged))
 
 
 def is_unknown(value: object) -> bool:
+    """Whether a value rests on names that are missing."""
     return isinstance(value, (Interval, Open, Unknown)) and bool(needs_of(value))
 
 

@@ -308,7 +308,7 @@ def _beside(
 
 
 def _engine(incident: Incident) -> str:
-    """An engine that ran out itself: what to change hangs on whether its pool was there already."""
+    """Advise on an engine that ran out of memory itself, before or after it had its KV cache pool."""
     if incident.moment == LOADING:
         return "the weights do not fit: more tensor parallelism, or a quantized checkpoint"
     key = "mem_fraction_static" if incident.engine == "sglang" else "gpu_memory_utilization"

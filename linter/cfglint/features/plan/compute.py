@@ -224,7 +224,7 @@ def ranks(shape: Shape, gpus: int) -> int | str:
 
 
 def gpu_counts(shape: Shape, ask: Ask, target: Target | None, *, stated: bool) -> tuple[int, ...]:
-    """Return the numbers of GPUs to combine: those asked for, the target's, the config's, or 1, 2, 4, …"""
+    """Return the numbers of GPUs to combine: as asked, the target's, the config's, or 1, 2, 4 up to 64."""
     if ask.gpus:
         return ask.gpus
     if target is not None and target.count is not None:

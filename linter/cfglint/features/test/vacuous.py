@@ -178,8 +178,9 @@ def _range(kind: Type) -> str:
 
 # ── one proof ──────────────────────────────────────────────────────────────────────────────────────────
 class _Leaf(Record):
-    """What is split into cells. ``constants`` are what it is compared with, in base units (of a key: as the
-    file has them).
+    """A value that is split into cells.
+
+    ``constants`` are what it is compared with, in base units (of a key: as the file has them).
     """
 
     name: str
