@@ -287,7 +287,7 @@ class Binding(Node):
 
 
 class Setting(Node):
-    """A framework's ``dialect omegaconf``, ``about "…"``, ``composes hydra``, ``resolvers "mul div"``, and so on."""
+    """A framework's ``dialect omegaconf``, ``about "…"``, ``composes hydra`` or ``resolvers "mul div"``."""
 
     key: str
     value: str
