@@ -75,6 +75,10 @@ SAME = {  # short, and in full
         "each CODE ROLE in BAT100 ref, BAT101 critic {\n  rule CODE ROLE-is-new error {\n    has($.ROLE)\n  }\n}",
         "rule BAT100 ref-is-new error {\n  has($.ref)\n}\nrule BAT101 critic-is-new error {\n  has($.critic)\n}",
     ),
+    "a knob that is repeated, over lines": (
+        'each X in a, b {\n  knob X true\n    costs 1 "e"\n      "X"\n    see "g"\n  fact p.X: count\n    "X"\n}',
+        'knob a true costs 1 "ea" see "g"\nfact p.a: count "a"\nknob b true costs 1 "eb" see "g"\nfact p.b: count "b"',
+    ),
     "a fact that is declared where it is bound": (
         'framework f {\n  n: count 1 .. "how many"\n    <- $.n default 4 "args.py:3"\n}',
         'fact n: count 1 .. "how many"\nframework f {\n  n <- $.n default 4 "args.py:3"\n}',

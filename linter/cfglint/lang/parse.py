@@ -44,7 +44,11 @@ _AFTER_NUMBER = re.compile(r"[0-9][0-9_.]*(?:[eE][+-]?[0-9]+)?[ \t]*\Z")
 _LOSSES = ("time", "throughput", "quality", "memory", "host")
 _ENDS_WITH_RANGE = words("FACT NAME")  # `fact n: count 1 ..` is complete
 _HOLDS_LINES = words("RULE FRAMEWORK EACH")
-_HOLDS_TEXTS = words("SAY WHY SEE NEXT SETTING NAME TIED")
+_HOLDS = {  # what goes on over lines, by what the next one begins with
+    "_NEWLINE": frozenset[str](),
+    "_BEFORE_TEXT": words("SAY WHY SEE NEXT SETTING NAME TIED KNOB FACT"),
+    "_BEFORE_SEE": words("KNOB"),
+}
 _OPENS = words("LPAR LSQB")
 _CLOSES = words("RPAR RSQB")
 _GOES_ON = words(
@@ -92,7 +96,7 @@ class _Newlines:
     between the texts of one clause.
     """
 
-    always_accept = ("_NEWLINE", "_BEFORE_TEXT")
+    always_accept = ("_NEWLINE", "_BEFORE_TEXT", "_BEFORE_SEE")
 
     def __init__(self) -> None:
         self._reset()
@@ -120,7 +124,7 @@ class _Newlines:
             return True
         if not self.braces:
             return newline[-1] in " \t" and self.last != "_NEWLINE"
-        return newline.type == "_BEFORE_TEXT" and self.braces[-1] and self.first in _HOLDS_TEXTS
+        return self.braces[-1] and self.first in _HOLDS[newline.type]
 
     def _take(self, token: Token) -> None:
         kind = token.type
