@@ -88,6 +88,7 @@ SAME = {  # short, and in full
         "framework f {\n  n <- $.a when x null -> 2 default 1\n  n <- $.b when x null -> 2\n}\n"
         "(if has($.a) then $.a else (if has($.b) then $.b else 3)) > 1",
     ),
+    "one of several keys": ("a and has($.x or $.y.z)", "a and (has($.x) or has($.y.z))"),
     "a key that is there with a value": ("a and (set($.x))", "a and (has($.x) and $.x != null)"),
     "texts over several lines": (
         'rule BAT100 a-b error {\n  x\n  say when n > 1 "one "   # and\n      "two"\n  say "a\\n"\n    "{n} b"\n'

@@ -290,10 +290,10 @@ class Branches(Emitter):
         atom, kind = self.value(node, subject)
         return atom if subject.kind == "any" or kind.kind == "null" else self.fit(node, atom, kind, subject)
 
-    def _call(self, node: t.Call, _wanted: Type | None) -> tuple[str, Type]:
+    def _call(self, node: t.Call, wanted: Type | None) -> tuple[str, Type]:
         function = self.names.symbols.functions.get(node.function)
         if function is not None:
-            return self._put_in(node, function)
+            return self._put_in(node, function, wanted)
         builtin = FUNCTIONS.get(node.function)
         if builtin is None:
             if node.function in self.names.symbols.names():
@@ -302,7 +302,7 @@ class Branches(Emitter):
             raise CompileError(node.span, f"unknown function {node.function!r}{near}")
         return builtin(self, node)
 
-    def _put_in(self, node: t.Call, function: t.Let) -> tuple[str, Type]:
+    def _put_in(self, node: t.Call, function: t.Let, wanted: Type | None) -> tuple[str, Type]:
         """Emit a function's body in place of its call."""
         least = len(function.parameters)
         if len(node.arguments) != least:
@@ -320,7 +320,7 @@ class Branches(Emitter):
         roles, self.roles = self.roles, {}
         self.names.open.append(function.name)
         try:
-            result = self.value(function.body)
+            result = self.value(function.body, wanted)
         except CompileError as error:
             raise CompileError(node.span, f"in {function.name}: {error.inmost}", error.inmost) from None
         finally:

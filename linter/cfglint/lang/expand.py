@@ -101,7 +101,9 @@ class Statements(Transformer):
                     column.append((patterns, self.build(cell.children[0])))
         span = (start_of(node), node.meta.end_pos)
         key = t.Name("key")
-        yield t.Let(f"{table}.lists", ("key",), t.Member(key, t.ListOf(tuple(listed)), span=span), span=span)
+        yield t.Let(
+            f"{table}.{t.LISTS}", ("key",), t.Member(key, t.ListOf(tuple(listed)), span=span), span=span
+        )
         for column, rows in zip(columns, arms, strict=True):
             yield t.Let(f"{table}.{column}", ("key",), t.Choice(key, tuple(rows), None, span=span), span=span)
 

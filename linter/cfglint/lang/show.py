@@ -75,6 +75,17 @@ def show(node: t.Expr, names: Callable[[t.Expr], str | None] = lambda _: None) -
     return _Printer(names).at(node, _LOOSE)
 
 
+def _is_in_table(node: t.Expr) -> bool:
+    """Whether this is ``x in table NAME``."""
+    return isinstance(node, t.Call) and node.function.endswith(f".{t.LISTS}") and len(node.arguments) == 1
+
+
+def _binds(node: t.Expr) -> int:
+    if isinstance(node, t.Junction):
+        return _JUNCTIONS[node.operator]
+    return _COMPARE if _is_in_table(node) else _BINDS.get(type(node), _ATOM)
+
+
 class _Printer:
     """Prints what is no atom by the method of its name."""
 
@@ -90,8 +101,7 @@ class _Printer:
         if atom is not None:
             return atom(node)
         text: str = getattr(self, "_" + type(node).__name__.lower())(node)
-        binds = _JUNCTIONS[node.operator] if isinstance(node, t.Junction) else _BINDS.get(type(node), _ATOM)
-        return f"({text})" if binds < least else text
+        return f"({text})" if _binds(node) < least else text
 
     def _list(self, nodes: Sequence[t.Expr]) -> str:
         return ", ".join(self.at(n, _LOOSE) for n in nodes)
@@ -150,6 +160,9 @@ class _Printer:
         return f"match {self.at(node.subject, _OR)} {{{', '.join(arms)}}}"
 
     def _call(self, node: t.Call) -> str:
+        if _is_in_table(node):
+            table = node.function.removesuffix(f".{t.LISTS}")
+            return f"{self.at(node.arguments[0], _RANGE)} in table {table}"
         return f"{node.function}({self._list(node.arguments)})"
 
     def _quantifier(self, node: t.Quantifier) -> str:

@@ -42,7 +42,6 @@ _NODES: dict[str, Callable[..., t.Node]] = {
     "fact": t.Fact,
     "pack": t.Pack,
     "file": t.NamesFile,
-    "has": t.Has,
     "if_": t.If,
     "name": t.Name,
     "names": t.NamesAreKeys,
@@ -156,6 +155,10 @@ class Transformer:
 
     given = field
 
+    def has(self, node: Any, span: t.Span) -> t.Has | t.Junction:
+        keys = tuple(t.Has(path, span=path.span) for path in self.all(node.children))
+        return t.Has(keys[0].path, span=span) if len(keys) == 1 else t.Junction("or", keys, span=span)
+
     def call(self, node: Any, span: t.Span) -> Any:
         function, *arguments = self.children(node)
         if function == "first":
@@ -172,7 +175,7 @@ class Transformer:
 
     def in_table(self, node: Any, span: t.Span) -> Any:
         item, name = self.children(node)
-        test = t.Call(f"{name}.lists", (item,), span=span)
+        test = t.Call(f"{name}.{t.LISTS}", (item,), span=span)
         return test if node.data == "in_table" else t.Not(test, span=span)
 
     not_in_table = in_table

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Span: TypeAlias = tuple[int, int]
 
 NO_SPAN: Span = (0, 0)
+LISTS = "lists"  # of a table: whether one of its rows is for a value; `x in table NAME` is NAME.lists(x)
 KEY = "key"  # the function of messages: {key(fact)} is the key that a fact is read from
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
+from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import NUMBER, Type, is_number
@@ -192,10 +193,20 @@ class Writer(Record):
         switch = next((d.value for d in defaults if isinstance(d, t.Truth)), None) if kind.members else None
         if switch is not None and not isinstance(old, (str, int)):
             old = switch
-        written = invert(origin.binding.source, value, kind, old, spelling, self.origins.values)
+        written = invert(
+            self._unfolded(origin.binding.source), value, kind, old, spelling, self.origins.values
+        )
         if switch is not None and written is not None and str(written.value).lower() not in _SWITCH:
             return None
         return written
+
+    def _unfolded(self, source: t.Expr) -> t.Expr:
+        """Return the body of a function, or of a table's column, in place of its call."""
+        functions = self.origins.symbols.functions
+        if not isinstance(source, t.Call) or source.function not in functions:
+            return source
+        function = functions[source.function]
+        return substitute(function.body, dict(zip(function.parameters, source.arguments, strict=True)))
 
     def definition(self, path: Steps) -> Definition:
         """Return where the value at a path is written."""
