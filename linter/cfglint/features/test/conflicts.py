@@ -24,6 +24,7 @@ from cfglint.repair.apply import repair
 from cfglint.repair.options import combined
 from cfglint.repair.solve import ANY, solver_of
 from cfglint.repair.tracks import UNSOLVABLE, Broken
+from cfglint.repair.trials import is_hint
 from cfglint.report.blocks import few
 
 TYPE_CHECKING = False
@@ -61,7 +62,8 @@ def clashes(pack: Pack, codes: Container[str] | None = None) -> list[Clash]:
 def contradictions(pack: Pack, codes: Container[str] | None = None) -> Iterator[Clash]:
     """Yield the pairs of rules that cannot hold together, with the targets for which that is so."""
     leaves = Leaves(pack.symbols())
-    singles = [single for rule in pack.rules if (single := leaves.single(rule)) is not None]
+    each = (leaves.single(rule) for rule in pack.rules if not is_hint(rule))  # hints stand in no one's way
+    singles = [single for single in each if single is not None]
     if codes is not None:  # only what an own rule may meet
         asked = {single.knob.name for single in singles if single.rule.code in codes}
         singles = [single for single in singles if single.knob.name in asked]
