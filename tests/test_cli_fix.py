@@ -224,3 +224,34 @@ def test_jobs_change_nothing(cfglint, config, small):
         )
     assert outputs[0] == outputs[1]
     assert outputs[0][2].count("set sglang.mem_fraction_static") == 6
+
+
+TABLED = """prefix toy
+table .precisions: of {
+  "bfloat16" or "bf16": bf16
+  "half" or "float16":  fp16
+}
+let .switch(word) = match word { "on": true, "off": false }
+fact .compiled: bool "compiles"
+knob .compiled [true, false] costs 1
+framework toy {
+  about "toy"
+  detect has($.toy)
+  dtype     <- .precisions.of($.toy.dtype) default bf16
+  .compiled <- .switch($.toy.compile)
+}
+for toy
+dtype == bf16
+not .compiled
+"""
+
+
+def test_a_fix_is_written_through_a_table_and_a_function(cfglint, tmp_path):
+    (tmp_path / "toy.rules").write_text(TABLED)
+    job = tmp_path / "job.yaml"
+    job.write_text('toy:\n  dtype: "half" # was\n  compile: "on"\n')
+    done = cfglint(
+        "fix", job, "--rules", tmp_path / "toy.rules", "--select", "USR", "--unsafe", "--no-detect"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert job.read_text() == 'toy:\n  dtype: "bfloat16" # was\n  compile: "off"\n'
