@@ -232,16 +232,18 @@ table .precisions: of {
   "half" or "float16":  fp16
 }
 let .switch(word) = match word { "on": true, "off": false }
+fact .precision: one of bf16, fp16 "precision"
 fact .compiled: bool "compiles"
+knob .precision [bf16, fp16] costs 1
 knob .compiled [true, false] costs 1
 framework toy {
   about "toy"
   detect has($.toy)
-  dtype     <- .precisions.of($.toy.dtype) default bf16
-  .compiled <- .switch($.toy.compile)
+  .precision <- .precisions.of($.toy.dtype) default bf16
+  .compiled  <- .switch($.toy.compile)
 }
 for toy
-dtype == bf16
+.precision == bf16
 not .compiled
 """
 
