@@ -56,6 +56,10 @@ SAME = {  # short, and in full
         'let launch.sharded(key) = match key { "ddp" or "one": false, "zero3": true, "fsdp": true }\n'
         "launch.lists(x) -> launch.sharded(x)\nnot launch.lists(x)",
     ),
+    "a table with a row for the rest": (
+        'table bits: of {\n  "fp32": 4\n  else: 2\n}',
+        'let bits.lists(key) = key in ["fp32"]\nlet bits.of(key) = match key { "fp32": 4, else: 2 }',
+    ),
     "a table that is a list": (
         'table kinds {\n  "a"\n  "b" or "c"\n}',
         'let kinds.lists(key) = key in ["a", "b", "c"]',

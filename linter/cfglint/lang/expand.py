@@ -84,28 +84,25 @@ class Statements(Transformer):
     def _table(self, node: Any) -> Iterator[t.Let]:
         """Yield a function for each column of a table, and one that tells which values its rows are for."""
         name, *rest = node.children
-        table = self.named(name)
+        table, key, span = self.named(name), t.Name("key"), (start_of(node), node.meta.end_pos)
         columns = self.children(rest.pop(0)) if rest and rest[0].data == "columns" else []
-        arms: list[list[Any]] = [[] for _ in columns]
-        listed: list[t.Expr] = []
-        for row in rest:
-            keys, *cells = row.children
-            patterns = self.all(keys.children)
-            listed += patterns
-            if len(cells) != len(columns):
-                raise RuleTextError(
-                    start_of(row), f"this row has {len(cells)} cells for {len(columns)} columns"
-                )
-            for column, cell in zip(arms, cells, strict=True):
-                if not isinstance(cell.children[0], Token):  # else `_`: the row says nothing
-                    column.append((patterns, self.build(cell.children[0])))
-        span = (start_of(node), node.meta.end_pos)
-        key = t.Name("key")
-        yield t.Let(
-            f"{table}.{t.LISTS}", ("key",), t.Member(key, t.ListOf(tuple(listed)), span=span), span=span
+        rows = [self._row(row, len(columns)) for row in rest]
+        listed = t.ListOf(tuple(key for keys, _ in rows for key in keys))
+        yield t.Let(f"{table}.{t.LISTS}", ("key",), t.Member(key, listed, span=span), span=span)
+        for i, column in enumerate(columns):
+            arms = tuple((keys, cells[i]) for keys, cells in rows if keys and cells[i] is not None)
+            other = next((cells[i] for keys, cells in rows if not keys), None)
+            yield t.Let(f"{table}.{column}", ("key",), t.Choice(key, arms, other, span=span), span=span)
+
+    def _row(self, row: Any, columns: int) -> tuple[tuple[t.Expr, ...], list[t.Expr | None]]:
+        """Return what a row is for (nothing: ``else``), and its cells (None: ``_``)."""
+        keys, *cells = row.children
+        if len(cells) != columns:
+            raise RuleTextError(start_of(row), f"this row has {len(cells)} cells for {columns} columns")
+        built = (
+            None if isinstance(cell.children[0], Token) else self.build(cell.children[0]) for cell in cells
         )
-        for column, rows in zip(columns, arms, strict=True):
-            yield t.Let(f"{table}.{column}", ("key",), t.Choice(key, tuple(rows), None, span=span), span=span)
+        return self.all(keys.children), list(built)
 
 
 def _both(first: t.Expr | None, second: t.Expr | None) -> t.Expr | None:
