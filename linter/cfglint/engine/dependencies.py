@@ -14,7 +14,7 @@ from cfglint.facts import Values
 from cfglint.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cfglint.engine.subject import Subject
     from cfglint.lang.pack import Spec
@@ -70,12 +70,22 @@ class WatchedValues(Values):
         finally:
             self._asking.pop()
 
-    def resting_on(self, names: Iterable[str]) -> set[str]:
-        """Return ``names``, and all names and labels that read one of them, or what reads one."""
+    def readers(self) -> dict[str, list[str]]:
+        """Return what reads each name, as far as was noted until now."""
         readers: dict[str, list[str]] = {}
         for reader, read in self.reads.items():
             for name in read:
                 readers.setdefault(name, []).append(reader)
+        return readers
+
+    def resting_on(
+        self, names: Iterable[str], readers: Mapping[str, Sequence[str]] | None = None
+    ) -> set[str]:
+        """Return ``names``, and all names and labels that read one of them, or what reads one.
+
+        ``readers`` are those of before, where nothing was read since.
+        """
+        readers = self.readers() if readers is None else readers
         resting = set(names)
         waiting = list(resting)
         while waiting:

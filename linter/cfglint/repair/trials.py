@@ -70,6 +70,7 @@ class Base(Record):
     subject: Subject
     before: dict[str, Verdict]
     trials: dict[Key, Values]
+    _readers: dict[str, list[str]]
     _moved: dict[frozenset[str], _Moved]
 
     def __init__(self, run: Run, judged: Judged) -> None:
@@ -84,6 +85,7 @@ class Base(Record):
             verdict.rule.code: verdict for verdict in (*judged.verdicts, *judge(aside, self.watched))
         }
         self.trials = {}
+        self._readers = self.watched.readers()
         self._moved = {}
 
     def moved(self, names: Iterable[str]) -> _Moved:
@@ -92,7 +94,7 @@ class Base(Record):
         if any(name.startswith("$") for name in key):  # keys: what reads them is not noted
             return _Moved({}, self.rules)
         if key not in self._moved:
-            moved = self.watched.resting_on(key)
+            moved = self.watched.resting_on(key, self._readers)
             rules = [rule for rule in self.rules if rule.code in moved]
             self._moved[key] = _Moved(self.watched.without(moved), rules)
         return self._moved[key]

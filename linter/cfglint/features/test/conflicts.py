@@ -100,7 +100,7 @@ class _Fixes(Examples):
             if rule.scope:
                 continue  # its facts are keys of a framework's own
             own = codes is None or rule.code in codes
-            if not own and rested.isdisjoint(leaves.moved_by_fixes(rule)):
+            if not own and (is_hint(compiled) or rested.isdisjoint(leaves.moved_by_fixes(rule))):
                 continue
             for example, place in self.of(compiled):
                 if example.kind == "bad":
@@ -196,7 +196,7 @@ class _Pair(Record):
         )
         return Clash(place, codes, what)
 
-    def _facts(self, *given: Mapping[str, object]) -> Values:
+    def facts(self, *given: Mapping[str, object]) -> Values:
         facts = {name: value for part in given for name, value in part.items()}
         return Values(self.run.pack, None, None, None, facts)
 
@@ -212,7 +212,7 @@ class _Pair(Record):
         values: dict[tuple[type, object], object] = {}
         for single, start in product(self.pair, starts):
             broken = Broken(
-                knob, start, kind, single.rule.requirement, evaluator, lambda v: self._facts({knob.name: v})
+                knob, start, kind, single.rule.requirement, evaluator, lambda v: self.facts({knob.name: v})
             )
             for track in broken.tracks():
                 for value in islice(track.values, _MOST_VALUES):
@@ -221,24 +221,31 @@ class _Pair(Record):
 
     def _at_odds(self, values: Sequence[object], facts: Mapping[str, object]) -> bool:
         """Whether each value breaks one of two rules, though some value suits each of them."""
-        name = self.pair[0].knob.name
         compiled = self.run.finder.evaluator.compiled
-        required, other = (compiled(single.rule.requirement)[0] for single in self.pair)
+        name = self.pair[0].knob.name
 
-        def holds(requirement: Callable[..., object], value: object) -> bool:
+        def breaks(requirement: Callable[..., object], value: object) -> bool:
             try:
-                return requirement(self._facts(facts, {name: value})) is not False
+                return requirement(self.facts(facts, {name: value})) is False
             except UNSOLVABLE:
-                return True
+                return False
 
-        if any(holds(required, value) and holds(other, value) for value in values):
-            return False
-        if not all(any(holds(test, value) for value in values) for test in (required, other)):
-            return False
+        required = [compiled(single.rule.requirement)[0] for single in self.pair]
+        broken: list[tuple[bool, ...]] = []
+        for value in values:
+            broken.append(tuple(breaks(requirement, value) for requirement in required))
+            if not any(broken[-1]):
+                return False
+        if any(all(column) for column in zip(*broken, strict=True)):
+            return False  # nobody can keep one of them: no quarrel
+        conditions = [_Condition(self, single) for single in self.pair]
         return any(
             all(
-                any(single.compiled.test(given) is False for single in self.pair)
-                for given in (self._facts(facts, case, {name: value}) for value in values)
+                any(
+                    fails and condition.holds(facts, case, value)
+                    for fails, condition in zip(each, conditions, strict=True)
+                )
+                for value, each in zip(values, broken, strict=True)
             )
             for case in self._cases()
         )
@@ -262,6 +269,27 @@ class _Pair(Record):
                         wanted[name] = [*wanted.get(name, []), *fitting]
         for values in islice(product(*wanted.values()), _MOST_CASES):
             yield dict(zip(wanted, values, strict=True))
+
+
+class _Condition:
+    """The condition of one of two rules; one that does not ask for the knob is found out once for a case."""
+
+    def __init__(self, pair: _Pair, single: _Single) -> None:
+        self.pair, self.name = pair, single.knob.name
+        condition = single.rule.condition
+        self.asks = condition is not None and self.name in pair.leaves.of(condition)
+        self.test = None if condition is None else pair.run.finder.evaluator.compiled(condition)[0]
+        self.case: Mapping[str, object] = {}
+        self.held: bool | None = None
+
+    def holds(self, facts: Mapping[str, object], case: Mapping[str, object], value: object) -> bool:
+        """Whether the condition is true for a value of the knob."""
+        if self.test is None:
+            return True
+        if self.held is None or self.asks or self.case is not case:
+            self.case = case
+            self.held = self.test(self.pair.facts(facts, case, {self.name: value})) is True
+        return self.held
 
 
 def _numbers(node: t.Expr) -> list[float]:
