@@ -90,7 +90,7 @@ class Statements(Transformer):
         listed = t.ListOf(tuple(key for keys, _ in rows for key in keys))
         yield t.Let(f"{table}.{t.LISTS}", ("key",), t.Member(key, listed, span=span), span=span)
         for i, column in enumerate(columns):
-            arms = tuple((keys, cells[i]) for keys, cells in rows if keys and cells[i] is not None)
+            arms = tuple((keys, cell) for keys, cells in rows if keys and (cell := cells[i]) is not None)
             other = next((cells[i] for keys, cells in rows if not keys), None)
             yield t.Let(f"{table}.{column}", ("key",), t.Choice(key, arms, other, span=span), span=span)
 
