@@ -76,7 +76,7 @@ def show_value(value: object, kind: Type, *, unit: str | None = None) -> str:
     if isinstance(value, (int, float, Interval)) and not isinstance(value, bool):
         return _number(value, kind, unit or _unit(kind))
     if isinstance(value, (Open, Unknown)):
-        return "?" if value.needs else "open"
+        return "?" if value.needs else "undecided"
     if isinstance(value, (list, tuple)):
         return _version(value) if kind.kind == "version" else f"[{_items(value, _SHOWN)}]"
     if value is None or isinstance(value, bool):
@@ -175,7 +175,7 @@ def _told(
 def arithmetic(node: t.Expr, evaluator: Evaluator, origins: Origins) -> list[str]:
     """Return a broken requirement with the numbers put in, one line for each part that does not hold."""
     put = _Numbers(evaluator, origins, origins.values)
-    return [f"{show(part)}, but {put.against(part)}" for part in put.failing(node)]
+    return [f"{show(part)}, but {put.against(part)}" for part in put.failing(node) if put.tells(part)]
 
 
 class _Numbers(Record):
@@ -191,6 +191,15 @@ class _Numbers(Record):
             return [node] if self._fails(node) else []
         parts = [part for operand in node.operands for part in self.failing(operand)]
         return [part for part in parts if isinstance(part, t.Has)] or parts
+
+    def tells(self, part: t.Expr) -> bool:
+        """Whether a part says more than the message does: what rests on switches of lets alone does not."""
+        named = [n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.evaluator.is_word(n)]
+        return not named or not all(isinstance(n, t.Name) and self._is_switch(n) for n in named)
+
+    def _is_switch(self, node: t.Name) -> bool:
+        is_let = node.name not in self.evaluator.symbols.types
+        return is_let and isinstance(self.evaluator(node, self.values)[0], bool)
 
     def _fails(self, node: t.Expr) -> bool:
         try:

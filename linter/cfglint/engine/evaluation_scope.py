@@ -172,7 +172,7 @@ class Bound(Record):
         """Return a condition and what it came to."""
         if isinstance(condition, t.Not) and isinstance(truth, bool):
             return self.outcome(condition.operand, not truth)
-        word = "open" if not isinstance(truth, bool) else "true" if truth else "false"
+        word = "undecided" if not isinstance(truth, bool) else "true" if truth else "false"
         return f"{show(condition)} is {word}"
 
     # ── branches ───────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +192,7 @@ class Bound(Record):
             if isinstance(part, t.Choice):
                 word = self.text(part.subject)
                 conditions.append(part.subject)
-                chosen.append(f"{show(part.subject)} is {'open' if word == 'unknown' else word}")
+                chosen.append(f"{show(part.subject)} is {'not set' if word == '?' else word}")
                 return self._arms(part, go)
             return part if is_put_in(part) else None
 

@@ -182,11 +182,11 @@ def hardware(arguments: list[str]) -> int:
 
         print(json.dumps(to_sheet(detection.host), indent=2))
         return 0
-    print(f"driver {detection.host.driver or 'unknown'}, CUDA {detection.host.cuda or 'unknown'}")
+    print(f"driver {detection.host.driver or 'not reported'}, CUDA {detection.host.cuda or 'not reported'}")
     for device in detection.host.units():
-        usable = "memory unknown" if device.usable_mib is None else f"{_gib(device.usable_mib)} usable"
+        usable = "memory not reported" if device.usable_mib is None else f"{_gib(device.usable_mib)} usable"
         free_now = "" if device.free_mib is None else f", {_gib(device.free_mib)} free"
-        capability = f"compute capability {device.capability or 'unknown'}"
+        capability = f"compute capability {device.capability or 'not reported'}"
         print(f"{device.index}: {device.name}, {usable}{free_now}, {capability}")
     for target in detection.targets:
         print(f"target: {target.name}")
@@ -209,7 +209,7 @@ def gpus(arguments: list[str]) -> int:
     rows = [("name", "product", "usable", "capability", "bf16", "fp8")]
     for gpu in catalogue():
         estimated = "*" if "usable_mib" in gpu.estimated else ""
-        usable = "unknown" if gpu.usable_mib is None else f"{_gib(gpu.usable_mib)}{estimated}"
+        usable = "not published" if gpu.usable_mib is None else f"{_gib(gpu.usable_mib)}{estimated}"
         bf16, fp8 = ("yes" if kind in gpu.formats else "no" for kind in ("bf16", "fp8"))
         rows.append((gpu.name, gpu.product, usable, str(gpu.capability or ""), bf16, fp8))
     _print_rows(rows)

@@ -127,7 +127,7 @@ class _Page:
         """Add the condition or the requirement and what it rests on."""
         node = tree.node
         self.add()
-        verdict = node.text if node.text in ("true", "false") else "open"
+        verdict = node.text if node.text in ("true", "false") else "undecided"
         self.tell(f"{node.name}  is {verdict}", f"{label} ", " " * (len(label) + 1), "bold", "bold")
         if node.numbers and node.numbers != node.name:
             self.tell(f"= {node.numbers}", " " * (len(label) + 1), " " * (len(label) + 3), _DIM)
@@ -152,7 +152,7 @@ class _Page:
         tail = [tree.mark, {"above": "(above)", "folded": "…"}.get(tree.state, "")]
         if tree.state != "above":
             tail.append(shown(node.origin.source))
-            if node.children and node.text in ("unknown", "open"):
+            if node.children and node.text in ("?", "undecided"):
                 tail.append(f"needs {few(sorted(needs_of(node.value)), _WANTED)}")
         parts = [(head, _GREY), (name.ljust(name_width), "red" if tree.mark == "fails" else "")]
         parts.append((f"  {shown(node.text).ljust(value_width)}", "bold"))
