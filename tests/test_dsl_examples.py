@@ -71,7 +71,7 @@ def test_what_a_wrong_example_says() -> None:
     wrong = [str(o) for o in run_examples(pack, {"USR900"}) if not o.ok]
     assert wrong == [
         "t.rules:13: USR900: this example is bad, but the rule holds",
-        "t.rules:14: USR900: this example is good, but the rule is not decided for want of t.n",
+        "t.rules:14: USR900: this example is good, but the rule is not decided because t.n is missing",
     ]
 
 

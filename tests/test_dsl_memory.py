@@ -95,7 +95,7 @@ def _chain(length: int) -> str:
 
 def test_lets_build_on_each_other_up_to_the_limit() -> None:
     assert Values(load({"t.rules": _chain(60)}))["c59"] == (4 + 57) * GIB
-    with pytest.raises(RulesError, match="more than 60 names build on each other"):
+    with pytest.raises(RulesError, match="more than 60 names depend on each other"):
         load({"t.rules": _chain(61)})
 
 
