@@ -278,7 +278,7 @@ def test_the_launch_says_how_many_gpus(pack) -> None:
 def test_every_architecture_has_figures(pack) -> None:
     """A builder that is mapped to an id of the catalogue, for each builder that the map knows."""
     text = (Path(__file__).parents[1] / "rules/frameworks/torchtune.rules").read_text()
-    table = text.split("let torchtune.hf(name) = match name {")[1].split("else:")[0]
+    table = text.split("let .hf(name) = match name {")[1].split("else:")[0]
     builders = [part.split('"')[1] for part in table.replace("\n", ",").split(",") if '": "' in part]
     assert len(builders) > 40
     for builder in builders:

@@ -81,7 +81,7 @@ def test_flags_and_files_beside_a_case(cfglint, pack: Path) -> None:
     case = _fence("bad_small.yaml", _CONFIG + "max_length: 1024\n")
     page.write_text("# ACM102 small-gpu\n" + case)
     done = cfglint("test", "acme")
-    assert "bad_small.yaml: ACM102 finds nothing for want of gpu.vram" in done.stdout
+    assert "bad_small.yaml: ACM102 finds nothing because gpu.vram is missing" in done.stdout
     page.write_text("# ACM102 small-gpu\n" + case + _console("bad_small.yaml --select ACM102 --gpu rtx-4090"))
     assert cfglint("test", "acme").returncode == 0
     assert cfglint("test", "acme", "--update").returncode == 0

@@ -160,7 +160,7 @@ class Cases(Record):
             return f"{page.code} finds something at line {line}: {found[0].message}"
         if name.startswith("bad_") and not found:
             needs = [", ".join(open_.needs) for open_ in run.report.undecided if open_.code == page.code]
-            return f"{page.code} finds nothing" + (f" for want of {needs[0]}" if needs else "")
+            return f"{page.code} finds nothing" + (f" because {needs[0]} is missing" if needs else "")
         printed = self._printed(run, name, page) if told else ""
         if not told or told == printed:
             return ""
