@@ -10,6 +10,6 @@ HOMEPAGE = ""
 
 
 def source(revision: str = "") -> str:
-    """Return what pip installs from the repository; ``OWNER`` stands in it while there is no address."""
+    """Return what pip installs from the repository; ``OWNER`` is in it while there is no address."""
     address = HOMEPAGE or "https://github.com/OWNER/cfglint"
     return f"{DISTRIBUTION} @ git+{address}{revision and '@'}{revision}"

@@ -27,7 +27,7 @@ PREFIXES = ("CFG", "MEM", "PAR", "BAT", "PRC", "ENG", "PRF", "RUN", "DOC", "CLI"
 def selector(select: Sequence[str], ignore: Sequence[str], codes: Sequence[str]) -> Callable[[str], bool]:
     """Return a test for codes: those that ``select`` names (all, if empty) without those of ``ignore``.
 
-    Both take codes and prefixes. Raises UsageError for one that fits no rule.
+    Both take codes and prefixes. Raises UsageError for one that matches no rule.
     """
     for wanted in (*select, *ignore):
         if wanted not in PREFIXES and not any(code.startswith(wanted) for code in codes):
@@ -67,12 +67,12 @@ def _run(
 
 
 def check_file(run: Run, file: File, *, explicit: bool = True) -> bool:
-    """Judge a file with fixes attached, adding to the run's report; False if no framework recognises it."""
+    """Check a file, attach fixes and add to the run's report; return False if no framework recognises it."""
     return run.add(file, explicit=explicit, mend=_attach)
 
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
-    from cfglint.repair.apply import attach  # not before there is something to mend
+    from cfglint.repair.apply import attach  # not before there is something to fix
 
     attach(run, judgements, found)
 
@@ -87,12 +87,12 @@ def check_text(  # noqa: PLR0913 (keywords of the public interface)
     overrides: Sequence[str] = (),
     read: Reader | None = None,
 ) -> Report:
-    """Lint ``text`` as the file ``path`` (its suffix tells the format) for some hardware.
+    """Return the report on ``text``, linted as the file ``path`` (its suffix determines the format).
 
     ``hardware`` is a GPU name like ``"rtx-4090:8"``, a Target, several of either, or None. ``rules`` holds
     further rule files, texts by path. ``read`` gives the bytes of the files that a config names (None for
-    what is no file); without it, what they would say is unknown. Raises CfglintError where a name is unknown
-    or a rule does not load.
+    what is not a file); without it, their values are missing. Raises CfglintError for an unknown name and
+    for a rule that does not load.
     """
     run = _run(hardware, rules, framework, overrides, read)
     check_file(run, read_text(text, path))
@@ -113,7 +113,8 @@ def fix_text(  # noqa: PLR0913 (keywords of the public interface)
 ) -> tuple[str, Report]:
     """Return ``text`` with its fixes applied, and the report on the result.
 
-    ``least`` is the lowest level that is repaired, ``unsafe`` admits fixes that may change results.
+    ``least`` is the lowest level that is fixed (``info``, ``warning``, ``error``); ``unsafe`` allows fixes
+    that may change training results. The rest is as for `check_text`, errors included.
     """
     from cfglint.repair.apply import repair
 

@@ -92,7 +92,7 @@ def cached_beside(
     path = os.path.join(folder, file)
     raw = _read(path)
     if raw is not None:
-        kept_stamp, kept, held = marshal.loads(raw)  # noqa: S302 (see _read; the bytes behind it are left alone)
+        kept_stamp, kept, held = marshal.loads(raw)  # noqa: S302 (see _read; the bytes after it are left alone)
         if kept_stamp == stamp and kept == texts:
             value, size = held
             return value, raw[len(raw) - size :]

@@ -1,10 +1,10 @@
 """All errors that cfglint raises on purpose.
 
-CfglintError                 what the user can mend: one line, exit status 2
+CfglintError                 what the user can fix: one line, exit status 2
 ├── UsageError               a flag, a path or a setting is wrong
 ├── RulesError               one or more rule files do not load; carries every complaint
 ├── HardwareError            a GPU name, a hardware sheet or NVML
-└── DocumentError            bytes that are no text, or a text that is no document; becomes CFG001
+└── DocumentError            bytes that are not text, or a text that is not a document; becomes CFG001
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CfglintError(Exception):
-    """Something that the user can mend; its text is one line that says what to do."""
+    """Something that the user can fix; its text is one line that says what to do."""
 
 
 class UsageError(CfglintError):

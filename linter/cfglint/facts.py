@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Steps: TypeAlias = tuple[str | int, ...]
     # source, when, default, null, the paths that the source reads, whether it is one key's value, which still
-    # wants its type (and has no function)
+    # needs its type (and has no function)
     Alternative: TypeAlias = tuple[
         Callable[[Any], Any] | None,
         Callable[[Any], Any] | None,
@@ -71,7 +71,7 @@ def convert(name: str, value: object, spec: Spec) -> object:
 def stated(pack: Pack, name: str, value: object) -> object:
     """Return a value that a file gives under the fact's own name, in base units.
 
-    ABSENT for null, unless that is a member's spelling; missing where it is no value of the type.
+    ABSENT for null, unless that is a member's spelling; missing where it is not a value of the type.
     """
     kind, *_, spellings = spec = pack.facts[name]
     if value is None and "null" not in (spellings or ()):
@@ -262,7 +262,7 @@ class Values(dict[str, object]):
     def _row(self, prefix: str) -> Mapping[str, object] | frozenset[str]:
         """Return a registry's row, by the first of its keys that is known and in the table.
 
-        Where there is none, return the names that would settle it: if no key is known, what the path wants;
+        Where there is none, return the names that would settle it: if no key is known, what the path needs;
         if the table lacks what is known, the first key, which may describe any model.
         """
         table, keys = self.pack.registries[prefix]

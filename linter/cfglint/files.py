@@ -23,7 +23,7 @@ _CHECKOUT = os.path.dirname(os.path.dirname(_HERE))
 
 
 def why(error: OSError) -> str:
-    """Return the system's words for an error, as they stand behind a colon."""
+    """Return the system's words for an error, as they follow a colon."""
     return (error.strerror or str(error)).lower()
 
 
@@ -141,7 +141,7 @@ def nowhere() -> TextIO:
 def write(path: str, data: bytes) -> None:
     """Give a file new content in one step: whoever reads it sees the old or the new one, whole.
 
-    Mode and owner stay, and a symbolic link goes on pointing to where it points. What is no file, such as
+    Mode and owner stay, and a symbolic link goes on pointing to where it points. What is not a file, such as
     /dev/stdout, is written to. Raises UsageError; the file is then as it was.
     """
     try:
@@ -200,7 +200,7 @@ def _copy_owner(descriptor: int, about: os.stat_result) -> None:
 
 # ── the files that come with cfglint, from a wheel, a zip or its checkout ──────────────────────────────────
 def in_checkout() -> bool:
-    """Whether this module stands in a checkout, where it may change."""
+    """Whether this module is in a checkout, where it may change."""
     return is_file(os.path.join(_CHECKOUT, "pyproject.toml"))
 
 

@@ -52,9 +52,9 @@ class Fix(Record):
     ``edits`` are non-overlapping edits of the finding's file. ``applicability`` is ``"safe"``, ``"unsafe"``
     or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``. ``number`` is shared by the findings that one
     repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
-    is what is lost, ``cost`` how much, as the knobs have it; ``memory`` is what it does to the fullest GPU.
-    ``target`` is the one that it is right for, None where it is right for all. ``next`` is what to try if
-    memory still runs out.
+    says what the repair costs and ``cost`` how much, in the knobs' points; ``memory`` is the memory of the
+    most loaded GPU before and after. ``target`` is the only target that it is right for, or None. ``next``
+    is what to try if memory still runs out.
     """
 
     number: int
@@ -97,7 +97,7 @@ class Finding(Record):
 
 
 class Undecided(Record):
-    """A rule that could not be decided, and the names of the facts that it wants."""
+    """A rule that could not be decided, and the names of the facts that it needs."""
 
     path: str
     target: str | None

@@ -12,7 +12,7 @@ records are equal where they are the same object. A ``Value`` is compared and ha
 lets nobody assign to them.
 
 A class that needs more writes its own ``__init__`` and still gets the slots; ``__post_init__`` runs at the
-end of ours. What is annotated as ``ClassVar`` is no field. ``__init__`` is written for classes of which
+end of ours. What is annotated as ``ClassVar`` is not a field. ``__init__`` is written for classes of which
 more than a few records are made: a class costs next to nothing at start-up, where a dataclass takes 0.5 ms.
 """
 
@@ -40,7 +40,7 @@ _FEW = 24  # records of a class that are made without an ``__init__`` of its own
 
 
 class _Field:
-    """What stands behind a field's ``=``."""
+    """What follows a field's ``=``."""
 
     __slots__ = ("compare", "default", "factory", "init", "kw_only")
 

@@ -8,7 +8,7 @@
         fail_on: str | None = text("from this level on", "LEVEL", choices=LEVELS)
         quiet: bool = switch("errors only", short="q")
 
-argparse would do, at 5 ms of start-up: a fifth of what a clean run may use in all. Flags may stand before,
+argparse would do, at 5 ms of start-up: a fifth of what a clean run may use in all. Flags may come before,
 between and after paths, take their value as ``--gpu a40`` or ``--gpu=a40``, and are never guessed from a
 part.
 """
@@ -105,7 +105,7 @@ def number(about: str, metavar: str, **rest: Any) -> int | None:
 
 
 def table() -> tuple[str, dict[str, str]] | None:
-    """Declare what settings alone can say: a table of texts, and before it the file in which it stands."""
+    """Declare what settings alone can say: a table of texts, and before it the file in which it is."""
     return Flag(TABLE, "", setting=SAME)  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""Which configs the paths of a command line mean, and what stands in them."""
+"""Which configs the paths of a command line mean, and what is in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STDIN = "<stdin>"
 _NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 # In folders, a file larger than this is data; a file named on its own is read up to MAX_BYTES.
 _BIGGEST_FOUND = 2**20
-# One of these stands in every script that launches a job; scripts of a folder without are not parsed.
+# One of these is in every script that launches a job; scripts of a folder without are not parsed.
 _LAUNCHERS = tuple(word.encode() for word in STARTERS)
 # A link to nowhere, or removed since the folder was listed.
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
@@ -55,7 +55,7 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
 
 
 def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
-    """Read and parse a file; None for one found in a folder that is no config by its size or kind.
+    """Read and parse a file; None for one found in a folder that is not a config by its size or kind.
 
     Returns the bytes as well, for whoever writes the file unchanged. Raises UsageError.
     """

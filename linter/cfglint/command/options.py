@@ -219,7 +219,7 @@ def placed(path: str, value: str) -> str:
 def settings_of(start: str) -> dict[str, Any]:
     """Return the settings that hold in the folder ``start``; paths in them are relative to their file.
 
-    What it gives for ``frameworks`` is the file that it stands in, and the table.
+    What it gives for ``frameworks`` is the file that it is in, and the table.
     """
     path, given = find_settings(start) or ("", {})
     return {key: _checked(path, key, value) for key, value in given.items()}

@@ -26,7 +26,7 @@ def say(line: str) -> None:
 
 
 def announce(notices: Iterable[str], args: Options) -> None:
-    """Print what there is to say about the targets and the file."""
+    """Print notes on the targets and the file."""
     if not args.quiet:
         for notice in notices:
             say(notice)

@@ -37,7 +37,7 @@ def codes(values: Sequence[str]) -> list[str]:
 
 
 def targets(args: Options) -> tuple[list[Target], list[str]]:
-    """Return the targets and what there is to say about them. Raises HardwareError."""
+    """Return the targets and notes on them. Raises HardwareError."""
     named = [parse_target(name) for name in args.gpu]
     if args.hardware is not None:
         from cfglint.hardware.host import load_sheet
@@ -91,7 +91,7 @@ def by_path(args: Options, pack: Pack) -> ByPath | None:
 
 
 def _named(words: str, pack: Pack, where: str, flag: str) -> tuple[str, tuple[float, ...] | None]:
-    """Read NAME[==VERSION], which stands at ``where``. Raises UsageError."""
+    """Read NAME[==VERSION], which is at ``where``. Raises UsageError."""
     name, equals, version = words.partition("==")
     if name not in pack.frameworks:
         near = did_you_mean(name, pack.frameworks) or f"; known: {', '.join(sorted(pack.frameworks))}"

@@ -150,7 +150,7 @@ class _NewKey(Record):
         return Edit(at, at, new if at == 0 or text[at - 1] in "\r\n" else self.newline + new)
 
     def into_block(self, mapping: Mapping) -> Edit | None:
-        """Add lines behind the last of a mapping."""
+        """Add lines after the last of a mapping."""
         text, at = self.text, mapping.end
         lines = self.lines(_column(text, mapping), _indent_step(self.document))
         leaf = _last_leaf(mapping)
@@ -173,7 +173,7 @@ class _NewKey(Record):
         return self.behind_line(node.end, self.lines(_column(text, parent) + step, step))
 
     def behind_line(self, at: int, lines: str) -> Edit | None:
-        """Add lines behind the one around ``at``, where that holds nothing else but a comment."""
+        """Add lines after the one around ``at``, where that holds nothing else but a comment."""
         end = line_end(self.text, at)
         rest = self.text[at:end].strip()
         return None if rest and not rest.startswith("#") else Edit(end, end, self.newline + lines)
@@ -200,7 +200,7 @@ class _NewKey(Record):
         return self.on_its_own_line(last.end, text[line:start], self.entry(colon))
 
     def on_its_own_line(self, at: int, indent: str, entry: str) -> Edit:
-        """Add an entry behind the last, which has its own line; a comment behind it stays where it is."""
+        """Add an entry after the last, which has its own line; a comment after it stays where it is."""
         end = line_end(self.text, at)
         before, mark, comment = self.text[at:end].partition("#")
         if indent.strip() or (mark and before.strip() not in ("", ",")):
@@ -358,7 +358,7 @@ def _into_lines(document: Document, path: Path, depth: int, value: object) -> Ed
 
 
 def _behind(text: str, section: Section, statement: Statement | None, names: Path, value: object) -> Edit:
-    """Add a line behind a statement, or behind the header of a table that has none yet."""
+    """Add a line after a statement, or after the header of a table that has none yet."""
     newline = "\r\n" if "\r\n" in text else "\n"
     equals = " = "
     start, end = section.start, section.end

@@ -96,7 +96,7 @@ class _Scanner(Record):
         return opened
 
     def opens(self, opened: Mapping | Sequence) -> bool:
-        """Step into a collection; tells whether it is empty."""
+        """Step into a collection: return whether it is empty."""
         self.stack.append(self.owner)
         if len(self.stack) > MAX_DEPTH:
             raise DocumentError(f"nested more than {MAX_DEPTH} levels deep", opened.start)
@@ -109,7 +109,7 @@ class _Scanner(Record):
         return False
 
     def goes_on(self) -> bool:
-        """Close what ends behind a value, and go behind the next comma; false at the end of the file."""
+        """Close what ends after a value, and move past the next comma; false at the end of the file."""
         while True:
             self.blank()
             owner, at = self.owner, self.at

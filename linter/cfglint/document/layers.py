@@ -139,7 +139,7 @@ class Layers(Record):
         return self.like(node, {name: entry for name, entry in effective(node).items() if name not in names})
 
     def own(self, holder: Mapping, source: Source | None) -> None:
-        """Note that a mapping made for a package stands in the file (None: the config's) that asks for it."""
+        """Note that a mapping made for a package is in the file (None: the config's) that asks for it."""
         self._kept.append(holder)
         if source is not None:
             self.sources[id(holder)] = source

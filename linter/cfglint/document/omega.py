@@ -105,7 +105,7 @@ Parts = tuple[Part, ...]
 
 
 class MalformedError(Exception):
-    """A text that holds ``${`` and is no interpolation."""
+    """A text that holds ``${`` and is not an interpolation."""
 
 
 @lru_cache(20_000)
@@ -140,7 +140,7 @@ class _Parser(Record):
         return self.text[self.at : self.at + 1]
 
     def take(self, mark: str) -> bool:
-        """Go behind a mark, where it comes next."""
+        """Move past a mark, where it comes next."""
         comes = self.text.startswith(mark, self.at)
         self.at += len(mark) * comes
         return comes
@@ -233,7 +233,7 @@ class _Parser(Record):
         return tuple(elements)
 
     def ends(self, close: str, where: str) -> bool:
-        """Go behind ``close``, or the comma that stands instead."""
+        """Move past ``close``, or the comma that stands instead."""
         if self.take(close):
             return True
         if not self.take(","):
@@ -241,7 +241,7 @@ class _Parser(Record):
         return False
 
     def element(self, depth: int) -> Argument:
-        """Read one argument, and the blanks behind it."""
+        """Read one argument, and the blanks after it."""
         if depth >= MAX_REFERENCES:
             raise MalformedError(f"'${{' nested more than {MAX_REFERENCES} deep")
         char = self.next()

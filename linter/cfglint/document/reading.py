@@ -40,7 +40,7 @@ _DEEPEST_FOLDER = 64
 
 
 def read(data: bytes, path: str) -> File:
-    """Decode and parse ``data``; what is no UTF-8 gives a file whose one document carries the error."""
+    """Decode and parse ``data``; what is not UTF-8 gives a file whose one document carries the error."""
     if len(data) > MAX_BYTES:
         return _broken(path, "", _too_large(MAX_BYTES), None)
     bom = data.startswith(BOM)
@@ -59,7 +59,7 @@ def read(data: bytes, path: str) -> File:
 
 
 def read_text(text: str, path: str, *, bom: bool = False) -> File:
-    """Parse ``text``; ``path`` tells the format: JSON, TOML, a shell script, else YAML."""
+    """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
     form = format_of(path)
@@ -134,7 +134,7 @@ def _broken(path: str, text: str, message: str, offset: int | None, *, bom: bool
 
 # ── sections of a document, each a document itself ─────────────────────────────────────────────────────────
 def sections(document: Document) -> list[Document]:
-    """Return the mappings at the top as documents; none where something else stands there, too."""
+    """Return the mappings at the top as documents; none where something else is there, too."""
     root = document.root
     if not isinstance(root, Mapping) or root.merges:
         return []
@@ -166,7 +166,7 @@ def _section(document: Document, key: Scalar, node: Node) -> Document:
 
 
 class Library(Record):
-    """Files by their paths; ``read`` gives a file's bytes, and None for what is no file."""
+    """Files by their paths; ``read`` gives a file's bytes, and None for what is not a file."""
 
     read: Reader
     _files: dict[str, File | None] = field(factory=dict, init=False)
@@ -231,7 +231,7 @@ class Library(Record):
 
 
 def same(first: str, second: str) -> bool:
-    """Whether two paths lead to one file, as far as their spelling tells."""
+    """Whether two paths lead to one file, as far as their spelling shows."""
     return os.path.abspath(first) == os.path.abspath(second)
 
 

@@ -200,7 +200,7 @@ def _tagged(scalar: Scalar, dialect: Dialect) -> object:
 
 
 def is_float_like_string(scalar: Scalar, dialect: Dialect) -> bool:
-    """Tell whether a person reads a float where the loader reads a text, such as ``1e-5`` with PyYAML."""
+    """Return whether a person reads a float where the loader reads a text, such as ``1e-5`` with PyYAML."""
     if scalar.style or scalar.tag is not None:
         return False
     text = scalar.text

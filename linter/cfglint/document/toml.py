@@ -1,6 +1,6 @@
 """TOML text to the same nodes.
 
-Python's own reader says what is valid, a scanner of ours where it stands: tomllib is what trainers call, and
+Python's own reader says what is valid, a scanner of ours where it is: tomllib is what trainers call, and
 it keeps no places; tomlkit keeps the spelling, without places either. What tomllib took can be cut by a few
 patterns, so the scanner judges nothing: it goes on where tomllib would.
 """
@@ -26,7 +26,7 @@ _BARE = re.compile(r"[^\s=.\[\]{}\"'#,]+")
 _PLAIN = re.compile(r"[^\s,\]}#]+(?: [0-9][^\s,\]}#]*)?")  # a date and its time may stand apart by one blank
 _BASIC = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _LITERAL = re.compile(r"'([^'\n]*)'")
-# Up to two quotes may stand at the end of the text itself.
+# Up to two quotes may be at the end of the text itself.
 _LONG_BASIC = re.compile(r'"""(?:\r?\n)?((?:[^"\\]|\\(?:.|\r?\n)|"(?!""))*"{0,2})"""', re.DOTALL)
 _LONG_LITERAL = re.compile(r"'''(?:\r?\n)?((?:[^']|'(?!''))*'{0,2})'''")
 _STRINGS = {
@@ -76,7 +76,7 @@ class Section(Record):
 
 # ── reading ────────────────────────────────────────────────────────────────────────────────────────────────
 def parse_toml(text: str) -> list[Document]:
-    """Return the one document of ``text``; an error is kept in it, with what stood before it."""
+    """Return the one document of ``text``; an error is kept in it, with what came before it."""
     document = Document(0, len(text))
     stop = len(text)
     try:
@@ -147,7 +147,7 @@ class _StopError(Exception):
 
 
 class Scanner(Record):
-    """Builds the tree of a text that tomllib took, or of what stands before tomllib's complaint."""
+    """Builds the tree of a text that tomllib took, or of what comes before tomllib's complaint."""
 
     text: str
     at: int = 0
@@ -248,7 +248,7 @@ class Scanner(Record):
         self.at = self.at if match is None else match.end()
 
     def taken(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        """Go behind what the pattern cuts, which has to be there."""
+        """Move past what the pattern matches, which must be there."""
         match = pattern.match(self.text, self.at)
         if match is None:
             raise _StopError
@@ -294,7 +294,7 @@ class Scanner(Record):
         return Scalar(inner, start, match.end(), quote * 3 if long else quote)
 
     def value(self, depth: int) -> Node:
-        """Return the value at ``at``, and go behind it."""
+        """Return the value at ``at``, and move past it."""
         self.count()
         start = self.at
         if depth > MAX_DEPTH:

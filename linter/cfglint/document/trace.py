@@ -64,7 +64,7 @@ class Trace(Record):
 
     Where nothing is there, ``present`` is false and ``span`` is that of the nearest present parent's key.
     ``editable``: the definition is a scalar that the file spells out on its own. ``source`` is None where the
-    definition stands in the document's own file, else how the other file came in that ``span`` points into.
+    definition is in the document's own file, else how the other file came in that ``span`` points into.
     A path with ALL is traced up to there.
     """
 
@@ -98,7 +98,7 @@ class Trace(Record):
     # ── what is asked of it ────────────────────────────────────────────────────────────────────────────────
     @property
     def present(self) -> bool:
-        """Whether something stands at the path."""
+        """Whether something is at the path."""
         return self.node is not None
 
     @property

@@ -24,7 +24,7 @@ MAX_REFERENCES = 50  # in a row, or in each other
 DEEPEST_PATH = 200
 _LONGEST_REFERENCE = 1_000
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
-# The words of which one stands in every script that launches a job.
+# The words of which one is in every script that launches a job.
 STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "trl", "axolotl", "vllm",
     "sglang", "rl @", "vllm-openai",
@@ -92,7 +92,7 @@ class Sought(Built):
 
 
 class Unread(Scalar):
-    """A scalar whose value the file alone does not tell; ``text`` is how it is spelled, ``why`` says why."""
+    """A scalar whose value the file alone does not say; ``text`` is how it is spelled, ``why`` says why."""
 
     tag: str | None = "!unread"
     why: str = field(kw_only=True)
@@ -175,7 +175,7 @@ class All:
 
 
 class Absent:
-    """Nothing stands at the path."""
+    """Nothing is at the path."""
 
     __slots__ = ()
 
@@ -330,12 +330,12 @@ def effective(mapping: Mapping) -> dict[str, Entry]:
 
 # ── files and documents ────────────────────────────────────────────────────────────────────────────────────
 class Document(Record):
-    """One document of a file. With ``error`` set, ``root`` is what stood before it, and may be None.
+    """One document of a file. With ``error`` set, ``root`` is what came before it, and may be None.
 
     A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
     list), with the ``job`` that it is part of. ``over`` are the scalars that name files which the document
     is laid over (a launch's ``--config``). ``lax`` is the first thing that JSON forbids and hjson takes.
-    A section of a document is one itself: ``key`` is its name, ``whole`` the document that it stands in,
+    A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
     ``lent`` the spans of definitions in it that other sections read.
     """
 
@@ -366,7 +366,7 @@ class Document(Record):
             self.error = None
 
     def owns(self, start: int, end: int) -> bool:
-        """Whether what stands there is this document's alone, and no other section's as well."""
+        """Whether what is there is this document's alone, and no other section's as well."""
         return self.key is None or (
             self.start <= start
             and end <= self.end

@@ -80,7 +80,7 @@ class MappingView(Value):
         return self.view.get((*self.path, name))
 
     def keys(self) -> list[str]:
-        """Return the keys, merged ones behind the mapping's own."""
+        """Return the keys, merged ones after the mapping's own."""
         return self.view.keys(self.path)
 
     def __repr__(self) -> str:
@@ -156,7 +156,7 @@ class View(Record):
         return value
 
     def has(self, path: Path) -> bool:
-        """Tell whether something stands at ``path``, be it null or of unknown value."""
+        """Return whether something is at ``path``, be it null or of unknown value."""
         present = self._present.get(path)
         if present is None:
             self.refill()
@@ -292,11 +292,11 @@ class View(Record):
         return None
 
     def source(self, node: object) -> Source | None:
-        """Return how the file that ``node`` stands in came in; None for the document's own."""
+        """Return how the file of ``node`` came in; None for the document's own."""
         return None if self.sources is None else self.sources.get(id(node))
 
     def dialect_of(self, node: Node) -> Dialect:
-        """Return how the file that ``node`` stands in is read."""
+        """Return how the file of ``node`` is read."""
         source = self.source(node)
         if source is None:
             return self.dialect

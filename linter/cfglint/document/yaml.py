@@ -1,7 +1,7 @@
 """YAML text to nodes, from libyaml's events.
 
 Events and not composed nodes: a composed alias carries its anchor's marks, and an edit there would change the
-anchor. Properties (anchors, tags) lie inside an event's span; ours start behind them. Nothing is expanded.
+anchor. Properties (anchors, tags) lie inside an event's span; ours start after them. Nothing is expanded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MERGE_TAGS = (None, "tag:yaml.org,2002:merge")
 # What libyaml's reader refuses, and a byte order mark inside the text, on which loaders differ.
 # A text, since compiling it takes 4 ms.
 _UNPRINTABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-# Anchors and tags, and the blanks and comments behind each.
+# Anchors and tags, and the blanks and comments after each.
 _PROPERTIES = (
     r"(?:(?:&[A-Za-z0-9_-]*|!<[^>\s]*>|![^\s,]*)"
     "(?:[ \t\r\n\x85\u2028\u2029]|(?<=[ \t\r\n\x85\u2028\u2029])#[^\r\n\x85\u2028\u2029]*)*)+"
@@ -91,7 +91,7 @@ def parse_yaml(text: str) -> list[Document]:
     broken = _broken_character(text) if "\ufeff" in text else None
     documents, error = _build(text if broken is None else text[: broken.offset])
     if isinstance(error, _UnreadableError):
-        # libyaml reads ahead: parse again what stands before the character that it stumbled on.
+        # libyaml reads ahead: parse again what comes before the character that it stumbled on.
         broken = _broken_character(text) or error
         documents, error = _build(text[: broken.offset])
     if broken is not None:
@@ -330,7 +330,7 @@ def _key_of(value: Node, text: str) -> Scalar:
 
 
 def _flatten_merges(mapping: Mapping) -> DocumentError | None:
-    """Put the items of a written list in its place; what an alias names stays behind it, as everywhere."""
+    """Put the items of a written list in its place; what an alias names stays after it, as everywhere."""
     flat: list[Node] = []
     wrong: DocumentError | None = None
     for value in mapping.merges:

@@ -1,1 +1,1 @@
-"""Rules against documents and targets: what holds, what does not, what cannot be told yet."""
+"""Rules against documents and targets: what holds, what does not, what cannot be determined yet."""

@@ -147,7 +147,7 @@ class Bound(Record):
 
     # ── words ──────────────────────────────────────────────────────────────────────────────────────────
     def text(self, node: t.Expr) -> str:
-        """Return the value of ``node`` as it stands in a formula."""
+        """Return the value of ``node`` as it is in a formula."""
         if isinstance(node, t.Path) and not self.values.has(node.steps) and "*" not in node.steps:
             return "absent"
         return formula_text(*self.value(node))
@@ -229,7 +229,7 @@ class Bound(Record):
 
 
 def formula_text(value: object, kind: Type) -> str:
-    """Return a value as it stands in a formula: a text in quotes, a long one cut."""
+    """Return a value as it is in a formula: a text in quotes, a long one cut."""
     if isinstance(value, str) and kind.kind in ("text", "any") and value:
         value = value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
         return quote(value)

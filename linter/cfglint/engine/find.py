@@ -1,4 +1,4 @@
-"""Turns a broken rule into a finding: where it stands, what it says, which numbers it rests on."""
+"""Turns a broken rule into a finding: where it is, what it says, which numbers it rests on."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Finder:
                 continue
             finding, view = found[i].finding, found[i].judged.subject.view
             trace = Trace(view, mistake.problem.path)
-            # A finding about the same key stands at the key, or at its value.
+            # A finding about the same key is at the key, or at its value.
             own = {trace.span, trace.key_span} if trace.present and trace.source is None else set()
             spans = {(mistake.start, mistake.end), *own}
             rivals = [
@@ -210,7 +210,7 @@ def _item_spot(item: Any, source: t.Expr, origins: Origins, variables: Lookup[st
 
 
 def _place(rule: t.Rule, origins: Origins) -> Span:
-    """Return the span that a finding stands on: the value that is most likely to be changed.
+    """Return the span that a finding is on: the value that is most likely to be changed.
 
     Where the requirement's keys are all absent, that is the nearest parent of the first of them.
     """
@@ -283,7 +283,7 @@ def _elsewhere(rule: t.Rule, origins: Origins) -> Iterator[Related]:
             if place not in places:
                 places.add(place)
                 hangs = trace.view.hangs(trace.at)
-                key = dotted(trace.at if hangs is None else hangs[1])  # in the file that it stands in
+                key = dotted(trace.at if hangs is None else hangs[1])  # in the file that it is in
                 yield Related(Place(trace.file.path, *trace.span), f"{key} is set here")
 
 

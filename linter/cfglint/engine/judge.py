@@ -75,8 +75,8 @@ def _other_files(subject: Subject) -> Iterator[Mistake]:
 def _misfits(subject: Subject) -> Iterator[Mistake]:
     """Yield what is of another kind than the framework's schema says.
 
-    Where that has no type for a key, the texts that stand where the binding wants a number; where the facts'
-    names are keys, also what is no value of its fact's type.
+    Where that has no type for a key, the texts that are where the binding needs a number; where the facts'
+    names are keys, also what is not a value of its fact's type.
     """
     if subject.framework is None:
         return
@@ -123,7 +123,7 @@ def _names_are_keys(subject: Subject) -> bool:
 
 
 def _unfit_facts(subject: Subject) -> Iterator[Mistake]:
-    """Yield what is no value of its fact's type; no rule would look at it."""
+    """Yield what is not a value of its fact's type; no rule would look at it."""
     pack, view = subject.pack, subject.view
     bound = pack.frameworks[subject.framework or ""]["bind"]
     for path in _keys(pack, view, ()):
@@ -137,7 +137,7 @@ def _unfit_facts(subject: Subject) -> Iterator[Mistake]:
 
 
 def _unknown_names(subject: Subject) -> Iterator[Mistake]:
-    """Yield the keys that are no fact's name, nor read by the framework's block."""
+    """Yield the keys that are not a fact's name, nor read by the framework's block."""
     if not _names_are_keys(subject):
         return
     pack = subject.pack
@@ -156,7 +156,7 @@ def _is_fact(pack: Pack, name: str) -> bool:
 
 
 def _keys(pack: Pack, view: View, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the keys of a file; those of a mapping for it where it stands for the first part of names."""
+    """Yield the keys of a file; a mapping by its own keys where it is the first part of names."""
     for key in view.keys(path):
         inner = (*path, key)
         start = ".".join(inner) + "."

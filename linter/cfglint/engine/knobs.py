@@ -124,7 +124,7 @@ def literal(node: t.Expr, kind: Type) -> object:
 
 
 def word_of(node: t.Expr) -> object:
-    """Return what stands in a file for a literal: a name is a word."""
+    """Return what is in a file for a literal: a name is a word."""
     return node.name if isinstance(node, t.Name) else getattr(node, "value", None)
 
 
@@ -181,7 +181,7 @@ class Change(Record):
     before: str
     after: str
     direction: str  # raises, lowers or changes
-    amount: str  # without a sign; empty where it is no plain number
+    amount: str  # without a sign; empty where it is not a plain number
 
     def words(self) -> str:
         """Return ``lowers need.total by 2.2 GiB (36.2 GiB -> 34 GiB)``."""
@@ -192,7 +192,7 @@ class Change(Record):
 class Move(Record):
     """A leaf with another value: what that changes, and what becomes of the rule.
 
-    ``direction`` is down, up, or empty for a value that is no number. ``turns`` says that the verdict is
+    ``direction`` is down, up, or empty for a value that is not a number. ``turns`` says that the verdict is
     another one than before.
     """
 

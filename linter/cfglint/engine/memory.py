@@ -59,7 +59,7 @@ class Remedy(Value):
 
 
 class FitRow(Value):
-    """One target, GiB on its fullest GPU. ``varied`` are names and values that were asked for.
+    """One target, GiB on its most loaded GPU. ``varied`` are names and values that were asked for.
 
     ``needs`` are the facts that would settle the need; they are empty where it is settled or an estimate.
     The JSON of a fit has the fields under these names, in this order.

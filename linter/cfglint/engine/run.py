@@ -40,7 +40,7 @@ class Run(Reading):
 
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
-    GPUs itself (a batch script) is judged for those and not for ``targets``. ``framework`` is what all files
+    GPUs itself (a batch script) is checked for those and not for ``targets``. ``framework`` is what all files
     are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
     ``tables`` are those of the file at hand: a path in it is seen from its folder.
     """
@@ -80,7 +80,7 @@ class Run(Reading):
                 self.report.targets.append(info)
 
     def targets_of(self, document: Document) -> Sequence[Target]:
-        """Return the targets that a document is judged for: those that its job asks for if none are named."""
+        """Return the targets to check a document for: those that its job asks for if none are named."""
         if self.named or document.job is None:
             return self.targets
         from cfglint.hardware.host import declared
@@ -94,7 +94,7 @@ class Run(Reading):
         """Return the documents of a file that a framework recognises.
 
         One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
-        what stands before the mistake is recognised.
+        what comes before the mistake is recognised.
         """
         self.look_near(file.path)
         subjects = []
@@ -205,7 +205,7 @@ class Run(Reading):
     def add(self, file: File, *, explicit: bool = True, mend: Mender | None = None) -> bool:
         """Judge a file and add what was found to the report; False if no framework recognises it.
 
-        ``mend`` attaches fixes to the findings of a document.
+        ``fix`` attaches fixes to the findings of a document.
         """
         subjects = self.subjects(file, judge_broken=explicit)
         subjects += self._unknown_programs(file, subjects)

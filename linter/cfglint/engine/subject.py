@@ -59,7 +59,7 @@ class Verdict(Record):
     needs: frozenset[str] = field(default=NOTHING, init=False)
 
     def __post_init__(self) -> None:
-        """Note what the rule wants to be decided."""
+        """Note what the rule needs to be decided."""
         self.needs = needs_of(self.truth)
 
 
@@ -98,7 +98,7 @@ class Reading(Record):
         version: tuple[float, ...] | None = None,
         more: Sequence[str] = (),
     ) -> Subject:
-        """Return the document as ``framework`` sees it, with ``more`` overrides behind its own."""
+        """Return the document as ``framework`` sees it, with ``more`` overrides after its own."""
         view = self._view(document, framework, more)
         return Subject(self.pack, document, view, framework, version, self.tables)
 

@@ -42,7 +42,7 @@ class Detection(Record):
 
 
 class Holding(Record):
-    """A process on a GPU: bytes that it holds, None where it is not told. ``mig`` is its instance."""
+    """A process on a GPU: bytes that it holds, None where it is not known. ``mig`` is its instance."""
 
     index: int
     pid: int

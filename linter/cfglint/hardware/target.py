@@ -1,4 +1,4 @@
-"""A target: the GPUs that a config is judged for, as facts with their sources (``--gpu rtx-4090:8``)."""
+"""A target: the GPUs that a config is checked for, as facts with their sources (``--gpu rtx-4090:8``)."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ _DENSE = (
 
 
 def read(path: str) -> dict[str, object]:
-    """Return the figures of the model whose config.json, or folder, stands at ``path``.
+    """Return the figures of the model whose config.json, or folder, is at ``path``.
 
     Raises ModelConfigError, whose text names the file and says what to do.
     """
@@ -249,7 +249,7 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _whole(config: Mapping[str, Any], key: str) -> int | None:
-    """Return a whole number, None where none stands there, or one that no model has."""
+    """Return a whole number, None where none is there, or one that no model has."""
     value = config.get(key)
     return value if type(value) is int and abs(value) < _HUGE else None
 

@@ -1,6 +1,6 @@
 """Looks models up: by id in the catalogue, by their config.json, by the size in their name.
 
-The catalogue is read when a rule first asks for a model; everything else is imported when that does not tell.
+The catalogue is read when a rule first asks for a model; everything else is imported when that does not say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How large a model is: counted from its shape, or bounded by the size that its name tells.
+"""How large a model is: counted from its shape, or bounded by the size that its name gives.
 
 A count is one closed form for each family. With h the hidden size, q = heads * head_dim, k = kv_heads *
 head_dim and f the width of the feed-forward layer, a layer has h*q + 2*h*k + q*h weights for attention and
@@ -12,7 +12,7 @@ the count needs: ``q_rank`` (q_lora_rank), ``rope_dim``, ``nope_dim`` and ``valu
 ``output_bias`` and ``mlp_bias`` (a config that departs from its family), and ``other_params`` (a vision
 tower: counted elsewhere, added here).
 
-A name tells less: ``org/foo-7B-sft`` has about seven billion parameters, and the shape of the known models of
+A name gives less: ``org/foo-7B-sft`` has about seven billion parameters, and the shape of the known models of
 that size.
 """
 
@@ -158,7 +158,7 @@ def _experts(family: str, form: Form, shape: Shape, experts: int) -> int:
 
 
 # ── by its name, or a number of parameters ──────────────────────────────────────────────────────────────────
-# 8x7B, 30B, 1.5b, 1_6b, 7b1, 500M; a letter may stand before it only as the end of a word (llama7b).
+# 8x7B, 30B, 1.5b, 1_6b, 7b1, 500M; a letter may come before it only as the end of a word (llama7b).
 _SIZE = re.compile(
     r"(?:(?<![A-Za-z0-9._])|(?<=[^0-9A-Za-z][vV][0-9]_)|(?<=[0-9A-Za-z]_)|(?<=[A-Za-z]{3}))"
     r"(?:(?P<times>\d{1,3})[xX])?(?P<whole>\d{1,4})(?:[._](?P<part>\d{1,3}))?"
@@ -180,7 +180,7 @@ _LIKE_LLAMA = ("llama", "mistral", "qwen2")
 
 
 def by_name(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, object] | None:
-    """Return the figures that a name or a path tells, None for one that has no size."""
+    """Return the figures that a name or a path gives, None for one that has no size."""
     for piece in reversed(name.replace("\\", "/").split("/")):
         for size in _SIZE.finditer(piece):
             count = _count(size)

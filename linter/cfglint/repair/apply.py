@@ -77,7 +77,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
 
 
 def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Group]) -> Repairs:
-    """Return the repairs of the rules that warn, and those of hints, each of which is mended for itself."""
+    """Return the repairs of the rules that warn, and those of hints, each of which is fixed for itself."""
     repairs = mend(solver, warned, (SAFE, ANY))
     for code in groups.keys() - {group.code for group in warned}:
         goals = groups[code].goals
@@ -134,7 +134,7 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
 
 
 def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Finding, Repair]] | None:
-    """Return the repairs to be made, each with a finding; None where there is nothing to mend.
+    """Return the repairs to be made, each with a finding; None where there is nothing to fix.
 
     They serve all targets. Where no repair is certain, it may be one that only may suffice.
     """

@@ -91,7 +91,7 @@ def groups_of(solver: Solver, found: Iterable[Found], least: str) -> list[Group]
 def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
     """Find repairs of rules that serve all targets, else one for each target.
 
-    ``stages`` are what may be done: what an earlier one mends, a later one leaves.
+    ``stages`` are what may be done: what an earlier one fixes, a later one leaves.
     """
     repairs = _mended(solver, groups, stages)
     everywhere = solver.trials.judgements

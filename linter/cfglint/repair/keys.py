@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator
     from cfglint.facts import Steps, Values
 
-    Way: TypeAlias = dict[Steps, object]  # what has to stand at some keys
+    Way: TypeAlias = dict[Steps, object]  # what has to be at some keys
 
 _MOST_WAYS = 32  # of mending one requirement
-_MOST_ITEMS = 64  # of a list, that are mended at once
+_MOST_ITEMS = 64  # of a list, that are fixed at once
 _OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LEFT: list[Way] = [{}]  # to the knobs, or as it is
@@ -44,7 +44,7 @@ class Asked(Record):
     home: Callable[[Steps], Steps]
 
     def groups(self, requirement: t.Expr) -> list[list[Way]]:
-        """Return what may stand at the keys of a requirement for it to hold; the first comes first.
+        """Return what may be at the keys of a requirement for it to hold; the first comes first.
 
         Keys that one part of it names together are one group.
         """

@@ -80,7 +80,7 @@ class Repair(Record):
 
     @property
     def written(self) -> list[Written]:
-        """What has to stand in the file."""
+        """What has to be in the file."""
         return [written for option in self.options for written in option.written]
 
     @property
@@ -94,7 +94,7 @@ class Repair(Record):
 
 
 class Options(Record):
-    """The options of one document, as it stands on one target."""
+    """The options of one document, as it is on one target."""
 
     trials: Trials
     judged: Judged
@@ -117,7 +117,7 @@ class Options(Record):
             yield track
 
     def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
-        """Yield what a requirement asks of keys that are no knob's: a track for each group, in its order."""
+        """Yield a track for each group of keys that a requirement names and no knob moves, in order."""
         asked = Asked(self.trials.run.finder.evaluator, self.judged.values, self.writer.home)
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]

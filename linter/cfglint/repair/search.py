@@ -1,4 +1,4 @@
-"""The cheapest set of moves that mends some broken requirements and breaks nothing else.
+"""The cheapest set of moves that fixes some broken requirements and breaks nothing else.
 
 The search goes over sets of tracks (a knob's values in one direction), the cheapest set first, and in each
 set over its places. It is exact: it ends when no set that is left can cost less than the best one found.
@@ -388,7 +388,7 @@ class Search(Record):
     def lack(self, tracks: Sequence[Track]) -> float | None:
         """Return the bytes that are missing where all tracks lead as far as they can, at the worst.
 
-        None where the goals are no bounds on memory.
+        None where the goals are not bounds on memory.
         """
         here = [self.trials.values(goal.judged, {}) for goal in self.goals]
         evaluator = self.trials.run.finder.evaluator

@@ -1,7 +1,7 @@
 """From broken rules to repairs that are written and proven: one for several rules, the safest first.
 
-Rules that share no knob are mended apart: the cheapest repairs of each are then the cheapest of all. Where
-they share knobs, one search mends them together, so that a move which serves two of them is paid once.
+Rules that share no knob are fixed apart: the cheapest repairs of each are then the cheapest of all. Where
+they share knobs, one search fixes them together, so that a move which serves two of them is paid once.
 Whether what was found apart also holds together is checked at the end; where it does not, it is searched
 together after all.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option, Track
 
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
-_ROUNDS = 4  # times that rules which stand in the way are taken in
+_ROUNDS = 4  # times that rules which are in the way are taken in
 _MOST_TOGETHER = 12  # rules in one search
 
 
@@ -56,7 +56,7 @@ class Solver(Record):
     """Repairs of one document that break nothing on the ``watched`` targets.
 
     ``exhausted`` has the rules whose search ended at its limit of work; ``helpful`` has, by rule, the knobs
-    with which the rule could be mended.
+    with which the rule could be fixed.
     """
 
     trials: Trials
@@ -85,7 +85,7 @@ class Solver(Record):
         return self._goals[code]
 
     def writer(self, judged: Judged) -> Writer:
-        """Return what writes facts of the document, as it stands on a target."""
+        """Return what writes facts of the document, as it is on a target."""
         if judged not in self._writers:
             self._writers[judged] = Writer(judged.subject, self.trials.run.finder.origins(judged))
         return self._writers[judged]
@@ -207,7 +207,7 @@ class Solver(Record):
             group.code: repair for group in groups if (repair := self.best(group.goals, allowed)) is not None
         }
         if any(repair.unsafe for repair in alone.values()):
-            for group in groups:  # what could mend it, now that results may change anyway
+            for group in groups:  # what could fix it, now that results may change anyway
                 self.cheapest(group.goals, allowed)
         able = sorted((g for g in groups if g.code in alone), key=lambda g: (not g.error, g.code))
         joint = _Joint(self, alone, allowed)
@@ -215,7 +215,7 @@ class Solver(Record):
         return parts if len(parts) < 2 or self.hold_together(parts) else joint.repairs(able)
 
     def _clusters(self, groups: Iterable[Group]) -> list[list[Group]]:
-        """Return the groups, those together that a common knob could mend."""
+        """Return the groups, those together that a common knob could fix."""
         clusters: list[tuple[set[str], list[Group]]] = []
         for group in groups:
             knobs = set(self.helpful[group.code])

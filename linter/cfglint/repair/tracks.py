@@ -5,7 +5,7 @@ solved from the broken requirement: the other side of an equality or a bound, th
 members of a list, and whole numbers around the present value (divisibility).
 
 A requirement made of bounds is nearly always monotone in a knob: a long track is then bisected. What the
-search sees tells whether that holds; where it does not, or where it is no bound, the track is scanned.
+search sees tells whether that holds; where it does not, or where it is not a bound, the track is scanned.
 
 The nouns of this room, each of which rests on the one before:
 
@@ -47,13 +47,13 @@ LEAST = 0.01  # the cost of an unsafe change that is said to cost nothing
 UNPRICED = t.Move("any", 1)  # a move of which a knob says nothing
 UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
 _NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply
-_ONWARD = 64  # places tried behind the first that serves, where that one does harm there
+_ONWARD = 64  # places tried after the first that serves, where that one does harm there
 _FAR = 1e18
 _HALVINGS = 40
 
 
 class Option(Record):
-    """One knob moved to a value: the facts that change with it, what stands in the file, and what is lost.
+    """One knob moved to a value: the facts that change with it, what is in the file, and what is lost.
 
     ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
     ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
@@ -322,7 +322,7 @@ def priced(knob: t.Knob, move: t.Move, kind: Type, old: object, new: object) -> 
 
 
 def halvings(old: object, new: object) -> float:
-    """Return how often a number was halved or doubled; 1 for what is no number above zero."""
+    """Return how often a number was halved or doubled; 1 for what is not a number above zero."""
     if isinstance(old, (int, float)) and isinstance(new, (int, float)) and old > 0 and new > 0:
         return abs(math.log2(new / old))
     return 1

@@ -47,7 +47,7 @@ def is_hint(rule: CompiledRule) -> bool:
 
 
 def to_mend(verdict: Verdict) -> bool:
-    """Whether there is something to mend: a rule that is broken, or possible; not one that is undecided."""
+    """Whether there is something to fix: a rule that is broken, or possible; not one that is undecided."""
     return verdict.truth is False or not verdict.needs
 
 
@@ -189,9 +189,9 @@ class Trials(Record):
         *,
         sure: bool,
     ) -> bool:
-        """Whether the edited text breaks none of the rules ``mended``, and on ``watched`` no other that held.
+        """Whether the edited text breaks none of the rules ``fixed``, and on ``watched`` no other that held.
 
-        ``mended`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
+        ``fixed`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
         possible, no longer certain to break.
         """
         after = self.judged_after(edits)
@@ -244,7 +244,7 @@ class Goal(Record):
 
         A repair makes the requirement hold, or moves a name that the condition itself asks for (an engine
         that sleeps starves nobody). Changing a value so that the condition happens not to hold (logits are
-        no longer half of the need, because something else grew) mends nothing.
+        no longer half of the need, because something else grew) fixes nothing.
         """
         truth = self.compiled.test(values)
         if truth is not None:

@@ -1,6 +1,6 @@
-"""Writes new values of facts into a document: what has to stand where, who else reads that, the edits.
+"""Writes new values of facts into a document: what has to be where, who else reads that, the edits.
 
-What has to stand there is found by reading the framework's bindings backwards (`invert`).
+What has to be there is found by reading the framework's bindings backwards (`invert`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SWITCH = ("true", "false", "on", "off")
 
 
 class Written(Record):
-    """``value`` has to stand at ``path``."""
+    """``value`` has to be at ``path``."""
 
     path: Steps
     value: object
@@ -48,7 +48,7 @@ def invert(
     spelling: object = None,
     facts: Mapping[str, object] | None = None,
 ) -> Written | None:
-    """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be told.
+    """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be determined.
 
     ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses, or in
     the knob's own ``spelling`` where the file says nothing, or true and false. ``facts`` are what the names
@@ -66,7 +66,7 @@ def invert(
                 word = word_of(patterns[0])
                 if word_of(arm) == value and word is not None:
                     return Written(steps, word)
-            if rest == t.Path(steps):  # what no arm names stands there as it is
+            if rest == t.Path(steps):  # what no arm names is there as it is
                 return Written(steps, _spelled(value, kind, old, spelling))
     return None
 
@@ -128,7 +128,7 @@ def _like_before(member: str, kind: Type, old: object, spelling: object) -> obje
 class Definition(Record):
     """Where a value is written; ``key`` tells definitions apart, ``shared`` also read it.
 
-    ``holder`` is the key that it stands at, where that is another one.
+    ``holder`` is the key that it is at, where that is another one.
 
     ``editable`` is false where no edit of this file can change it (an override, an environment variable).
     """
@@ -182,7 +182,7 @@ class Writer(Record):
     _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
 
     def written(self, name: str, value: object, spelling: object = None) -> Written | None:
-        """Return what has to stand in the file for a fact to be worth ``value`` (in base units)."""
+        """Return what has to be in the file for a fact to be worth ``value`` (in base units)."""
         origin = self.origins.of(name)
         if origin.binding is None:
             return None

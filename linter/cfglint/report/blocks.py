@@ -37,7 +37,7 @@ class Markup(str):
 class Paragraph(Record):
     """A sentence.
 
-    A terminal shows it behind ``lead``, wrapped, with ``rest`` before its further lines. Markdown puts it
+    A terminal shows it after ``lead``, wrapped, with ``rest`` before its further lines. Markdown puts it
     into ``md``; lines that end in a line break, the items of one list, and what is ``joined`` to the
     paragraph before it are not set apart.
     """
@@ -94,7 +94,7 @@ class Table(Record):
 
     ``bold`` are rows that stand out. Where a terminal of ``width`` cells (0: the style's) is too narrow,
     columns go that say so by ``drop``, then those are cut that say so by ``cut``. With ``fixed``
-    columns the others stand below each other in groups, each behind the fixed ones and before a blank line.
+    columns the others are below each other in groups, each after the fixed ones and before a blank line.
     """
 
     columns: Sequence[Column]
@@ -107,7 +107,7 @@ class Column(Record):
     """A head and its cells; ``least`` is the width that it has at least, ``drop`` when it is left out.
 
     ``cut`` is how many cells it keeps where it is cut, 0 where it is not.
-    A cell of a last column that says ``below`` stands below its line where there is no room beside it.
+    A cell of a last column that says ``below`` is below its line where there is no room beside it.
     """
 
     head: AnyCell
@@ -160,7 +160,7 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def verdict(word: str, more: str = "") -> Cell:
-    """Return the cell of a memory verdict; ``more`` is what Markdown says behind it."""
+    """Return the cell of a memory verdict; ``more`` is what Markdown says after it."""
     return Cell([(said(word), VERDICT_COLORS[word])], Markup(_SIGNS[word] + more))
 
 

@@ -121,7 +121,7 @@ class _Drawn:
         self.width = max(column.least, *map(_cells, self.cells))
 
     def cell(self, i: int, *, last: bool) -> list[Piece]:
-        """Return a cell as wide as its column; at the end of a line nothing stands behind it."""
+        """Return a cell as wide as its column; at the end of a line nothing follows it."""
         pieces = self.cells[i]
         blank = (" " * (self.width - _cells(pieces)), "")
         if not self.spec.left:

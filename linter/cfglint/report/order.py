@@ -36,7 +36,7 @@ def shown(text: str) -> str:
 
 
 class Group(Record):
-    """One finding as it is printed: the same one for several targets is told once.
+    """One finding as it is printed: the same one for several targets is reported once.
 
     ``members`` are the findings of the single targets; what they share is read from ``first``.
     """
@@ -87,7 +87,7 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def undecided_in_order(report: Report) -> list[Undecided]:
-    """Return the rules that were left undecided, each with the facts that it wants once, in order."""
+    """Return the rules that were left undecided, each with the facts that it needs once, in order."""
     rules = (
         replace(rule, target=rule.target or None, needs=tuple(sorted(set(rule.needs))))
         for rule in report.undecided
@@ -121,7 +121,7 @@ class Lines(Record):
         return self.indexes[path]
 
     def position(self, path: str, offset: int) -> tuple[int, int]:
-        """Return line and column of ``offset``; what lies behind the text counts as its end."""
+        """Return line and column of ``offset``; what lies after the text counts as its end."""
         index = self.index(path)
         return index.position(min(offset, len(index.text)))
 

@@ -112,7 +112,7 @@ class _Text:
         self.shown_fixes: dict[tuple[object, ...], str] = {}
 
     def tell(self, label: str, text: str, style: str = "") -> Paragraph:
-        """Return a sentence under the source; ``label`` is what stands before it, in ``style``."""
+        """Return a sentence under the source; ``label`` is what comes before it, in ``style``."""
         indent = " " * (self.gutter + 1)
         return Paragraph(text, lead=indent + label, lead_style=style, rest=indent + "  ")
 
@@ -129,7 +129,7 @@ class _Text:
         index = self.lines.index(finding.place.path)
         fixes = [(fix, names, changes(index, fix.edits)) for fix, names in group.fixes() if fix]
         last = max((c.new_line + len(c.new) - 1 for *_, changed in fixes for c in changed), default=0)
-        # The empty line behind the last line break has no number in an editor.
+        # The empty line after the last line break has no number in an editor.
         self.gutter = len(str(max(len(index.starts) - index.text.endswith("\n"), last)))
         yield Line(
             [

@@ -1,4 +1,4 @@
-"""What each loader makes of a value that is not yet of the kind that a field wants.
+"""What each loader makes of a value that is not yet of the kind that a field needs.
 
 A function is given a value, the kinds that the field takes, and the values that it takes besides. It returns
 the value that the field then has, or NO where the loader refuses it. What a loader lets pass without a look
@@ -116,7 +116,7 @@ def pydantic_none(value: Any, kinds: int, members: Members) -> object:
 
 
 def unchecked(value: Any, kinds: int, members: Members) -> object:
-    """Take what a loader takes that looks at no value: only a text that is no number cannot be one."""
+    """Take what a loader takes that looks at no value: only a text that is not a number cannot be one."""
     if isinstance(value, str) and not kinds & ~(NUMBER | NULL):
         return value if not kinds or _number(value, NUMBER) is not NO else NO
     if isinstance(value, str) and members is not None and not kinds & ~NULL:

@@ -140,7 +140,7 @@ class _Judge(Record):
                 self.value(value, (*path, name), inner)
 
     def value(self, value: Any, path: Path, node: Node) -> None:
-        """Judge what stands at a path, wherever it is defined."""
+        """Judge what is at a path, wherever it is defined."""
         if len(path) > _DEEPEST:
             return
         value = self._followed(value, path)
@@ -219,7 +219,7 @@ class _Judge(Record):
 
 
 def member(value: object, members: tuple[object, ...]) -> bool:
-    """Whether a value is one of those listed; a truth is no number."""
+    """Whether a value is one of those listed; a truth is not a number."""
     return any(value == listed and (type(value) is bool) == (type(listed) is bool) for listed in members)
 
 

@@ -55,7 +55,7 @@ class Table(Value):
     """The nodes of a schema, the first of which is the root, and how its framework reads values.
 
     ``programs`` are those of launch scripts that take these keys. ``unless`` are keys whose value, like a
-    pattern (unlike, behind a "!"), means that other classes' keys may be there.
+    pattern (unlike, after a "!"), means that other classes' keys may be there.
     """
 
     nodes: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""What a problem that the judge found is called: what was wanted, which key was meant, where it stands.
+"""What a problem that the judge found is called: what was wanted, which key was meant, where it is.
 
 Nothing here runs for a file that its framework's schema takes.
 """
@@ -121,7 +121,7 @@ def _range(limits: tuple[float | None, ...] | None) -> str:
 
 
 def shown(value: object) -> str:
-    """Say what stands there."""
+    """Say what is there."""
     if isinstance(value, str):
         return f'the string "{value if len(value) <= 60 else value[:59] + "…"}"'
     if value is None or isinstance(value, bool):
@@ -132,9 +132,9 @@ def shown(value: object) -> str:
 
 
 def near(problem: Problem) -> str:
-    """Return ``"; did you mean …?"`` for an unknown key, or for a text that is no member.
+    """Return ``"; did you mean …?"`` for an unknown key, or for a text that is not a member.
 
-    A key of which more than a third is different is no help.
+    A key of which more than a third is different does not help.
     """
     if problem.what == "key":
         name = str(problem.path[-1])
@@ -146,7 +146,7 @@ def near(problem: Problem) -> str:
 
 
 def elsewhere(problem: Problem, table: Table) -> str:
-    """Say which section has the key, where the one it stands in has not."""
+    """Say which section has the key, where the one it is in has not."""
     name = problem.path[-1]
     root = table.nodes[0][3] or {}
     holders = [key for key, number in root.items() if name in (table.nodes[number][3] or ())]
@@ -204,7 +204,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def unique(problems: Iterable[Problem], view: View) -> list[tuple[Problem, tuple[int, int]]]:
-    """Return the problems with their spans; what several keys read from one place is told once."""
+    """Return the problems with their spans; what several keys read from one place is reported once."""
     places: dict[tuple[str, int, int], tuple[Problem, tuple[int, int]]] = {}
     for problem in problems:
         span = place(problem, view)
@@ -213,7 +213,7 @@ def unique(problems: Iterable[Problem], view: View) -> list[tuple[Problem, tuple
 
 
 def place(problem: Problem, view: View) -> tuple[int, int]:
-    """Return the span that a problem stands at: the key, or the value where it is a scalar."""
+    """Return the span that a problem is at: the key, or the value where it is a scalar."""
     trace = Trace(view, problem.path)
     block = problem.value.__class__ is Mapping or not trace.present or trace.node is None
     return trace.key_span if problem.what == "key" or block else trace.span

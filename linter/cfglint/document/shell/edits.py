@@ -1,4 +1,4 @@
-"""Edits of a launch script: another value in the place of one, or a flag behind the command's last."""
+"""Edits of a launch script: another value in the place of one, or a flag after the command's last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cfglint.document.shell.launch import text_at
 from cfglint.document.tree import Built, Document, Mapping, Node, Path, Scalar, Unread, walk
 from cfglint.text import Edit
 
-# Means itself in every context: bare, in either kind of quotes, behind `:-`, in a here-document.
+# Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+\Z")
 _OVERRIDING = ("torchtune", "llamafactory")  # their commands take `key=value`
 # What a command says of its launch, and of the config that Hydra reads, whose settings are `key=value`.
@@ -143,7 +143,7 @@ def _leaves(node: Node, key: Scalar) -> list[tuple[Scalar, Scalar]]:
 
 
 def _word_end(text: str, start: int, end: int) -> int:
-    """Return where the word ends that a value stands in: behind its own quotes, and behind ``${NAME:-…}``."""
+    """Return where the word ends that a value is in: after its own quotes, and after ``${NAME:-…}``."""
     while end < len(text):
         opened = _OPENED.search(text, max(start - 80, 0), start) if text[end] == "}" else None
         if opened is not None:

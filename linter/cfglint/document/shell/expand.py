@@ -40,7 +40,7 @@ _ANSI = {
 _EXPANSIONS = (
     "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution",
 )  # fmt: skip
-# Nodes that are text as it stands: words, and marks that the grammar takes for itself.
+# Nodes that are text as it is: words, and marks that the grammar takes for itself.
 _TEXTS = (
     "word", "number", "variable_name", "extglob_pattern", "regex", "test_operator", "special_variable_name",
     "string_content", "{", "}", "[", "]", ",", "=", "+", "-", ":", "%", "^", "!", "$", "@", "/",
@@ -111,7 +111,7 @@ class Source:
         return pieces
 
     def span(self, node: Any) -> tuple[int, int]:
-        """Return where the file has a node; (-1, -1) where nothing of it stands there."""
+        """Return where the file has a node; (-1, -1) where nothing of it is there."""
         places = [p for p in self.slice(node.start_byte, node.end_byte) if p.start >= 0]
         if not places:
             return -1, -1
@@ -169,7 +169,7 @@ class Expander(Record):
 
     def _quoted(self, node: Any, depth: int, _: str) -> list[Piece]:
         pieces = self.mixed(node, node.start_byte + 1, node.end_byte - 1, depth)
-        if pieces or node.named_child_count:  # "${NONE[@]}" is no word at all
+        if pieces or node.named_child_count:  # "${NONE[@]}" is not a word at all
             return pieces
         return [Piece("", *self.source.span(node), QUOTED)]
 
@@ -208,7 +208,7 @@ class Expander(Record):
         for piece in self.source.slice(start, end, mode):
             if "\\" not in piece.text:
                 pieces.append(piece)
-            elif len(piece.text) == 1:  # what it escapes stands in another piece
+            elif len(piece.text) == 1:  # what it escapes is in another piece
                 pieces.append(unknown("an escape"))
             else:
                 pieces.extend(_unescaped(piece, mode))

@@ -2,7 +2,7 @@
 
 What a command launches becomes a tree like a config file's: ``--train.batch_size 8`` and
 ``train.batch_size=8`` are the key ``train.batch_size``; what the launch itself says (what starts the program,
-how many processes) stands below ``launch``.
+how many processes) is below ``launch``.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class _Reader:
             named: list[Node] = [self._computed(array) for array in unread]
             _add(head, "unread", Sequence(name.start, flow=True, end=name.end, items=named), name)
         self.over: tuple[Scalar, ...] = tuple(target(self.scalar(file)) for file in files)  # type: ignore[misc]
-        if any(word.spelled.startswith(HYDRA) for word in rest):  # most programs are no Hydra application
+        if any(word.spelled.startswith(HYDRA) for word in rest):  # most programs are not Hydra applications
             self.over += sought(start)
 
     # ── words to nodes ─────────────────────────────────────────────────────────────────────────────────
@@ -285,7 +285,7 @@ class _Reader:
             self._put(root, [positional], self.scalar(word), word)
 
     def _value(self, values: list[Word], flag: list[Word], word: Word) -> Node:
-        """Return what stands behind a flag; ``flag`` is its word, behind the one before."""
+        """Return what follows a flag; ``flag`` is its word, after the one before."""
         if not values:
             return Built("true", word.start, word.end, cut=self._cut(flag))
         if len(values) == 1:
@@ -322,7 +322,7 @@ class _Reader:
     # ── how many processes ─────────────────────────────────────────────────────────────────────────────
     def _topology(self, head: Mapping, flags: Mapping) -> None:
         launcher, name = self._start.launcher, self._start.name
-        if launcher == "axolotl":  # hands what stands behind `--` on
+        if launcher == "axolotl":  # hands what follows `--` on
             launcher = (
                 "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
             )
@@ -406,7 +406,7 @@ def text_at(node: Node | None, *path: str) -> str:
 
 
 def whole(node: Node | None) -> int | None:
-    """Return a node's whole number, None where it is none."""
+    """Return a node's whole number, None where it is not one."""
     node = target(node)
     text = node.text if isinstance(node, Scalar) and not isinstance(node, Unread) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None

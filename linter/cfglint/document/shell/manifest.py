@@ -68,7 +68,7 @@ class Group(Record):
 
 
 def launches_of(text: str, root: Mapping) -> list[Document]:
-    """Return a document for each command that a manifest launches; none where it is no manifest."""
+    """Return a document for each command that a manifest launches; none for another document."""
     names = effective(root)
     if "kind" in names and "apiVersion" in names:
         documents = _pods(text, root)
@@ -99,7 +99,7 @@ def entries(node: Node | None) -> list[tuple[Scalar, Node | None]]:
 
 
 def say(job: Job, figure: str, node: Node | None) -> int | None:
-    """Set a figure of a job to the number that stands at a node, if one does."""
+    """Set a figure of a job to the number that is at a node, if one does."""
     value = whole(node)
     if value is not None and node is not None:
         job.say(figure, value, node.start, node.end)
@@ -108,7 +108,7 @@ def say(job: Job, figure: str, node: Node | None) -> int | None:
 
 # ── commands ───────────────────────────────────────────────────────────────────────────────────────────────
 def run_script(text: str, node: Node | None, job: Job | None, variables: dict[str, Pieces]) -> list[Document]:
-    """Return what a script launches that stands in a scalar."""
+    """Return what a script launches that is in a scalar."""
     if not isinstance(node, Scalar) or not any(word in node.text for word in STARTERS):
         return []
     runner = Runner(variables)
@@ -117,7 +117,7 @@ def run_script(text: str, node: Node | None, job: Job | None, variables: dict[st
 
 
 def run_words(text: str, words: list[Word], job: Job | None, variables: dict[str, Pieces]) -> list[Document]:
-    """Return what a command launches that stands there as a list."""
+    """Return what a command launches that is there as a list."""
     if not any(starter in word.spelled for word in words for starter in STARTERS):
         return []
     runner = Runner()

@@ -1,6 +1,6 @@
 """Which program a command starts, and how: the launchers and command lines of training and serving.
 
-What stands in front of a program (srun, env, uv run, docker run …) is passed over, but for the GPUs that a
+What is in front of a program (srun, env, uv run, docker run …) is passed over, but for the GPUs that a
 container gets. Which files the program is told to read is found here, too: ``--config FILE``, and Hydra's
 ``--config-path DIR --config-name NAME``.
 """
@@ -84,7 +84,7 @@ class Cli(Value):
     behind: str = field(default="", kw_only=True)
     positional: str = field(default="", kw_only=True)
     needs: str = field(default="", kw_only=True)  # a word without which it is another program of that name
-    cut: str = field(default="", kw_only=True)  # the word behind which a launcher's flags stand
+    cut: str = field(default="", kw_only=True)  # the word after which a launcher's flags stand
 
 
 _TORCHRUN = Cli("torchrun", switches=_SWITCHES["torchrun"])
@@ -113,7 +113,7 @@ class Start(Record):
 
     ``options`` are the launcher's own words, ``rest`` the program's. ``suite`` names the framework whose own
     command it is; a server's flags have dashes, as in its config file. ``positional`` is the key of what has
-    no flag. ``environment`` is what stands before the program as ``NAME=value``.
+    no flag. ``environment`` is what comes before the program as ``NAME=value``.
     """
 
     launcher: str
@@ -158,7 +158,7 @@ class Start(Record):
 
 
 def program_of(words: Words) -> Start | None:
-    """Return the program that a command starts; None where it is none that trains or serves."""
+    """Return the program that a command starts; None where it is not one that trains or serves."""
     at = 0
     environment: dict[str, Word] = {}
     while at < len(words):
@@ -240,7 +240,7 @@ def _module(words: Words, at: int) -> Start | None:
 
 
 def _launched(words: Words, at: int, cli: Cli) -> Start | None:
-    """Return the program behind a launcher's own flags."""
+    """Return the program after a launcher's own flags."""
     switches = cli.switches.split()
     options: Words = []
     module = False
@@ -371,13 +371,13 @@ def _choices(words: list[Word]) -> list[tuple[str, str | None]]:
 
 
 def _home(start: Start) -> str:
-    """Return the folder of the program's own file, as its name tells."""
+    """Return the folder of the program's own file, as its name says."""
     name = start.name.spelled
     return name.rpartition(".")[0].replace(".", "/") if start.module else os.path.dirname(name)
 
 
 def _from_here(word: Word) -> str:
-    """Return what stands behind ``$PWD/``."""
+    """Return what follows ``$PWD/``."""
     first, *rest = word.pieces
     if first.unknown not in _HERE or uncertain(rest):
         return ""

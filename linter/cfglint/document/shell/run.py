@@ -63,7 +63,7 @@ class Runner:
         self.pieces((Piece(text, 0, len(text)),))
 
     def pieces(self, pieces: Sequence[Piece]) -> None:
-        """Go through a script that stands in a file in pieces."""
+        """Go through a script that is in a file in pieces."""
         self._nested(Source(pieces), 0)
 
     def argv(self, words: list[Word], environment: dict[str, Pieces]) -> bool:
@@ -87,7 +87,7 @@ class Runner:
             self._within(source, self._arguments, source.parse(), depth)
 
     def _within(self, source: Source, arguments: list[Word] | None, node: Any, depth: int) -> None:
-        """Run a part of a script on its own text and arguments; what is around it goes on behind an exit."""
+        """Run a part of a script on its own text and arguments; what is around it continues after an exit."""
         before = self._source, self._arguments
         self._source, self._arguments = source, arguments
         try:
@@ -374,7 +374,7 @@ def _walk(node: Any) -> Iterator[Any]:
 
 
 def _given_to_shell(words: list[Word]) -> Word | None:
-    """Return the script of ``bash -c SCRIPT``, also behind srun or docker."""
+    """Return the script of ``bash -c SCRIPT``, also after srun or docker."""
     for at, word in enumerate(words[:-2]):
         text = word.text
         if text is None or text.rpartition("/")[2] not in _SHELLS:

@@ -26,7 +26,7 @@ _HIGH_SURROGATES = ("\\ud8", "\\ud9", "\\uda", "\\udb")
 
 
 class Piece(Value):
-    """A stretch of text that stands at ``[start, end)`` of the file; -1 where it was computed.
+    """A stretch of text that is at ``[start, end)`` of the file; -1 where it was computed.
 
     ``unknown`` names what the text depends on; ``maybe`` says that it is there on some ways through the
     script only. A computed piece ``reads`` others. ``mode`` says how it got into a word. Two pieces are equal
@@ -47,7 +47,7 @@ class Piece(Value):
         return self.start >= 0 and self.end - self.start == len(self.text)
 
     def within(self, mode: str) -> Piece:
-        """Return the piece as it stands in another context."""
+        """Return the piece as it is in another context."""
         return replace(self, mode=mode)
 
     def doubtful(self) -> Piece:
@@ -147,7 +147,7 @@ def split(pieces: Sequence[Piece], start: int, end: int, *, blanks_split: bool =
 
 
 def _placed(pieces: list[Piece], start: int, end: int) -> Word:
-    """Return a word at its own place where it has one: the words of a variable stand in its definition."""
+    """Return a word at its own place where it has one: the words of a variable are in its definition."""
     first, last = pieces[0], pieces[-1]
     if first.start >= 0 and last.end >= first.start and all(p.start >= 0 for p in pieces):
         return Word(tuple(pieces), first.start, last.end)
@@ -165,7 +165,7 @@ def joined(words: Iterable[Word]) -> Pieces:
 
 
 def values_of(words: Sequence[Word], flags: tuple[str, ...]) -> Iterator[Word]:
-    """Yield the values of a flag by any of its names, behind it or behind ``=``."""
+    """Yield the values of a flag by any of its names, after it or after ``=``."""
     for at, word in enumerate(words):
         name, equals, _ = word.spelled.partition("=")
         if name in flags and equals:

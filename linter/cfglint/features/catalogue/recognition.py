@@ -40,12 +40,12 @@ _DEEP = 20  # lets within lets
 _NEAREST = 3
 _FAR = 2  # signs that the nearest lack at most
 _HEAD = "  {:<9} "
-_DIFFERENCES = 3  # told without --verbose
+_DIFFERENCES = 3  # shown without --verbose
 _KEYS = 8
 
 
 class Key(Value):
-    """A key that tells; ``line`` is None where it stands in another file, or in none."""
+    """A key that tells; ``line`` is None where it is in another file, or in none."""
 
     key: str
     line: int | None
@@ -266,7 +266,7 @@ class _Asked:
         return [path for path in self.paths_of(node) if self.values.has(path)] if self.holds(node) else []
 
     def lacking(self, node: t.Expr, depth: int = 0) -> Lack:
-        """Return what a condition wants to be true: of each group one key; and the keys that forbid it."""
+        """Return what a condition needs to be true: of each group one key; and the keys that forbid it."""
         if self.holds(node):
             return [], []
         match node:

@@ -366,7 +366,7 @@ def _limited(values: Values) -> bool:
 
 
 def sections(symbols: Symbols, texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of its file that each fact stands in: the files' own ``# ── title ───`` lines."""
+    """Return the part of its file that each fact is in: the files' own ``# ── title ───`` lines."""
     titles: dict[str, dict[int, str]] = {path: {} for path in texts}
     for path, text in texts.items():
         for number, line in enumerate(text.split("\n"), 1):

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     Rows = Sequence[tuple[str, str, str]]  # names with the values of A and B
 
 _GAP, _INDENT = "  ", "    "
-_LONGEST = 30  # cells of a value that stands in a column
+_LONGEST = 30  # cells of a value that is in a column
 _WIDEST = 28  # cells of the names' column
 _WIDEST_KEY, _LEAST_KEY = 60, 12  # of a key's column
-_TABLES = 3  # targets whose parts are told without --verbose
-_FEW = 6  # names told one by one in a sentence
+_TABLES = 3  # targets whose parts are shown without --verbose
+_FEW = 6  # names listed one by one in a sentence
 _FEW_KEYS = 12
 _FEW_COSTS = 4
 _COLORS = {"A": "cyan", "B": "magenta"}
@@ -147,7 +147,7 @@ class _Widths(Record):
         yield Line([*pieces, *([(_GAP + last, "dim")] if last else [])])
 
     def lines(self, name: str, a: str, b: str, style: Style) -> list[Line]:
-        """Return a name with its values; what is too long for a column stands below."""
+        """Return a name with its values; what is too long for a column is below."""
         if len(a) <= self.a and len(b) <= self.b and len(name) <= self.name:
             line = f"{_GAP}{name.ljust(self.name)}{_GAP}"
             return [Line([(line, ""), (a.rjust(self.a), "cyan"), (_GAP + b.rjust(self.b), "magenta")])]
@@ -161,7 +161,7 @@ class _Widths(Record):
 
 
 def _widths(differences: Sequence[Difference], style: Style) -> _Widths:
-    """Return the widths; long values stand below."""
+    """Return the widths; long values are below."""
     name = min(max(len(shown(d.name)) for d in differences), _WIDEST)
     room = (style.width - name - 3 * len(_GAP)) // 2 if style.width else _LONGEST
     most = max(min(_LONGEST, room), 8)
@@ -192,7 +192,7 @@ def _settings(comparison: Comparison, style: Style, *, verbose: bool) -> Iterato
 
 
 def _setting(difference: Difference, *, verbose: bool) -> Iterator[Block]:
-    """Yield what stands below the values of a setting."""
+    """Yield what is below the values of a setting."""
     if difference.about:
         yield _indented(shown(difference.about), "dim", rest=_INDENT)
     yield _indented(difference.where, "dim")

@@ -118,7 +118,7 @@ class Reading(Record):
         return self.subject.document.file.lines.position(trace.own_span[0])[0]
 
     def reference(self, name: str) -> str:
-        """Return the text of the reference (``${…}``) that a fact's key is, nothing where it is none."""
+        """Return the text of the reference (``${…}``) that a fact's key is, nothing where it is not one."""
         path = next(iter(self.read(name)), None)
         return reference(self.subject.view, path) if path is not None else ""
 
@@ -162,14 +162,14 @@ class Key(Value):
 
 
 class Leaf(Value):
-    """What stands at a path: the text of a reference (else nothing) and the value."""
+    """What is at a path: the text of a reference (else nothing) and the value."""
 
     reference: str
     value: object
 
 
 def reference(view: View, path: Steps) -> str:
-    """Return the text of the reference that stands at a path, nothing where none does."""
+    """Return the text of the reference that is at a path, nothing where none does."""
     view.refill()
     node = _node(view, path) if "*" not in path else None
     return node.text if isinstance(node, Scalar) and "${" in node.text else ""

@@ -1,4 +1,4 @@
-"""``cfglint diagnose LOG…``: reads why memory ran out, and with the config what mends it."""
+"""``cfglint diagnose LOG…``: reads why memory ran out, and with the config what fixes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK = 1 << 20
 
 
 class DiagnoseOptions(options.Options):
-    """The flags of ``diagnose``. The log tells which GPU, not the settings."""
+    """The flags of ``diagnose``. The log says which GPU, not the settings."""
 
     command = "diagnose"
     about = (
@@ -37,7 +37,7 @@ class DiagnoseOptions(options.Options):
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command: 0 where the log tells of a failure, 1 where it tells of none."""
+    """Run the command: 0 where the log shows a failure, 1 where it shows none."""
     args = options.merged(parse(DiagnoseOptions, arguments))
     log = sum((_read(path) for path in args.logs), Log())
     if not log.incidents:

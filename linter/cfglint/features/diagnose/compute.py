@@ -1,4 +1,4 @@
-"""What is made of a log: each failure with its processes and, with a config, what was predicted and mends it.
+"""What is made of a log: each failure with its processes and, with a config, what was predicted and fixes it.
 
 Measured memory takes the place of the estimates: facts by which the rules' numbers come out as measured.
 """
@@ -56,7 +56,7 @@ class Failure(Value):
 
     @property
     def first(self) -> Incident:
-        """The incident that is told in full."""
+        """The incident that is reported in full."""
         return self.incidents[0]
 
 
@@ -95,7 +95,7 @@ class Correction(Value):
 
 
 class Judgement(Value):
-    """A config beside the log: what was predicted, what was put in its place, and what mends it."""
+    """A config beside the log: what was predicted, what was put in its place, and what fixes it."""
 
     path: str
     text: str
@@ -150,7 +150,7 @@ def target_of(log: Log, name: str | None) -> tuple[Target, str]:
 
 
 def diagnosis(log: Log, job: Job | None = None) -> Diagnosis:
-    """Return what a log tells, and with the job's config what mends it."""
+    """Return what a log says, and with the job's config what fixes it."""
     groups = failures(log.incidents)
     if job is None:
         return Diagnosis(tuple(_failure(log, group, share_of(log, group[0])) for group in groups))

@@ -97,7 +97,7 @@ WHEN = {
     LOADING: "while loading", CAPTURE: "while capturing graphs", POOL: "while allocating the KV cache",
     SYNC: "while updating weights", GENERATE: "while generating",
 }  # fmt: skip
-# The first whose words stand in a frame. A pass that checkpointing repeats runs inside the backward pass, a
+# The first whose words are in a frame. A pass that checkpointing repeats runs inside the backward pass, a
 # step of the optimizer may run inside either, and an engine captures graphs with the forward pass's code.
 _MOMENTS = (
     (STEP, re.compile(
@@ -184,7 +184,7 @@ _LONGEST = 1 << 16  # bytes of a line that are looked at; binary garbage has no 
 
 
 def read(chunks: Iterable[bytes], path: str) -> Log:
-    """Return what a log tells. ``chunks`` are its bytes, in pieces of any size."""
+    """Return what a log says. ``chunks`` are its bytes, in pieces of any size."""
     reader = _Reader(path)
     number = 0
     for number, (line, telling) in enumerate(_lines(chunks), 1):
@@ -194,7 +194,7 @@ def read(chunks: Iterable[bytes], path: str) -> Log:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield lines, and whether one of the words stands in them."""
+    """Yield lines, and whether one of the words is in them."""
     rest = b""
     for chunk in chunks:
         data = rest + chunk if rest else chunk
@@ -219,7 +219,7 @@ def _marked(data: bytes) -> Iterator[tuple[bytes, bool]]:
             next_hit += 1
         at = end + 1
         # One line of the file, though a terminal would show several: progress bars end theirs with a carriage
-        # return alone. The end counts: messages that follow a bar stand there.
+        # return alone. The end counts: messages that follow a bar are there.
         yield line[-_LONGEST:].replace(b"\r", b" "), telling
 
 
@@ -258,7 +258,7 @@ class _Reader(Record):
             self.before.append((number, line))
 
     def close(self) -> None:
-        """Read the window; its end stays at hand, for a message that goes on behind it."""
+        """Read the window; its end stays at hand, for a message that continues after it."""
         if self.window:
             for source, lines in self._streams().items():
                 self._search(source, lines)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TORCH = "torch"  # PyTorch's allocator: capacity, processes, allocated, reserved
 CUDA = "cuda"  # the CUDA runtime, cuBLAS or NCCL: that memory ran out, and nothing more
 SGLANG_POOL = "sglang-pool"  # SGLang does not start: nothing is left for its KV cache
-VLLM_FREE = "vllm-free"  # vLLM does not start: others hold what it wants
+VLLM_FREE = "vllm-free"  # vLLM does not start: others hold what it needs
 VLLM_POOL = "vllm-pool"  # vLLM does not start: nothing is left for its KV cache
 VLLM_LENGTH = "vllm-length"  # vLLM does not start: one request of full length is larger than its KV cache
 HOST = "host"  # the machine's own memory
@@ -38,7 +38,7 @@ KINDS = {
 class Process(Value):
     """A process that a message names: bytes that it held; ``own`` is the one that raised the error.
 
-    ``pid`` is None where the message does not tell, ``held`` None where the driver did not (WDDM).
+    ``pid`` is None where the message does not say, ``held`` None where the driver did not (WDDM).
     """
 
     pid: int | None
@@ -81,7 +81,7 @@ class Incident(Value):
 
     @property
     def at(self) -> str:
-        """Where it stands: ``train.log:231``."""
+        """Where it is: ``train.log:231``."""
         return f"{self.path}:{self.line}"
 
     @property
@@ -112,7 +112,7 @@ _ABSURD = 2**62  # 2^64 - 1 is NVML's "not available"; no machine has this much
 _NUMBER = r"\d{1,20}(?:\.\d{1,9})?"
 _UNIT = r"(?:bytes|byte|[KMGTP]iB|[kKMGT]B|B)"
 _SHARE = r"0?\.\d{1,6}"
-# Of groups with these names; all others are memory, in GiB where no unit stands beside.
+# Of groups with these names; all others are memory, in GiB where no unit is beside.
 _NUMBERS = {"gpu": int, "tokens": int, "tokens_that_fit": int, "bytes": int, "fraction": float}
 
 
@@ -196,7 +196,7 @@ def _torch(match: re.Match[str], text: str) -> Incident:
 class Message(Value):
     """A message by words that no wrapping can hide once blanks are gone, and the incident that it tells of.
 
-    ``beside`` finds more in the characters of the message and the ``reach`` characters behind it.
+    ``beside`` finds more in the characters of the message and the ``reach`` characters after it.
     """
 
     kind: str

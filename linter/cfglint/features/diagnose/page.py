@@ -1,4 +1,4 @@
-"""The page of a diagnosis: who held what, then what mends it; and its JSON. Memory in GiB of 2^30 bytes."""
+"""The page of a diagnosis: who held what, then what fixes it; and its JSON. Memory in GiB of 2^30 bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SYMBOLS = f"{DASH}—"
 _NARROWEST = 40  # cells of a line
 _REPEATS = 5  # later failures that are told
-_FINDINGS = 3  # of those that no fix mends
+_FINDINGS = 3  # of those that no fix fixes
 _LEVELS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
@@ -51,7 +51,7 @@ def render_diagnosis(diagnosis: Diagnosis, form: str, style: Style) -> str:
 
 
 def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
-    """Yield the sentence first, then the account, then what mends it."""
+    """Yield the sentence first, then the account, then what fixes it."""
     failure, judgement = diagnosis.failures[0], diagnosis.judgement
     text = _safe if style.markdown else shown
     yield Paragraph(text(headline(failure)), "bold", rest="", md="**{}**")
@@ -83,7 +83,7 @@ def page(diagnosis: Diagnosis, style: Style) -> Iterator[Block]:
 
 
 def _led(lead: str, color: str, text: str, rest: str | None = None, *, md: str = "{}") -> Paragraph:
-    """Return a sentence behind a coloured word; its lines stand below each other but for ``rest``."""
+    """Return a sentence after a coloured word; its lines are below each other, indented by ``rest``."""
     return Paragraph(text, "", f"{lead} ", color, " " * (len(lead) + 1) if rest is None else rest, md)
 
 
@@ -122,7 +122,7 @@ def _judgement(judgement: Judgement, style: Style) -> Iterator[Block]:
 
 
 def _unmended(judgement: Judgement) -> Iterator[Block]:
-    """Yield what is found, and what to make of it, where no fix mends it."""
+    """Yield what is found, and what to make of it, where no fix fixes it."""
     for finding in judgement.findings[:_FINDINGS]:
         color = _LEVELS[finding.level]
         yield _led(f"{finding.level} {finding.code}:", color, shown(finding.message), "  ")
@@ -280,7 +280,7 @@ _HEADLINES: dict[str, str | Callable[[Incident], str]] = {
 
 
 def _where(incident: Incident) -> str:
-    """Return where it stands: ``train.log:231 [rank0]``."""
+    """Return where it is: ``train.log:231 [rank0]``."""
     source = f" [{shown(incident.source)}]" if incident.source else ""
     return f"{shown(incident.at)}{source}"
 
@@ -328,7 +328,7 @@ _MEMORY = {
     "capacity", "free", "asked", "allocated", "cached", "pools", "kv_needed", "kv_available", "held",
     "needed",
 }  # fmt: skip
-# A fix as the report of check tells it; what it does to the memory stands in `parts`.
+# A fix as the report of check tells it; what it does to the memory is in `parts`.
 _OF_FIX = ("id", "applicability", "certainty", "title", "effect", "edits")
 
 
@@ -344,7 +344,7 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _account(record: Record) -> dict[str, Any]:
-    """Return what a log told: memory in GiB, null for what it did not tell."""
+    """Return what a log told: memory in GiB, null for what it did not say."""
     data: dict[str, Any] = {}
     for name, value in encode(record, omit=("processes", "library"), places=None).items():
         if name in _MEMORY:

@@ -145,7 +145,7 @@ class Deriver:
         self.meter = Meter(self.rule, self.compiled, self.top)
         self.outside = self._outside()
         self.verdict = "does not apply" if self.outside else self.meter.verdict
-        self.nodes: dict[object, Node] = {}  # by name, key or call: each stands in the graph once
+        self.nodes: dict[object, Node] = {}  # by name, key or call: each is in the graph once
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
     def derivation(self) -> Derivation:
@@ -206,7 +206,7 @@ class Deriver:
         return message(self.rule.says, self.top.evaluator, self.origins)
 
     def _root(self, node: t.Expr) -> Node:
-        """Return the condition or the requirement, with every name that stands in it."""
+        """Return the condition or the requirement, with every name that is in it."""
         value, reduced = self.top.truth(node), self.top.reduced(node)
         children = self._children(reduced.node, self.top, whole=True)
         children += self._choosing(reduced.conditions, self.top)
@@ -222,7 +222,7 @@ class Deriver:
     def _children(
         self, node: t.Expr, scope: Bound, *, whole: bool = False, label: str = "", mark: str = ""
     ) -> list[Child]:
-        """Return the nodes of what stands in an expression; ``whole`` shows what a truth does not hang on."""
+        """Return the nodes of what is in an expression; ``whole`` shows what a truth does not hang on."""
         child = self._child(node, scope, label)
         if child is not None:
             return [replace(child, mark=mark)]
@@ -235,7 +235,7 @@ class Deriver:
         ]
 
     def _child(self, node: t.Expr, scope: Bound, label: str) -> Child | None:
-        """Return the node of what stands in the graph by itself: a name, a key, a call, a quantifier."""
+        """Return the node of what is in the graph by itself: a name, a key, a call, a quantifier."""
         if isinstance(node, t.Name):
             return self._named(node.name, scope, label)
         if isinstance(node, (t.Path, t.Has)):
@@ -277,7 +277,7 @@ class Deriver:
         return None if scope.is_word(t.Name(name)) else Child(self._name(name), label)
 
     def _expression(self, node: t.Expr, scope: Bound, name: str = "", chosen: tuple[str, ...] = ()) -> Node:
-        """Return the node of an expression, under the name that it has where it stands."""
+        """Return the node of an expression, under the name that it has where it is."""
         reduced = scope.reduced(node)
         deciding = self._choosing(reduced.conditions, scope)
         chosen = (*chosen, *reduced.chosen)

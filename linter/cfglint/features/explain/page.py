@@ -30,7 +30,7 @@ _UNICODE = ("├─ ", "└─ ", "│  ", "   ")
 _ASCII = ("|- ", "`- ", "|  ", "   ")
 _PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "∞": "inf"})
 _ASIDE = 2  # levels that what chose a branch gets less than the branch
-_WIDEST = 34  # cells of a name that the values of its siblings are lined up behind
+_WIDEST = 34  # cells of a name that the values of its siblings are lined up after
 _VALUES = 16  # the same of a value
 _WANTED = 3
 _ONE_LINE = 100  # cells up to which a formula and its numbers share a line
@@ -83,7 +83,7 @@ class _Page:
         self.guides = _UNICODE if style.unicode else _ASCII
 
     def add(self, *pieces: Piece) -> None:
-        """Add a row; no blanks stand at its end."""
+        """Add a row; no blanks are at its end."""
         row = [piece for piece in pieces if piece[0]]
         while row and not row[-1][0].rstrip():
             row.pop()
@@ -93,7 +93,7 @@ class _Page:
         self.rows.append(row)
 
     def tell(self, text: str, first: str, rest: str, style: str = "", guide: str = _GREY) -> None:
-        """Add a text behind ``first``, wrapped; further lines stand behind ``rest``."""
+        """Add a text after ``first``, wrapped; further lines follow ``rest``."""
         lines = forms.wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest)
         for i, line in enumerate(lines):
             lead = first if i == 0 else rest

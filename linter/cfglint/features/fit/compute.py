@@ -1,4 +1,4 @@
-"""What a config needs on each target, for values that vary, why that is a range, and what would mend it."""
+"""What a config needs on each target, for values that vary, why that is a range, and what would fix it."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ _FIRST = ("model_path", "task")  # what most else follows from
 
 # ── the facts that a need misses ─────────────────────────────────────────────────────────────────────────
 def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[str]) -> tuple[Wanted, ...]:
-    """Say what missing facts are and what would give them; the figures of one model are told together."""
+    """Say what missing facts are and what would give them; the figures of one model are listed together."""
     symbols = pack.symbols()
     by_model: dict[str, list[str]] = {}
     counts: list[str] = []
@@ -282,7 +282,7 @@ def _advice(pack: Pack, framework: str | None, name: str) -> str:
 def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     """Return the fix that helps most on the one target of ``run``; of those that help alike, the first.
 
-    It mends the memory rules that the config breaks there, all together where that can be. The fix was proven
+    It fixes the memory rules that the config breaks there, all together where that can be. The fix was proven
     on the rules; here it must also change the row's verdict for the better.
     """
     if row.verdict not in ("tight", "oom"):

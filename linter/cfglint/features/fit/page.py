@@ -46,7 +46,7 @@ _NARROWEST = 8  # cells of a name that is cut, and of a bar
 _WIDEST_BAR = 72
 _LONGEST = 24  # cells of a target's name above its numbers
 _NAMED = 6  # facts of one kind that are named one by one
-_MOST_COLUMNS = 6  # targets side by side; more of them stand below each other, and the values side by side
+_MOST_COLUMNS = 6  # targets side by side; more of them are below each other, and the values side by side
 LETTERS = {
     "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",
     "overhead": "V",
@@ -113,7 +113,7 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
     cells = {(tuple(shown(value) for _, value in row.varied), shown(row.target)): row for row in rows}
     choices = list(dict.fromkeys(choice for choice, _ in cells))
     targets = list(dict.fromkeys(target for _, target in cells))
-    turned = len(targets) > _MOST_COLUMNS  # then the targets stand below each other
+    turned = len(targets) > _MOST_COLUMNS  # then the targets are below each other
     if turned:
         heads = [Column(_crossed(names), targets, left=True)]
         columns = [_verdicts(_crossed(c), [cells[c, t] for t in targets]) for c in choices]
@@ -134,7 +134,7 @@ def _crossed(words: Sequence[str]) -> str:
 
 
 def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
-    """Return a column of verdicts, flush left, with the needs behind them, flush right."""
+    """Return a column of verdicts, flush left, with the needs after them, flush right."""
     needs = [str(need) for need in aligned([_range(row, row.need_gib) for row in rows])]
     need_width = max(map(len, needs))
     width = max(*(len(said(row.verdict)) for row in rows), len(title) - need_width - 1)
@@ -199,7 +199,7 @@ def bar(row: FitRow, cells: int, style: Style) -> list[tuple[str, str]]:
 
 
 def limit(cells: int) -> int:
-    """Return how many cells of a bar stand for the capacity; its line comes behind them."""
+    """Return how many cells of a bar stand for the capacity; its line comes after them."""
     return max(int(cells * _SHARE), 1)
 
 

@@ -92,7 +92,7 @@ class Shape(Value):
 
     @property
     def now(self) -> Choice | None:
-        """What the config combines as it stands."""
+        """What the config combines as it is."""
         if not (self.batch and self.gpus and (self.tokens or (self.micro and self.accum))):
             return None
         micro, accum = (None, None) if self.tokens else (self.micro, self.accum)
@@ -120,7 +120,7 @@ class PlanRow(Value):
 
     @property
     def need_gib(self) -> Span:
-        """GiB on the fullest GPU."""
+        """GiB on the most loaded GPU."""
         return self.fit.need_gib
 
     @property
@@ -329,7 +329,7 @@ class Planner:
         return facts
 
     def hardware(self, gpus: int) -> dict[str, object]:
-        """Return the machines that a number of GPUs stands in."""
+        """Return the machines that a number of GPUs is in."""
         each = min(self.per_node or gpus, gpus)
         return {"gpu.count": gpus, "gpu.nodes": self.machines(gpus), "gpu.per_node": each}
 

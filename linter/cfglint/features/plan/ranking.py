@@ -80,7 +80,7 @@ class Plan(Value):
     """One document on one target.
 
     ``stage`` and ``checkpointing`` are what rows have that do not say otherwise, ``now`` is what the config
-    combines as it stands; ``aside`` GPUs of each row generate; ``machines`` is the most that a row
+    combines as it is; ``aside`` GPUs of each row generate; ``machines`` is the most that a row
     takes. ``checkpointing_added`` says that it was,
     because nothing fits without. ``samples`` are those of the data set; ``rate`` (operations per second),
     ``utilisation`` and ``link`` (bytes per second over PCIe) are what times rest on; ``timeless`` says why

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from cfglint.report.blocks import Block
 
 _SHOWN = 200  # characters of a command line
-# What stands in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
+# Words in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
 _ENGINES = ("sglang", "vllm")
 _NARROWEST = 40  # cells of a line
 _COLORS = {"inside": "green", "above": "red", "below": "yellow"}
 
 
 class Process(Value):
-    """One process: GiB that it holds (None where it is not told), its role, what was predicted."""
+    """One process: GiB that it holds (None where it is not known), its role, what was predicted."""
 
     pid: int
     name: str | None
@@ -218,7 +218,7 @@ def _processes(gpu: Gpu, head: str, width: int) -> Iterator[Block]:
 
 
 def _held(processes: Sequence[Process]) -> str:
-    """Return what processes hold together, as far as it is told."""
+    """Return what processes hold together, as far as it is known."""
     sizes = [process.held_gib for process in processes if process.held_gib is not None]
     return f"{sum(sizes):.2f}" if sizes else "?"
 
