@@ -242,6 +242,8 @@ def test_a_syntax_error_hides_no_other_mistake() -> None:
         "role critic { size: 1 && }\ncritic.size > 2",
         "registry model from models byy n\nn > 1",
         "framework f {\n  a: count <- $.a &&\n}\na > 2\n" + "rule MEM101 x error for f { n > 1 }",
+        "framework f {\n  n <- $.a &&\n}\nfor f\nrule MEM101 x error { n > 1 }\nrule MEM102 y error { n > 2 }",
+        "let a = 1 &&\nwhere a > 1\nrule MEM101 x error { n > 1 }\nrule MEM102 y error { n > 2 }",
         "table sizes: bytes {\n  a &&: 1\n}\nsizes.bytes(name) > 2",
         "prefix run &&\nfact .a: count\n.a > 2\nrun.a > 3\nother.a > 3",
         "for f &&\nrule MEM101 x error >= v1.0 { n > 1 }",
@@ -251,6 +253,13 @@ def test_a_syntax_error_hides_no_other_mistake() -> None:
 def test_a_broken_statement_has_no_follow_ups(text: str) -> None:
     (only,) = complaints(text)
     assert "unknown" not in only
+
+
+def test_what_a_section_says_wrongly_is_told_once() -> None:
+    rules = "rule MEM101 x error { n > 1 }\nrule MEM102 y error { n > 2 }"
+    (only,) = complaints(f"for nosuch\n{rules}")
+    assert only.startswith("1:5: unknown framework 'nosuch'")
+    assert len(complaints(f"where nosuch > 1\n{rules}")) == 1
 
 
 def test_all_mistakes_of_a_file_are_told_in_its_order() -> None:

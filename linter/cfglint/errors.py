@@ -54,10 +54,11 @@ class RulesError(CfglintError):
     SHOWN = 20
 
     def __init__(self, complaints: Sequence[Complaint]) -> None:
-        self.complaints = sorted(complaints, key=lambda c: (c.path, c.line, c.column))
+        once = {str(complaint): complaint for complaint in complaints}  # of a section, each rule may complain
+        self.complaints = sorted(once.values(), key=lambda c: (c.path, c.line, c.column))
         shown = [str(c) for c in self.complaints[: self.SHOWN]]
-        if len(complaints) > self.SHOWN:
-            shown.append(f"… and {len(complaints) - self.SHOWN} more; fix these first")
+        if len(once) > self.SHOWN:
+            shown.append(f"… and {len(once) - self.SHOWN} more; fix these first")
         super().__init__("\n".join(shown))
 
 

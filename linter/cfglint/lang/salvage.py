@@ -56,7 +56,7 @@ def first_causes(complaints: Iterable[Complaint], sources: Sequence[Source]) -> 
             break
         asking = more
         unknown |= {name for _, part in asking for name in _defines(part)}
-    places = [(source.path, *_lines(source, part)) for source, part in asking]
+    places = [(source.path, *_lines(source, span)) for source, part in asking for span in _spans(part)]
     return [
         each
         for each in complaints
@@ -96,7 +96,15 @@ def _defines(part: t.Node) -> Iterator[str]:
         yield from (let.name for let in part.lets())
 
 
-def _lines(source: Source, part: t.Node) -> tuple[tuple[int, int], tuple[int, int]]:
+def _spans(part: t.Node) -> Iterator[t.Span]:
+    """Yield where a part stands; what a section says of a rule stands at the section."""
+    yield part.span
+    if isinstance(part, t.Rule):
+        yield from (scope.span for scope in part.scope)
+        yield from (node.span for node in t.walk(part.condition))
+
+
+def _lines(source: Source, span: t.Span) -> tuple[tuple[int, int], tuple[int, int]]:
     source.index = source.index or LineIndex(source.text)
-    first, last = (source.index.position(min(at, len(source.text))) for at in part.span)
+    first, last = (source.index.position(min(at, len(source.text))) for at in span)
     return first, last
