@@ -183,9 +183,14 @@ class Change(Record):
     direction: str  # raises, lowers or changes
     amount: str  # without a sign; empty where it is not a plain number
 
-    def words(self) -> str:
-        """Return ``lowers need.total by 2.2 GiB (36.2 GiB -> 34 GiB)``."""
+    def words(self, *, known: bool = False) -> str:
+        """Return ``lowers need.total by 2.2 GiB (36.2 GiB -> 34 GiB)``.
+
+        Where name and value are ``known``, that is ``lowers it by 2.2 GiB to 34 GiB``.
+        """
         by = f" by {self.amount}" if self.amount else ""
+        if known:
+            return f"{self.direction} it{by} to {self.after}"
         return f"{self.direction} {self.name}{by} ({self.before} -> {self.after})"
 
 
@@ -202,16 +207,20 @@ class Move(Record):
     verdict: str
     turns: bool
 
-    def words(self) -> str:
-        """Return ``down to 0.75 lowers need.total by 2.2 GiB (…), and the rule holds``."""
+    def words(self, *, known: bool = False) -> str:
+        """Return ``down to 0.75 lowers need.total by 2.2 GiB (…), and the rule holds``.
+
+        ``known`` leaves out what it changes, and the value before.
+        """
         end = f"then the rule {'is ' * (self.verdict == 'undecided')}{self.verdict}" if self.turns else ""
         head = f"{self.direction} to {self.to}" if self.direction else f"{self.to}:"
         if not self.effects:
             return f"{head.rstrip(':')}: {end or _STILL.get(self.verdict, self.verdict)}"
         if self.direction:
-            changes = "; ".join(change.words() for change in self.effects)
+            changes = "; ".join(change.words(known=known) for change in self.effects)
         else:
-            changes = "; ".join(f"{c.name} {c.before} -> {c.after}" for c in self.effects)
+            was = "" if known else "{0.name} {0.before} -> "
+            changes = "; ".join(was.format(change) + change.after for change in self.effects)
         return f"{head} {changes}" + (f", and {end}" if end else "")
 
 

@@ -291,8 +291,7 @@ def _other_hardware(trials: Trials, goal: Goal) -> Fix | None:
     if not places:
         return None
     return Fix(
-        0, "run it unchanged on " + ", or on ".join(places), (), applicability="display",
-        effect="the file stays as it is", target=judged.name,
+        0, "run it unchanged on " + ", or on ".join(places), (), applicability="display", target=judged.name,
     )  # fmt: skip
 
 

@@ -188,7 +188,12 @@ class _Page:
         if not derivation.leaves:
             return
         self.add()
+        changed = {(c.name, c.before) for node in derivation.leaves for m in node.moves for c in m.effects}
+        known = len(changed) == 1
         results = f" {', '.join(derivation.results)}" if derivation.results else " it"
+        if known:
+            ((name, before),) = changed
+            results = f" {name} ({before})"
         self.tell(f"What changes{results}:", "", "  ", "bold")
         names = max(cell_len(node.name) for node in derivation.leaves)
         values = max(cell_len(node.text) for node in derivation.leaves)
@@ -196,7 +201,13 @@ class _Page:
             lead = f"  {node.name.ljust(names)}  {node.text.ljust(values)}  "
             for i, move in enumerate(node.moves):
                 first = lead if i == 0 else " " * cell_len(lead)
-                self.tell(move.words(), first, " " * (cell_len(lead) + 2), _MOVES if move.turns else "", "")
+                self.tell(
+                    move.words(known=known),
+                    first,
+                    " " * (cell_len(lead) + 2),
+                    _MOVES if move.turns else "",
+                    "",
+                )
 
 
 def _name(tree: Shown) -> str:
