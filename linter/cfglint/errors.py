@@ -25,7 +25,7 @@ class UsageError(CfglintError):
 
 
 class HardwareError(CfglintError):
-    """A GPU that nobody knows, a hardware sheet that does not hold, an NVML that does not answer."""
+    """An unknown GPU, an invalid hardware sheet, or NVML that does not answer."""
 
 
 class DocumentError(CfglintError):

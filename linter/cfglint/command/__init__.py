@@ -1,4 +1,4 @@
-"""What every command is made of. Here its flags, as a record of what they come to, and the help.
+"""What every command shares. This module: flags declared as a record, their parsing, and the help.
 
     class Options(Arguments):
         command = "check"

@@ -1,4 +1,4 @@
-"""What a command's options come to: targets, rules, a run; and files shared among processes."""
+"""From options to targets, rules and a run; and files shared among processes."""
 
 from __future__ import annotations
 

@@ -31,19 +31,19 @@ VERDICTS = ("fits", "tight", "oom", "unknown")
 
 
 class Span(Value):
-    """GiB between two bounds; ``high`` is infinite where nothing bounds it."""
+    """An interval in GiB; ``high`` is infinite where nothing bounds it from above."""
 
     low: float
     high: float
 
     @property
     def width(self) -> float:
-        """How far the bounds are apart."""
+        """The distance between the bounds, in GiB."""
         return self.high - self.low
 
 
 class Trainer(Value):
-    """The trainer's own peak: what PyTorch hands out, when, and what it reserves for that."""
+    """The trainer's own peak in GiB: what PyTorch allocates, at which moment, and what it reserves."""
 
     allocated_gib: Span
     moment: str | None
@@ -77,14 +77,14 @@ class FitRow(Value):
 
     @property
     def headroom(self) -> Span | None:
-        """What is left on the GPU; below zero it is lacking."""
+        """What the need leaves of the capacity, in GiB; negative if it is short. None without a capacity."""
         if self.capacity_gib is None:
             return None
         return Span(self.capacity_gib - self.need_gib.high, self.capacity_gib - self.need_gib.low)
 
 
 class Estimate(Value):
-    """What makes a need a range: an estimated name, its value, the GiB that knowing it would take off."""
+    """An estimated name that makes the need a range, its value, and its share of the range in GiB."""
 
     name: str
     value: str
@@ -93,7 +93,7 @@ class Estimate(Value):
 
 
 class Wanted(Value):
-    """Facts that are missing: what they are, and what would give them."""
+    """Missing facts: their names, what they are, and what to type to set them."""
 
     names: tuple[str, ...]
     about: str
@@ -101,7 +101,7 @@ class Wanted(Value):
 
 
 class Fit(Value):
-    """One document on all targets. ``every`` says that the targets are the whole catalogue."""
+    """The memory of one document on all targets; ``every`` means the targets are the whole catalogue."""
 
     path: str
     framework: str | None
@@ -129,13 +129,13 @@ def bounds_of(value: object) -> tuple[float, float] | None:
 
 
 def span_of(value: object) -> Span:
-    """Return a memory of the rules, in GiB; what is not known is anything from 0 on."""
+    """Return a memory in bytes as a Span in GiB; an unknown one is anything from 0."""
     bounds = bounds_of(value)
     return Span(0, INF) if bounds is None else Span(*(max(bound, 0) / GIB for bound in bounds))
 
 
 def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
-    """Say whether a need fits: for every value in its range, for none, or for some."""
+    """Return ``fits`` (for every value in the range), ``oom`` (none), ``tight`` (some) or ``unknown``."""
     if need.high <= capacity.low:
         return "fits"
     if need.low > capacity.high:
@@ -144,7 +144,7 @@ def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
 
 
 def smallest(rows: Iterable[FitRow]) -> FitRow | None:
-    """Return the smallest GPU that a config surely fits on."""
+    """Return the row of the smallest GPU that the config certainly fits on, None without one."""
     fitting = [row for row in rows if row.verdict == "fits" and row.capacity_gib is not None]
     return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
 

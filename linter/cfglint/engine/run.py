@@ -36,7 +36,7 @@ def _every(_code: str) -> bool:
 
 
 class Run(Reading):
-    """What stays the same over all files of a run; `but` gives one that differs in some of it.
+    """The rules, targets and flags of a run, the same for all its files; `but` returns a changed copy.
 
     ``selected`` says which codes are reported; ``guarded`` which a repair may not break, by default the same.
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
@@ -113,7 +113,7 @@ class Run(Reading):
         return subjects
 
     def named_for(self, path: str) -> tuple[str | None, tuple[float, ...] | None]:
-        """Return the framework and version that a file is said to be for; None for what nobody says."""
+        """Return the framework and version that flags or settings name for a file; None where they do not."""
         own = None if self.by_path is None else self.by_path(path)
         return own or (self.framework, self.version)
 

@@ -48,9 +48,9 @@ class Target(Record):
 
 # ── by name ────────────────────────────────────────────────────────────────────────────────────────────────
 def parse_target(text: str) -> Target:
-    """Return the target that ``NAME[:N[xNODES]]`` means: N GPUs in each of NODES nodes.
+    """Return the target for ``NAME[:N[xNODES]]``: N GPUs in each of NODES nodes.
 
-    Raises HardwareError where the name is unknown or the number is none.
+    Raises HardwareError for an unknown name or an invalid number.
     """
     name, number = _split(text)
     if not name:
@@ -114,7 +114,7 @@ def count_facts(per_node: int, nodes: int, source: str) -> dict[str, Fact]:
 
 
 def gpu_facts(gpu: Gpu) -> dict[str, Fact]:
-    """Return what the catalogue knows of one GPU, in base units."""
+    """Return the catalogue's ``gpu.*`` facts of one GPU, in base units (bytes, bytes/s, FLOP/s)."""
 
     def why(figure: str) -> str:
         if figure in gpu.estimated:

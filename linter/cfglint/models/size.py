@@ -81,7 +81,10 @@ FORMS: Mapping[str, Form] = {name: form for names, form in _FAMILIES for name in
 
 
 def params(family: str, shape: Shape) -> int:
-    """Return the parameters of a model, tied embeddings counted once; an unknown family counts as Llama."""
+    """Return the number of parameters of a shape, tied embeddings counted once.
+
+    An unknown family counts as Llama.
+    """
     form = FORMS.get(family, _LLAMA)
     hidden, layers = shape["hidden"], shape["layers"]
     experts = shape.get("experts", 0)
@@ -107,7 +110,7 @@ def params(family: str, shape: Shape) -> int:
 
 
 def active_params(family: str, shape: Shape) -> int:
-    """Return the parameters that one token passes: all but the experts that it is not sent to."""
+    """Return the number of parameters that one token uses: all but the experts it is not routed to."""
     experts = shape.get("experts", 0)
     if not experts:
         return params(family, shape)
@@ -209,7 +212,7 @@ def _count(size: re.Match[str]) -> float:
 
 
 def margins(size: float) -> tuple[float, float]:
-    """Return how far a model may be below and above the size in its name, as shares of it."""
+    """Return how far a model may be below and above the size in its name, as fractions of it."""
     return _BELOW, next(above for bound, above in _ABOVE if size < bound)
 
 

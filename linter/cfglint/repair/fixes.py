@@ -208,7 +208,7 @@ def unfixed(solver: Solver, group: Group) -> str:
 
 # ── memory before and after ────────────────────────────────────────────────────────────────────────────
 def memory_changes(before: Values, after: Values) -> tuple[MemoryChange, ...]:
-    """Return what engine and trainer hold, and the headroom, before and after; nothing if not known."""
+    """Return the GiB of engine and trainer, and the headroom, before and after; empty if unknown."""
     if span_of(before[TOTAL]).high == INF or span_of(before["gpu.vram"]).high == INF:
         return ()
     changes = tuple(_changes(before, after))

@@ -62,7 +62,7 @@ class Search(Record):
 
     # ── what becomes of the goals ──────────────────────────────────────────────────────────────────────
     def progress(self, options: Sequence[Option]) -> Progress:
-        """Return what the goals come to when some knobs are moved."""
+        """Return the goals' truths and gaps with some knobs moved."""
         facts = combined(options)
         if facts is None:
             return _IMPOSSIBLE
@@ -101,7 +101,7 @@ class Search(Record):
         return bool(harmed) or key_of(facts) in self.refused
 
     def mends(self, options: Sequence[Option]) -> bool:
-        """Whether moves reach the goals for certain and harm nothing."""
+        """Whether moves certainly satisfy the goals and break nothing."""
         return self.progress(options).holds and not self.harms(options)
 
     def refuse(self, repair: Repair) -> None:
@@ -120,7 +120,7 @@ class Search(Record):
         return all(goal.bounds for goal in self.goals)
 
     def spent(self) -> bool:
-        """Whether the work that one search may do is done."""
+        """Whether the search has used up its trials."""
         if self._start < 0:
             self._start = self.trials.count
         if self.trials.count - self._start >= self.limit:
@@ -381,12 +381,12 @@ class Search(Record):
         return Repair((*others, option)) if option is not None else None
 
     def blockers(self, best: Repair | None) -> list[str]:
-        """Return the rules that stood in the way of a repair which would have cost less."""
+        """Return the rules that blocked a cheaper repair."""
         limit = inf if best is None else best.weight
         return sorted(code for code, weight in self._harmed.items() if weight < limit)
 
     def lack(self, tracks: Sequence[Track]) -> float | None:
-        """Return the bytes that are missing where all tracks lead as far as they can, at the worst.
+        """Return the bytes still missing in the worst case with every knob moved as far as it goes.
 
         None where the goals are not bounds on memory.
         """
@@ -408,7 +408,7 @@ class Search(Record):
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
     def nearest(self, tracks: Iterable[Track]) -> Repair | None:
-        """Return the one move after which the goals may be reached: a safe one first, the least overshoot."""
+        """Return the single move after which the goals may hold: safe ones first, then by overshoot."""
         ways: list[tuple[tuple[object, ...], Repair]] = []
         for track in tracks:
             places = track.scan()

@@ -111,17 +111,17 @@ class Track(Record):
         return len(self.values)
 
     def option(self, i: int) -> Option | None:
-        """Return the option at a place; None where the value cannot be had."""
+        """Return the option at a place; None if the value is not available."""
         if i not in self._options:
             self._options[i] = self.make(self, i) if self.make is not None else None
         return self._options[i]
 
     def options(self, start: int = 0) -> list[Option]:
-        """Return the options that can be had, from a place on."""
+        """Return the available options, from a place on."""
         return [option for i in range(start, len(self)) if (option := self.option(i)) is not None]
 
     def weight(self, i: int) -> float:
-        """Return what an option weighs; infinitely much where it cannot be had."""
+        """Return an option's weight; infinite if it is not available."""
         option = self.option(i)
         return option.weight if option is not None else math.inf
 

@@ -1,4 +1,4 @@
-"""Why a document is taken for a framework, how sure that is, and what else it might be; and the page of it.
+"""Why a document is recognised as a framework's, how certain that is, what else it may be; and the page.
 
 `recognise` (judge.py) decides; this tells what it rests on, and only ``cfglint frameworks PATH`` asks it.
 """
@@ -86,7 +86,7 @@ class Near(Value):
 
 
 class Recognition(Value):
-    """What one document is taken for, by the names of ``schemas/recognition.schema.json``.
+    """The framework of one document, by the names of ``schemas/recognition.schema.json``.
 
     ``by`` is content, flag, settings or nothing; ``glob`` the settings'. ``sure`` and ``why`` are set where
     its content told, ``also`` are the other frameworks that claim it.
@@ -106,7 +106,7 @@ class Recognition(Value):
 
 
 def recognition(run: Run, document: Document, named: str | None, by: str, glob: str | None) -> Recognition:
-    """Return what a document is taken for, and why; ``named`` is what somebody says that it is."""
+    """Return a document's framework, and why; ``named`` is what flags or settings say."""
     recognised = run.recognise(document)
     claims = list(_claims(run, document, composed=bool(document.over)))
     if recognised is not None and not claims and names_bases(document):

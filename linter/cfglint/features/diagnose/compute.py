@@ -1,4 +1,4 @@
-"""What is made of a log: each failure with its processes and, with a config, what was predicted and fixes it.
+"""The diagnosis of a log: each failure with its processes and, with a config, the prediction and a fix.
 
 Measured memory takes the place of the estimates: facts by which the rules' numbers come out as measured.
 """

@@ -33,7 +33,7 @@ _BUDGETS = (0.125, 0.25, 0.5, 1, 2, 4, 8)  # of the token budget that a config h
 
 
 class Ask(Value):
-    """What to combine; empty is as the config has it, of micro-batches all that divide the batch."""
+    """What to combine; empty means as in the config (for micro-batches: all divisors of the batch)."""
 
     batches: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class Choice(Value):
 
 
 class Shape(Value):
-    """What of a config stays the same in all its combinations, and what it has now.
+    """What all combinations of a config share, and its present combination.
 
     ``copy`` GPUs work on one micro-batch together; ``aside`` GPUs generate and do not train. ``full_shard``
     says that FSDP cuts over all data-parallel ranks, ``shard`` over how many where it does not (0: not
@@ -165,7 +165,7 @@ def stated(values: Values, *names: str) -> bool:
 
 
 def shape_of(values: Values) -> Shape:
-    """Return what a config's facts say of its layout. Raises UsageError where combining makes no sense."""
+    """Return the layout of a config. Raises UsageError if it trains nothing or its layout is unknown."""
     if values["trains"] is False:
         raise UsageError("this config trains nothing, so it has no batch to plan")
     train, dp = whole(values["train_gpus"]), whole(values["train_dp"])
@@ -255,7 +255,7 @@ def _cut(shape: Shape, batch: int, gpus: int) -> int | str:
 
 
 def choices(shape: Shape, ask: Ask, batch: int, gpus: int) -> Iterator[Choice]:
-    """Yield every combination that makes up ``batch`` exactly on a number of GPUs."""
+    """Yield every combination that makes exactly ``batch`` sequences per step on a number of GPUs."""
     dp = _cut(shape, batch, gpus)
     if isinstance(dp, str):
         return
@@ -271,7 +271,7 @@ def choices(shape: Shape, ask: Ask, batch: int, gpus: int) -> Iterator[Choice]:
 
 
 def unreachable(shape: Shape, ask: Ask, batch: int, gpus: int) -> str | None:
-    """Say why no combination makes up ``batch`` on a number of GPUs; None where one does."""
+    """Return why no combination makes ``batch`` on a number of GPUs; None if one does."""
     dp = _cut(shape, batch, gpus)
     if isinstance(dp, str):
         return dp
@@ -281,7 +281,7 @@ def unreachable(shape: Shape, ask: Ask, batch: int, gpus: int) -> str | None:
 
 
 def nearest(shape: Shape, ask: Ask, batch: int, counts: Sequence[int]) -> list[int]:
-    """Return the batches next to one that nothing reaches, below and above."""
+    """Return the nearest reachable batches below and above an unreachable one."""
     units = set()
     sizes = (shape.n_samples,) if shape.tokens is not None else ask.micros or (1,)
     for gpus in counts:
@@ -343,7 +343,7 @@ class Planner:
         return self.target.gpus_per_node if (self.target.nodes or 1) > 1 else self.shape.per_node
 
     def row(self, choice: Choice, number: int = 0) -> PlanRow | None:
-        """Return a combination's row; None where the rules come to another batch or placement."""
+        """Return a combination's row; None if the rules compute another batch or placement."""
         facts = self.facts(choice)
         values = self._values({**self.hardware(choice.gpus), **facts})
         before, after = self.shape.colocated, values["colocated"]

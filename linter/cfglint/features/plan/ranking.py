@@ -1,4 +1,4 @@
-"""A plan: which row of each batch to take, what speaks against its neighbours, what to do where none fits.
+"""A plan: the recommended row of each batch, how its neighbours compare, what to do if none fits.
 
 The row that costs least: the fewest GPU-seconds at the low end of the utilisation, so that what is computed
 again or sent over PCIe counts; then the fewest GPUs, the lowest ZeRO stage, the largest micro-batch.
@@ -41,7 +41,7 @@ _AGAIN = {"none": 0, "selective": 1, "full": 2}
 
 
 class Rival(Value):
-    """A row beside the recommended one: ``kind`` says in what it differs."""
+    """A neighbour of the recommended row; ``kind`` says in what it differs."""
 
     kind: str  # micro, gpus, more, stage or checkpointing
     row: PlanRow
@@ -55,9 +55,9 @@ class Smallest(Value):
 
 
 class Advice(Value):
-    """What to take of a batch's rows.
+    """The recommended row of a batch.
 
-    ``best`` is None where no row fits for sure; then ``closest`` comes nearest, and ``smallest_gpu`` the
+    ``best`` is None if no row certainly fits; ``closest`` then comes nearest, and ``smallest_gpu`` the
     smallest GPU on which it fits. ``fewest_gpus`` are the least on which a row fits for sure.
     """
 
@@ -113,7 +113,7 @@ class Plan(Value):
 
 
 def cost(row: PlanRow) -> tuple[float, ...]:
-    """Return what rows are compared by, the smallest first."""
+    """Return the sort key of a row: GPU-seconds, GPUs, ZeRO stage, recomputation, micro-batch."""
     choice = row.choice
     again = _AGAIN.get(choice.checkpointing or "none", 0)
     work = again if row.work is None else rounded(row.work.high)
@@ -126,7 +126,7 @@ def rounded(value: float) -> float:
 
 
 def advise(planner: Planner, batch: Batch, catalogue: Sequence[Target]) -> Advice:
-    """Return which row of a batch to take, and why not its neighbours."""
+    """Return the recommended row of a batch, and how its neighbours compare."""
     fitting = [row for row in batch.rows if row.verdict == "fits"]
     fewest = min((row.choice.gpus for row in fitting), default=None)
     best = min(fitting, key=cost, default=None)
@@ -223,7 +223,7 @@ def planned(
 
 # ── a plan as a whole ────────────────────────────────────────────────────────────────────────────────────
 def plan_of(planner: Planner, ask: Ask, path: str) -> Plan:
-    """Return the batches that were asked for, with advice. Raises UsageError where they make no sense."""
+    """Return the requested batches with advice. Raises UsageError if none can be reached."""
     ask = _completed(planner, ask, path)
     shape, values, target = planner.shape, planner.values, planner.target
     is_stated = stated(values, "num_gpus", "gpus_per_node", "train_gpus", "train_dp")

@@ -61,7 +61,7 @@ class Verified(Value):
 
 
 def verdict_of(held: float | None, span: Span | None) -> str:
-    """Say where a measured number lies: inside, below, above, or unknown."""
+    """Return where a measured number of GiB lies: ``inside``, ``below``, ``above``, or ``unknown``."""
     if held is None or span is None or span.high == INF:
         return "unknown"
     if held < span.low - 0.005:
