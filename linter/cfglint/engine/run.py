@@ -53,12 +53,12 @@ class Run(Reading):
     guarded: Callable[[str], bool] | None = field(default=None, kw_only=True)
     given: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)
     named: bool = field(default=True, kw_only=True)
+    made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
     _folder: str | None = field(default=None, init=False)
     _rules: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
     _aside: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
-    _finder: Finder | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Take what was observed out of the overrides, and name the targets in the report."""
@@ -196,11 +196,11 @@ class Run(Reading):
     @property
     def finder(self) -> Finder:
         """The maker of findings; the rules' trees are loaded when it is first needed."""
-        if self._finder is None:
+        if self.made is None:
             from cfglint.engine.find import Finder
 
-            self._finder = Finder(self.pack)
-        return self._finder
+            self.made = Finder(self.pack)
+        return self.made
 
     def add(self, file: File, *, explicit: bool = True, mend: Mender | None = None) -> bool:
         """Judge a file and add what was found to the report; False if no framework recognises it.

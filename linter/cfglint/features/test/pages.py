@@ -175,7 +175,10 @@ class Cases(Record):
         if kept not in self._runs:
             args = parse(CaseOptions, ["x.yaml", "--no-detect", *kept])
             args.rules = [*self.paths, *args.rules]
-            self._runs[kept] = setup.run(args).but(selected=self.codes.__contains__)
+            run = setup.run(args)
+            self._runs[kept] = run.but(
+                selected=self.codes.__contains__, made=run.finder
+            )  # shared by all cases
         return self._runs[kept]
 
     def _printed(self, run: Run, name: str, page: Page) -> str:
