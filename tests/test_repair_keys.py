@@ -27,6 +27,7 @@ def _fixed(cfglint, folder, rule: str, text: str, name: str = "c.yaml") -> str:
         ("1 <= $.training.n < 100", "n: 400", "n: 99"),
         ("$.training.n in 8..16", "n: 3", "n: 8"),
         ("$.training.n in [1, 2, 4, 8]", "n: 7", "n: 8"),
+        ('$.training.n in ["auto", 2, 4]', "n: 7", "n: 4"),
         ('$.training.b in ["nccl", "gloo"]', "b: mpi", "b: nccl"),
         ('$.training.b == "x"', 'b: "y"', 'b: "x"'),
         ("$.training.on == true", "on: false", "on: true"),
@@ -117,3 +118,17 @@ def test_a_fix_that_would_break_another_rule_is_none(cfglint, folder) -> None:
     rules = ("--rule", "$.training.n <= 16", "--rule", "$.training.n in [4, 8, 32]")
     cfglint("fix", "c.yaml", "--rules", "own.rules", *rules, "--select", "CLI,ABC", "--unsafe")
     assert (folder / "c.yaml").read_text() == "training:\n  n: 8\n"
+
+
+def test_one_place_is_not_written_twice(cfglint, folder) -> None:
+    """A knob would write 1, and the rule about its key true: that is not the same."""
+    (folder / "own.rules").write_text(_BLOCK.replace("}", "  num_epochs <- $.training.e\n}"))
+    (folder / "c.yaml").write_text('training:\n  e: "7"\n')
+    rules = ("--rule", "$.training.e", "--rule", "num_epochs <= 3")
+    done = cfglint("fix", "c.yaml", "--rules", "own.rules", *rules, "--select", "CLI", "--unsafe")
+    assert "internal error" not in done.stderr
+    assert (folder / "c.yaml").read_text() in (
+        "training:\n  e: 3\n",
+        'training:\n  e: "3"\n',
+        'training:\n  e: "true"\n',
+    )

@@ -7,6 +7,7 @@ value, what a value must not be, a key that must be there, or must not) gives no
 
 from __future__ import annotations
 
+import math
 from itertools import islice, pairwise
 
 from cfglint.engine.evaluation_scope import substitute
@@ -144,7 +145,9 @@ class Asked(Record):
     def _distance(self, pair: tuple[Steps, object]) -> float:
         """Return how far a number is from what the file says; others stay in the rule's own order."""
         value, old = pair[1], self._old(pair[0])
-        return abs(value - old) if is_number(value) and is_number(old) else 0
+        if not is_number(old):
+            return 0
+        return abs(value - old) if is_number(value) else math.inf
 
     def _key(self, node: t.Expr) -> t.Expr:
         """Return the key that a name is derived from, if it is that and nothing else."""

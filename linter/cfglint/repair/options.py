@@ -267,9 +267,8 @@ def combined(options: Iterable[Option]) -> dict[str, object] | None:
                 return None
             facts[name] = value
         for key, value in option.places:
-            if key in places and places[key] != value:
+            if places.setdefault(key, (type(value), value)) != (type(value), value):  # 1 is not true there
                 return None
-            places[key] = value
     return facts
 
 
