@@ -143,7 +143,7 @@ CASES = {
     "like of nothing": ('name like "*"', {}, ("open", "name")),
     "capture": ('capture(name, "*d{n:int}*", 1)', {"name": "sglang.d4p1t2+d12"}, 4),
     "capture's default": ('capture(name, "*x{n:int}*", 7)', {"name": "sglang"}, 7),
-    "capture without a default": ('capture(name, "x{n:int}")', {"name": "y"}, between(-INF, INF, 'a text like "x{n:int}"')),
+    "capture without a default": ('capture(name, "x{n:int}")', {"name": "y"}, between(-INF, INF, 'a string like "x{n:int}"')),
     "capture of nothing": ('capture(name, "x{n:int}", 1)', {}, between(-INF, INF, "name")),
     "before and after": ('before(name, "+") == "a" and after(name, "+") == "b"', {"name": "a+b"}, True),
     "all": ("all s in $.servers: s.port > 0", {}, True),

@@ -109,7 +109,7 @@ def test_flags_and_files_beside_a_case(cfglint, pack: Path) -> None:
         ("ACM109", _fence("bad_x.yaml", _CONFIG), 1, "ACM109.md:1: no rule of these has the code ACM109"),
         ("ACM101", _fence("x.yaml", _CONFIG), 2, "ACM101.md:2: x.yaml: a case is named bad_… or ok_…"),
         ("ACM101", "\n```yaml\na: 1\n```\n", 2, "ACM101.md:2: a fence names its file"),
-        ("ACM101", _console("bad_x.yaml"), 2, "ACM101.md: no file is named 'bad_x.yaml'"),
+        ("ACM101", _console("bad_x.yaml"), 2, "ACM101.md: unknown file 'bad_x.yaml'"),
         (
             "ACM101",
             "\n```console\n$ ls\n```\n",

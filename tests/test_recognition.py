@@ -64,7 +64,7 @@ def test_one_key_that_others_have_is_likely():
     own = "framework mine {\n  dialect pyyaml\n  detect has($.learning_rate)\n}\n"
     found = told("learning_rate: 1.0\n", rules={"a.rules": own})
     assert (found.framework, found.sure) == ("mine", "likely")
-    assert found.why.startswith("one key tells, and ")
+    assert found.why.startswith("one matching key, which ")
     assert "axolotl" in found.why
 
 

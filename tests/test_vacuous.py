@@ -130,7 +130,7 @@ def test_the_command(cfglint, folder) -> None:
     assert done.returncode == 1
     assert done.stdout == (
         "own.rules:2:3: ABC101 can never fire: `mem_fraction <= 1` is always true (mem_fraction is 0 to 1); "
-        "mend it; if a file may hold another value, add a bad example that has it\n"
+        "fix it; if a file may hold another value, add a bad example that has it\n"
         "1 example, 0 wrong, 1 rule that can never fire\n"
     )
     # The way out that it names: an example is the proof of the contrary.

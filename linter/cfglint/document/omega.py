@@ -112,7 +112,7 @@ class MalformedError(Exception):
 def parse(text: str) -> Parts:
     """Return the parts of ``text``, which holds ``${``; raises MalformedError."""
     if len(text) > _MOST_CHARACTERS:
-        raise MalformedError(f"a text of {len(text)} characters with '${{' in it is not read")
+        raise MalformedError(f"a text of {len(text)} characters with '${{' in it is too long to resolve")
     plain = plain_reference(text)
     if plain is not None:
         return (Reference(0, tuple(plain), 0, len(text)),)

@@ -107,7 +107,7 @@ def _capture(function: Emitter, node: t.Call) -> tuple[str, Type]:
             pattern.span, f"capture needs exactly one named capture; this pattern has {len(captures)}"
         )
     kind = COUNT if captures[0] == "int" else TEXT
-    default = f"NAMES(({'a text like ' + quote(pattern.value)!r},))"
+    default = f"NAMES(({'a string like ' + quote(pattern.value)!r},))"
     if len(node.arguments) == 3:
         default = function.typed(node.arguments[2], kind)[0]
     return function.once(f"capture({text}, {pieces!r}, {default}, {kind.kind!r})"), kind

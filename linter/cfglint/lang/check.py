@@ -391,7 +391,7 @@ class Builder:
         for word in (word for move in knob.moves for word in move.to):
             if word not in knob.values:
                 listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists none"
-                self.complain(word.span, f"{show(word)} is no value of knob {knob.name}; {listed}")
+                self.complain(word.span, f"{show(word)} is not a value of knob {knob.name}; {listed}")
         for when in (move.when for move in knob.moves if move.when is not None):
             self._fits(when, BOOL)
         self._check_domain(knob, kind)

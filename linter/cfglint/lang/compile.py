@@ -251,7 +251,7 @@ class Function(Branches):
         elif y.bare and not x.bare:
             b, y = self.scaled(b, UNITS[x.unit][0] if x.written and x.unit else x.factor), x
         elif x.dimension != y.dimension:
-            raise CompileError(node.span, f"a range runs from {x} to {y}, which is none")
+            raise CompileError(node.span, f"a range cannot run from {x} to {y}")
         return self.put(_hull(a, b)), replace(x, whole=False, low=-types.INF, high=types.INF)
 
     def _member(self, node: t.Member, _wanted: Type | None) -> tuple[str, Type]:

@@ -316,7 +316,7 @@ def compile_pattern(pattern: str) -> tuple[Piece, ...]:
                 wrong = pattern[at : end + 1] or pattern[at:]
                 raise ValueError(f"a capture is written {{name:int}} or {{name:word}}, not {wrong!r}")
             if name in names:
-                raise ValueError(f"the capture {name!r} stands twice in this pattern")
+                raise ValueError(f"the capture {name!r} appears twice in this pattern")
             names.update((name,) if name else ())
             pieces[-1].append((kind, name))
             at = end

@@ -63,7 +63,7 @@ _WORDS = {
     "KEBAB": "the rule's name, like server-starves-trainer",
     "CODE": "a code like MEM101",
     "LEVEL": "error, warning or info",
-    "STRING": 'a text in "…"',
+    "STRING": 'a string in "…"',
     "NUMBER": "a number",
     "PATH": "a key like $.a.b",
     "UNIT": "a unit",
@@ -195,7 +195,7 @@ def _explain_token(error: UnexpectedToken, text: str) -> RuleTextError:
     opener = re.search(r"\b(if|all|any|sum|count|min|max)[ \t]+\Z", text[max(0, at - 10) : at])
     if opener is not None:
         return RuleTextError(
-            at - len(opener[0]), f"inside an expression, {opener[1]} … stands in brackets: ({opener[1]} …)"
+            at - len(opener[0]), f"inside an expression, {opener[1]} … needs brackets: ({opener[1]} …)"
         )
     what = {"_NEWLINE": "the line ends", "$END": "the text ends"}.get(token.type)
     if what is None and (unit := _unit(text, at, expected)) is not None:

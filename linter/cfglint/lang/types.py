@@ -212,7 +212,7 @@ def from_tree(node: t.TypeOf) -> Type:
         spellings = [(word.lower(), names[0]) for names in node.members for word in names]
         twice = next((word for i, (word, _) in enumerate(spellings) if word in dict(spellings[:i])), None)
         if twice is not None:
-            raise ValueError(f"the spelling {twice!r} stands twice")
+            raise ValueError(f"the spelling {twice!r} appears twice")
         return Type("enum", members=tuple(m[0] for m in node.members), spellings=tuple(spellings))
     base = NAMED[node.name]
     if base.kind != "number" and (node.unit is not None or node.low is not None):

@@ -183,7 +183,7 @@ def _sure(taken: str | None, own: Claim, also: tuple[Claim, ...]) -> tuple[str, 
     others = _others_with(taken, own.keys[0].key.split(".")) if own.keys else []
     if own.keys and not others:
         return CERTAIN, "one matching key, which no other framework has"
-    return LIKELY, f"one key tells, and {', '.join(others[:_NEAREST])} also have" if others else ""
+    return LIKELY, f"one matching key, which {', '.join(others[:_NEAREST])} also have" if others else ""
 
 
 def _others_with(taken: str | None, key: list[str]) -> list[str]:
@@ -371,7 +371,7 @@ def _near(near: Near) -> str:
     if near.lacks:
         parts.append("lacks " + ", and ".join(" or ".join(map(shown, group)) for group in near.lacks))
     if near.against:
-        parts.append(f"{_keys(near.against)} {'speak' if len(near.against) > 1 else 'speaks'} against it")
+        parts.append(f"{_keys(near.against)} {'rule' if len(near.against) > 1 else 'rules'} it out")
     return f"{near.framework}: has {_keys(near.keys)}; {'; '.join(parts)}"
 
 

@@ -109,7 +109,7 @@ def _page(path: str, source: str) -> Page:
             page.texts[name], page.lines[name] = text, line
     unknown = [name for name in page.flags if name not in page.texts]
     if unknown:
-        raise UsageError(f"{path}: no file is named {unknown[0]!r}, of which a console fence speaks")
+        raise UsageError(f"{path}: unknown file {unknown[0]!r} in a console fence")
     return page
 
 

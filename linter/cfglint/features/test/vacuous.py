@@ -72,9 +72,9 @@ def _complaint(rule: t.Rule, source: Source, symbols: Symbols) -> Complaint | No
     if not judge.never(rule.condition, rule.requirement):
         return None
     node, why = _reason(rule, judge)
-    advice = "mend it, or delete the rule"
+    advice = "fix it, or delete the rule"
     if not replace(judge, ranges=False).never(rule.condition, rule.requirement):
-        advice = "mend it; if a file may hold another value, add a bad example that has it"
+        advice = "fix it; if a file may hold another value, add a bad example that has it"
     return source.complain(node.span, f"{rule.code} can never fire: {why}; {advice}")
 
 
