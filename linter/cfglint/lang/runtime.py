@@ -5,6 +5,7 @@ from __future__ import annotations
 from cfglint.lang.values import (
     INF,
     NOTHING,
+    UNRULED,
     Interval,
     Open,
     Unknown,
@@ -223,7 +224,7 @@ def chosen(arms: list[object], subject: object, settled: Truth, kind: str) -> ob
     ``settled`` says whether one of the arms is meant at all.
     """
     if settled is not True:
-        return nothing(needs_of(subject) or frozenset({f"a rule for {subject}"}), kind)
+        return nothing(needs_of(subject) or frozenset({f"{UNRULED}{subject}"}), kind)
     return arms[0] if len(arms) == 1 else hull(arms, needs_of(subject))
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cfglint.schema.table import Mistake
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
+_LISTED = 3  # keys that were tried in vain
 _ALTERNATIVES = 3
 _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
 _LESS = 200  # trials of a search for an alternative
@@ -196,9 +197,12 @@ def unfixed(solver: Solver, group: Group) -> str:
         for track in solver.tracks(group.goals)
         if ANY.admits(track) and any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
     ]
-    knobs = ", ".join(dict.fromkeys(track.knob.name for track in tracks))
-    if not knobs:
+    if not tracks:
         return ""
+    origins = solver.writer(group.goals[0].judged).origins
+    keys = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
+    more = f" and {len(keys) - _LISTED} others" if len(keys) > _LISTED + 1 else ""
+    knobs = ", ".join(keys[:_LISTED] if more else keys) + more
     if group.code in solver.exhausted:
         return f"none found in {LIMIT:,} trials of {knobs}"
     lack = solver.search(group.goals).lack(tracks)

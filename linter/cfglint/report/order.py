@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
 from cfglint.text import LineIndex
 
@@ -194,9 +195,11 @@ def _question(name: str) -> str:
 
 def _asked(questions: list[str]) -> str:
     """Return the questions first, and then the names that some rules miss beside them."""
-    names = [shown(name) for name in questions if "?" not in name]
-    more = f" and {len(names) - _WANTED} more" if len(names) > _WANTED else ""
     texts = [question for question in questions if "?" in question]
+    rest = [shown(name) for name in questions if "?" not in name]
+    texts += [f"cfglint has {name.replace('a rule', 'no rule')}" for name in rest if name.startswith(UNRULED)]
+    names = [name for name in rest if not name.startswith(UNRULED)]
+    more = f" and {len(names) - _WANTED} more" if len(names) > _WANTED else ""
     return "; ".join([*texts, *([f"not set: {', '.join(names[:_WANTED])}{more}"] if names else [])])
 
 
