@@ -226,7 +226,7 @@ def test_an_unknown_name_is_told_at_its_key(pack: Pack) -> None:
     )
     assert [line.partition(":")[0] for line in told] == ["micro_batchsize", "modelpath", "name", "zzz"]
     assert told[0].startswith(
-        "micro_batchsize: no fact is named micro_batchsize; did you mean 'micro_batch_size'"
+        "micro_batchsize: unknown name micro_batchsize; did you mean 'micro_batch_size'"
     )
     assert "reference.model_path" in told[1]
     assert "rules/vocabulary.rules" in told[3]
