@@ -79,6 +79,8 @@ def _entry(entry: t.Entry) -> str:
 def show_statement(node: t.Statement) -> str:
     """Return the text of a statement, without a newline at its end."""
     match node:
+        case t.Pack(name, number_of, about):
+            return f"pack {name} {version(number_of)} {quote(about)}"
         case t.Fact(name, type_of, about):
             return f"fact {name}: {_type(type_of)}" + (f" {quote(about)}" if about else "")
         case t.Knob():

@@ -300,6 +300,9 @@ rules = st.builds(
 )
 bare = st.builds(lambda condition, needed: t.Rule("", "", "error", (), condition, needed), maybe, expressions)
 statements = st.one_of(
+    st.builds(
+        t.Pack, st.from_regex(r"[a-z][a-z0-9]{0,4}(-[a-z0-9]{1,4}){0,2}", fullmatch=True), versions, texts
+    ),
     st.builds(t.Fact, names, types, texts),
     knobs(),
     lets,
