@@ -11,7 +11,7 @@ from cfglint.document.compose import compose
 from cfglint.document.layers import Way
 from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import OMEGACONF, SHELL
-from cfglint.document.tree import Sought
+from cfglint.document.tree import HydraRef
 from cfglint.document.view import View
 
 try:
@@ -98,7 +98,7 @@ PLACES = [
 @pytest.mark.parametrize(("command", "places"), PLACES)
 def test_where_the_config_is(command, places):
     over = read_text(f"{command}\n", "run.sh").documents[0].over
-    assert tuple(place for node in over if isinstance(node, Sought) for place in node.places) == places
+    assert tuple(place for node in over if isinstance(node, HydraRef) for place in node.places) == places
 
 
 def test_a_config_that_is_not_here_leaves_the_flags():

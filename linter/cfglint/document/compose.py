@@ -16,13 +16,13 @@ from cfglint.document.tree import (
     Document,
     Entry,
     File,
+    HydraRef,
     Mapping,
     Node,
     Path,
     Scalar,
     Sequence,
-    Sought,
-    Unread,
+    Unresolved,
     child,
     effective,
     target,
@@ -70,10 +70,10 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
     beneath: Node | None = None
     own = document.root
     for node in document.over:
-        sought = isinstance(node, Sought)
+        sought = isinstance(node, HydraRef)
         if sought and way.composes != "hydra":
             continue
-        names = node.places if isinstance(node, Sought) else (node.text,)
+        names = node.places if isinstance(node, HydraRef) else (node.text,)
         file = _first(document, library, names)
         if file is None:
             if not sought:  # Hydra's, where it is not here, is what the framework brings
@@ -89,7 +89,7 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         elif way.composes == "hydra" and _names_bases(root):
             from cfglint.document.hydra import compose_hydra, compose_under
 
-            if isinstance(node, Sought) and isinstance(own, Mapping):
+            if isinstance(node, HydraRef) and isinstance(own, Mapping):
                 own = compose_under(layers, library, way, source, own, node.choices)
             else:
                 compose_hydra(layers, file.documents[0], library, way, (), source)
@@ -202,7 +202,7 @@ def _scalar_at(node: Node | None, steps: Path) -> Scalar | None:
     for step in steps:
         node = child(node, step) if isinstance(step, str) else None
     node = target(node)
-    return node if isinstance(node, Scalar) and not isinstance(node, Unread) else None
+    return node if isinstance(node, Scalar) and not isinstance(node, Unresolved) else None
 
 
 def edited(document: Document, edits: Iterable[Edit]) -> Document | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.tree import Missing, Scalar, Unread
+from cfglint.document.tree import Missing, Scalar, Unresolved
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ def resolve(scalar: Scalar, dialect: Dialect) -> object:
 def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     tag = scalar.tag or ""
     text = scalar.text
-    if isinstance(scalar, Unread):
+    if isinstance(scalar, Unresolved):
         return Missing(scalar.needs, scalar.why)
     if tag == "!":  # read as if it had none, as libyaml does it, in quotes too
         return resolve_plain(text, dialect) if text or scalar.style else ""

@@ -15,7 +15,7 @@ from cfglint.document.tree import (
     ALL,
     MAX_REFERENCES,
     Alias,
-    Built,
+    Composite,
     Computed,
     Document,
     Entry,
@@ -27,7 +27,7 @@ from cfglint.document.tree import (
     Place,
     Scalar,
     Sequence,
-    Unread,
+    Unresolved,
     dotted,
     effective,
     nodes_with_paths,
@@ -108,8 +108,8 @@ class Trace(Record):
         return (
             isinstance(node, Scalar)
             and not self.computed
-            and not isinstance(node, Unread)
-            and (not isinstance(node, Built) or node.cut >= 0)
+            and not isinstance(node, Unresolved)
+            and (not isinstance(node, Composite) or node.cut >= 0)
             and node.origin is None
             and self.source is None
             and node.style not in ("|", ">")
@@ -295,7 +295,7 @@ def _read_by(view: View, node: Node, path: Path) -> list[object]:
         return [node.target]
     if isinstance(node, Mapping):
         return [target(source) for source in _merge_sources(node)]
-    if isinstance(node, Built):
+    if isinstance(node, Composite):
         return [*node.reads]
     if isinstance(node, Scalar) and view.interpolates and "${" in node.text:
         return _referred(view, node, path)

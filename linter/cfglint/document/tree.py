@@ -70,7 +70,7 @@ class Scalar(Record):
         self.origin = origin
 
 
-class Built(Scalar):
+class Composite(Scalar):
     """A scalar whose text is put together from parts, as a shell does it; ``reads`` are their definitions.
 
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
@@ -81,7 +81,7 @@ class Built(Scalar):
     cut: int = field(default=-1, kw_only=True)
 
 
-class Sought(Built):
+class HydraRef(Composite):
     """The config of a Hydra application, which need not be here; ``places`` are where it would be, in order.
 
     ``choices`` are the overrides that may choose a group: key, and name (None where it is not known).
@@ -91,7 +91,7 @@ class Sought(Built):
     choices: tuple[tuple[str, str | None], ...] = field(kw_only=True)
 
 
-class Unread(Scalar):
+class Unresolved(Scalar):
     """A scalar whose value the file alone does not say; ``text`` is how it is spelled, ``why`` says why."""
 
     tag: str | None = "!unread"

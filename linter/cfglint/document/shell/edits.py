@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.launch import text_at
-from cfglint.document.tree import Built, Document, Mapping, Node, Path, Scalar, Unread, walk
+from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved, walk
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
@@ -36,9 +36,9 @@ def spelled(value: object) -> str | None:
 
 def replace(node: Scalar, value: object) -> Edit | None:
     """Return the edit that puts ``value`` in the place of ``node``; false takes a flag without value away."""
-    if isinstance(node, Unread) or node.start < 0 or node.start >= node.end:
+    if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
-    if isinstance(node, Built):
+    if isinstance(node, Composite):
         return Edit(node.cut, node.end, "") if value is False and node.cut >= 0 else None
     new = spelled(value)
     if new is None:

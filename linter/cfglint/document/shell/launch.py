@@ -16,14 +16,14 @@ from cfglint.document.shell.run import Command, Runner
 from cfglint.document.shell.words import Array, Piece, Pieces, Word
 from cfglint.document.tree import (
     Alias,
-    Built,
+    Composite,
     Document,
     Entry,
     Mapping,
     Node,
     Scalar,
     Sequence,
-    Unread,
+    Unresolved,
     child,
     target,
     walk,
@@ -120,7 +120,7 @@ def _add_job(root: Mapping, job: Job) -> None:
     if job.everywhere and (job.count("nodes") or 1) > 1 and alone and "gpus_per_node" in figures:
         figures["gpus"] = figures["gpus_per_node"]  # the launcher is started in each node, and sees no other
     entries = {
-        name: Entry(Scalar(name, start, end, '"'), Built(str(number), start, end))
+        name: Entry(Scalar(name, start, end, '"'), Composite(str(number), start, end))
         for name, (number, start, end) in figures.items()
     }
     first = next(iter(entries.values())).key
@@ -152,20 +152,20 @@ def _count_together(heads: list[Mapping]) -> None:
     for head, entry in zip(heads, started, strict=True):
         assert entry is not None
         place = entry.value
-        head.entries["together"] = Entry(entry.key, Built(str(sum(known)), place.start, place.end))
+        head.entries["together"] = Entry(entry.key, Composite(str(sum(known)), place.start, place.end))
 
 
 def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
-    closed: dict[int, Built] = {}
+    closed: dict[int, Composite] = {}
     for holder in walk(root):
         if isinstance(holder, Mapping):
             for entry in holder.entries.values():
                 value = entry.value
                 if type(value) is Scalar and (value.start, value.end) in shared:
-                    entry.value = closed[id(value)] = Built(value.text, value.start, value.end)
+                    entry.value = closed[id(value)] = Composite(value.text, value.start, value.end)
         elif isinstance(holder, Sequence):
             holder.items = [
-                Built(item.text, item.start, item.end)
+                Composite(item.text, item.start, item.end)
                 if type(item) is Scalar and (item.start, item.end) in shared
                 else item
                 for item in holder.items
@@ -208,8 +208,8 @@ class _Reader:
             self.over += sought(start)
 
     # ── words to nodes ─────────────────────────────────────────────────────────────────────────────────
-    def _computed(self, text: str) -> Built:
-        return Built(text, self._start.name.start, self._start.name.end)
+    def _computed(self, text: str) -> Composite:
+        return Composite(text, self._start.name.start, self._start.name.end)
 
     def scalar(self, word: Word) -> Node:
         text = word.text
@@ -220,16 +220,16 @@ class _Reader:
         whole = [piece for piece in word.pieces if piece.text]
         joined = all(first.end == second.start for first, second in pairwise(whole))
         if not whole or not joined or not all(piece.verbatim for piece in whole):
-            return Built(text, word.start, word.end, reads=self._reads(word.pieces))
+            return Composite(text, word.start, word.end, reads=self._reads(word.pieces))
         key = whole[0].start, whole[-1].end
         if key in self._scalars:
             return Alias(self.text[word.start : word.end], self._scalars[key], word.start, word.end)
         scalar = self._scalars[key] = Scalar(text, *key)
         return scalar
 
-    def _unread(self, word: Word, why: str) -> Unread:
+    def _unread(self, word: Word, why: str) -> Unresolved:
         spelled = self.text[word.start : word.end] if word.start >= 0 else word.spelled
-        return Unread(spelled, word.start, word.end, why=why)
+        return Unresolved(spelled, word.start, word.end, why=why)
 
     def _reads(self, pieces: Pieces) -> tuple[Scalar, ...]:
         scalars: list[Scalar] = []
@@ -287,7 +287,7 @@ class _Reader:
     def _value(self, values: list[Word], flag: list[Word], word: Word) -> Node:
         """Return what follows a flag; ``flag`` is its word, after the one before."""
         if not values:
-            return Built("true", word.start, word.end, cut=self._cut(flag))
+            return Composite("true", word.start, word.end, cut=self._cut(flag))
         if len(values) == 1:
             return self.scalar(values[0])
         several = Sequence(values[0].start, flow=True, items=[self.scalar(value) for value in values])
@@ -346,22 +346,22 @@ class _Reader:
             if value is not None:
                 _add(head, key, Alias(key, target(value), value.start, value.end), name)
         visible = self._variable("CUDA_VISIBLE_DEVICES")
-        if isinstance(visible, Unread):
+        if isinstance(visible, Unresolved):
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():
             number = str(len(visible.text.split(",")))
-            _add(head, "visible_gpus", Built(number, visible.start, visible.end), name)
+            _add(head, "visible_gpus", Composite(number, visible.start, visible.end), name)
 
     def _hosts(self, flags: Mapping, nodes: Node | None) -> dict[str, Node | None]:
         """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""
         included = child(flags, "include") or child(flags, "i")
-        text = included.text if isinstance(included, Scalar) and not isinstance(included, Unread) else ""
+        text = included.text if isinstance(included, Scalar) and not isinstance(included, Unresolved) else ""
         hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
         if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
             place = included.start, included.end
             return {
-                "total": Built(str(sum(map(len, hosts))), *place),
-                "nodes": Built(str(len(hosts)), *place),
+                "total": Composite(str(sum(map(len, hosts))), *place),
+                "nodes": Composite(str(len(hosts)), *place),
             }
         if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
             return {"nodes": self._computed("1")}
@@ -408,7 +408,7 @@ def text_at(node: Node | None, *path: str) -> str:
 def whole(node: Node | None) -> int | None:
     """Return a node's whole number, None where it is not one."""
     node = target(node)
-    text = node.text if isinstance(node, Scalar) and not isinstance(node, Unread) else ""
+    text = node.text if isinstance(node, Scalar) and not isinstance(node, Unresolved) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
@@ -417,12 +417,12 @@ def _product(per_node: Node, nodes: Node) -> Node:
     each, number = whole(per_node), whole(nodes)
     if each is None or number is None:
         return _hidden(per_node if each is None else nodes, "how many")
-    return target(per_node) if number == 1 else Built(str(each * number), per_node.start, per_node.end)
+    return target(per_node) if number == 1 else Composite(str(each * number), per_node.start, per_node.end)
 
 
-def _hidden(node: Node, what: str) -> Unread:
-    why = node.why if isinstance(node, Unread) else f"{what} is not known before the script runs"
-    return Unread(text_at(node), node.start, node.end, why=why)
+def _hidden(node: Node, what: str) -> Unresolved:
+    why = node.why if isinstance(node, Unresolved) else f"{what} is not known before the script runs"
+    return Unresolved(text_at(node), node.start, node.end, why=why)
 
 
 def _why(piece: Piece) -> str:

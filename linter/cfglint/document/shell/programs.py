@@ -12,7 +12,7 @@ import re
 
 from cfglint.document.job import Job
 from cfglint.document.shell.words import Word, uncertain, values_of
-from cfglint.document.tree import Sought
+from cfglint.document.tree import HydraRef
 from cfglint.record import Record, Value, field
 
 Words = list[Word]
@@ -327,7 +327,7 @@ def _count(text: str) -> int | None:
 
 
 # ── Hydra ──────────────────────────────────────────────────────────────────────────────────────────────────
-def sought(start: Start) -> tuple[Sought, ...]:
+def sought(start: Start) -> tuple[HydraRef, ...]:
     """Return the file that Hydra would read; nothing where a part of its name is not known.
 
     ``--config-path`` is seen from the folder of the program's own file, ``--config-dir`` from the working
@@ -352,7 +352,7 @@ def sought(start: Start) -> tuple[Sought, ...]:
     if not places:
         return ()
     choices = tuple(_choices(start.rest))
-    return (Sought(places[0], name.start, name.end, places=tuple(places), choices=choices),)
+    return (HydraRef(places[0], name.start, name.end, places=tuple(places), choices=choices),)
 
 
 def _choices(words: list[Word]) -> list[tuple[str, str | None]]:
