@@ -46,6 +46,7 @@ _NARROWEST = 8  # cells of a name that is cut, and of a bar
 _WIDEST_BAR = 72
 _LONGEST = 24  # cells of a target's name above its numbers
 _NAMED = 6  # facts of one kind that are named one by one
+_ELSEWHERE = "this file does not name the model; try the file that starts the job, or a facts file"
 _MOST_COLUMNS = 6  # targets side by side; more of them are below each other, and the values side by side
 LETTERS = {
     "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",
@@ -337,7 +338,9 @@ def wanting(wanted: Wanted, *, tries: bool = True) -> str:
 
 def _wanted(fit: Fit, style: Style) -> Iterator[Block]:
     if fit.wanted:
-        yield Paragraph("Missing:" if style.markdown else "missing:")
+        lead = "Missing" if style.markdown else "missing"
+        keyless = any("model_path" in w.names and not w.advice.startswith("set") for w in fit.wanted)
+        yield Paragraph(f"{lead}: {_ELSEWHERE}" if keyless else f"{lead}:")
     for wanted in fit.wanted:
         yield item(wanting(wanted), lead="  ", rest="    ")
 
