@@ -236,8 +236,8 @@ class _Pair(Record):
             broken.append(tuple(breaks(requirement, value) for requirement in required))
             if not any(broken[-1]):
                 return False
-        if any(all(column) for column in zip(*broken, strict=True)):
-            return False  # nobody can keep one of them: no quarrel
+        if not broken or any(all(column) for column in zip(*broken, strict=True)):
+            return False  # nothing to try, or a rule that nothing keeps: no conflict between the two
         conditions = [_Condition(self, single) for single in self.pair]
         return any(
             all(
