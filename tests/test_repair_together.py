@@ -229,7 +229,7 @@ def test_why_there_is_no_fix(pack) -> None:
     (finding,) = _findings(pack, text, "PRF901", "PRF903")
     assert finding.fix is None
     assert "toy.offload" in finding.unfixed
-    assert "37.0 GiB short" in finding.unfixed
+    assert "37.0 GiB are still missing" in finding.unfixed
 
 
 def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from cfglint.text import Edit
 
 LEVELS = ("info", "warning", "error")
+_COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")
 
 
 class Place(Record):
@@ -103,6 +104,17 @@ class Undecided(Record):
     target: str | None
     code: str
     needs: tuple[str, ...]
+
+
+def question(name: str) -> str:
+    """Return the question that settles a missing name, or the name itself where no flag does."""
+    if name in _COUNTS:
+        return "how many GPUs? add :N to --gpu"
+    if name.startswith("gpu."):
+        return "which GPU? add --gpu NAME"
+    return (
+        "which model? add --model-config PATH" if name.startswith("model.") or name == "model_path" else name
+    )
 
 
 class TargetInfo(Record):

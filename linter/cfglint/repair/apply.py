@@ -6,7 +6,7 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
-from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend, renames, unfixed
+from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend, renames
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.write import comments
 from cfglint.text import Edit, apply_edits
@@ -70,6 +70,8 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
         else:  # only another machine would do
             finding.alternatives = tuple(fixes)
         if finding.fix is None:
+            from cfglint.repair.reasons import unfixed  # seldom needed
+
             finding.unfixed = unfixed(solver, groups[finding.code])
     for finding, fix in renames(solver.trials, found, "info"):
         number(fix)

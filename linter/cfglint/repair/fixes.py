@@ -17,7 +17,6 @@ from cfglint.hardware.target import count_facts, gpu_facts
 from cfglint.lang.values import INF
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import Repair, combined
-from cfglint.repair.search import LIMIT, Search
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import titled
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
+    from cfglint.repair.search import Search
     from cfglint.repair.tracks import Option, Track
     from cfglint.schema.table import Mistake
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
-_LISTED = 3  # keys that were tried in vain
 _ALTERNATIVES = 3
 _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
 _LESS = 200  # trials of a search for an alternative
@@ -188,26 +187,6 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         memory=memory_changes(judged.values, trials.values(judged, combined(repair.options) or {})),
         target=repair.only.name if repair.only is not None else None,
     )
-
-
-def unfixed(solver: Solver, group: Group) -> str:
-    """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
-    tracks = [
-        track
-        for track in solver.tracks(group.goals)
-        if ANY.admits(track) and any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
-    ]
-    if not tracks:
-        return ""
-    origins = solver.writer(group.goals[0].judged).origins
-    keys = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
-    more = f" and {len(keys) - _LISTED} others" if len(keys) > _LISTED + 1 else ""
-    knobs = ", ".join(keys[:_LISTED] if more else keys) + more
-    if group.code in solver.exhausted:
-        return f"none found in {LIMIT:,} trials of {knobs}"
-    lack = solver.search(group.goals).lack(tracks)
-    left = f"; {lack / GIB:.1f} GiB short" if lack is not None and lack > 0 else ""
-    return f"no value of {knobs} satisfies it without breaking another rule{left}"
 
 
 # ── memory before and after ────────────────────────────────────────────────────────────────────────────

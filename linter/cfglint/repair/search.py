@@ -385,8 +385,8 @@ class Search(Record):
         limit = inf if best is None else best.weight
         return sorted(code for code, weight in self._harmed.items() if weight < limit)
 
-    def lack(self, tracks: Sequence[Track]) -> float | None:
-        """Return the bytes still missing in the worst case with every knob moved as far as it goes.
+    def utmost(self, tracks: Sequence[Track]) -> tuple[float, tuple[Option, ...]] | None:
+        """Return the bytes missing in the worst case with knobs moved as far as that helps, and those moves.
 
         None where the goals are not bounds on memory.
         """
@@ -404,7 +404,7 @@ class Search(Record):
             gap = max(self.progress((*ends.values(), last)).gaps)
             if gap < best and last.knob not in ends:
                 best, ends[last.knob] = gap, last
-        return best
+        return best, tuple(ends.values())
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
     def nearest(self, tracks: Iterable[Track]) -> Repair | None:

@@ -194,9 +194,29 @@ class Trials(Record):
         ``fixed`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
         possible, no longer certain to break.
         """
+        against = self.against(mended, watched, edits, sure=sure)
+        return against is not None and next(against, None) is None
+
+    def against(
+        self,
+        mended: Collection[tuple[Judged, str]],
+        watched: Collection[Judged],
+        edits: tuple[Edit, ...],
+        *,
+        sure: bool,
+    ) -> Iterator[Verdict] | None:
+        """Return what disproves a repair (see `proven`); None where the edited text does not parse."""
         after = self.judged_after(edits)
-        if after is None:
-            return False
+        return None if after is None else self._against(after, mended, watched, sure=sure)
+
+    def _against(
+        self,
+        after: Sequence[Judged],
+        mended: Collection[tuple[Judged, str]],
+        watched: Collection[Judged],
+        *,
+        sure: bool,
+    ) -> Iterator[Verdict]:
         for old, new in zip(self.judgements, after, strict=True):
             if old not in watched:
                 continue
@@ -206,11 +226,10 @@ class Trials(Record):
                 code = verdict.rule.code
                 if is_hint(verdict.rule) and (old, code) not in mended:
                     continue
-                if code not in before or (verdict.truth is False and before[code].truth is not False):
-                    return False
-                if (old, code) in mended and (sure or verdict.truth is False or verdict.needs):
-                    return False
-        return True
+                newly = code not in before or (verdict.truth is False and before[code].truth is not False)
+                left = (old, code) in mended and (sure or verdict.truth is False or verdict.needs)
+                if newly or left:
+                    yield verdict
 
 
 class Goal(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.findings import question
 from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
 from cfglint.text import LineIndex
@@ -20,7 +21,6 @@ _HIDDEN = frozenset(
     "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 )
 _WANTED = 3  # names that the line on unchecked rules lists
-_COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")
 
 
 def shown_char(char: str) -> str:
@@ -161,7 +161,7 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
     asked: dict[str, set[str]] = {}
     for open_rule in report.undecided:
         for name in open_rule.needs:
-            asked.setdefault(_question(name), set()).add(open_rule.code)
+            asked.setdefault(question(name), set()).add(open_rule.code)
     codes = {open_rule.code for open_rule in report.undecided}
     files = len({open_rule.path for open_rule in report.undecided})
     what = (
@@ -180,17 +180,6 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
         wants = f" needs {', '.join(map(shown, rule.needs))}" if rule.needs else ""
         lines.append(f"  {shown(rule.path)}: {shown(rule.code)}{wants}{label}")
     return lines
-
-
-def _question(name: str) -> str:
-    """Return the question that settles a missing name, or the name itself where no flag does."""
-    if name in _COUNTS:
-        return "how many GPUs? add :N to --gpu"
-    if name.startswith("gpu."):
-        return "which GPU? add --gpu NAME"
-    return (
-        "which model? add --model-config PATH" if name.startswith("model.") or name == "model_path" else name
-    )
 
 
 def _asked(questions: list[str]) -> str:

@@ -1,0 +1,170 @@
+"""Says why a finding has no fix: what would satisfy its rule, and what stands against that.
+
+Asked only where the search found nothing, and within a limited number of trials.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.tree import dotted
+from cfglint.engine.memory import GIB
+from cfglint.findings import question
+from cfglint.lang import tree as t
+from cfglint.lang.values import INF, UNRULED, needs_of
+from cfglint.record import Record
+from cfglint.repair.options import Repair, combined
+from cfglint.repair.search import LIMIT
+from cfglint.repair.solve import ANY
+from cfglint.repair.write import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cfglint.engine.describe import Origins
+    from cfglint.repair.search import Search
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.tracks import Track
+    from cfglint.repair.trials import Group
+
+_LISTED = 3  # keys or rules in a sentence
+_TRIALS = 300  # that look for values which satisfy a rule
+_QUESTIONS = 2
+
+
+def unfixed(solver: Solver, group: Group) -> str:
+    """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
+    tracks = [
+        track
+        for track in solver.tracks(group.goals)
+        if ANY.admits(track) and any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
+    ]
+    if not tracks:
+        return ""
+    origins = solver.writer(group.goals[0].judged).origins
+    knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
+    if group.code in solver.exhausted:
+        return f"none found in {LIMIT:,} trials of {_listed(knobs)}"
+    search = solver.search(group.goals)
+    start = solver.trials.count
+    ways = list(_ways(solver, search, tracks))
+    if not ways and solver.trials.count - start >= _TRIALS:
+        return f"none found in {_TRIALS} trials of {_listed(knobs)}"
+    short = None if ways else search.utmost(tracks)
+    if short is not None and short[0] < INF:
+        lack, ends = short
+        if lack > 0:
+            them = "it" if len(knobs) == 1 else "them"
+            moved = f"with {_listed(knobs)} as far as cfglint moves {them}"
+            return f"{lack / GIB:.1f} GiB are still missing {moved}"
+        ways = [Repair(ends)]
+    objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
+    if objections:
+        best = min(objections, key=lambda each: each.rank)
+        return f"{_values(best.way)} keeps this rule, but {best.text}"
+    keys = _by_hand(origins, group.goals[0].rule, knobs)
+    which = "one of " if len(keys) > 1 else ""
+    tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
+    return f"{tried}: change {which}{_listed(keys)} by hand"
+
+
+def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
+    """Yield the nearest value of each track that satisfies the rule on all targets."""
+    start = solver.trials.count
+    for track in tracks:
+        for i in track.scan():
+            if solver.trials.count - start >= _TRIALS:
+                return
+            option = track.option(i)
+            if option is not None and option.writable and search.progress((option,)).holds:
+                yield Repair((option,))
+                break
+
+
+# ── what stands against a way ──────────────────────────────────────────────────────────────────────────
+class _Objection(Record):
+    """What stands against a way, in words; what an answer would settle comes first."""
+
+    way: Repair
+    text: str
+    settled: bool = False
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """What objections are ordered by."""
+        return not self.settled, self.way.price
+
+
+def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
+    """Return what stands against a way; None where the way turns out not to satisfy the rule."""
+    truths = dict(_harmed(solver, way))
+    if not truths:
+        patch = solver.writer(group.goals[0].judged).patch(way.written)
+        mended = {(goal.judged, goal.code) for goal in group.goals}
+        against = None
+        if patch is not None:
+            against = solver.trials.against(mended, solver.watched, patch.edits, sure=True)
+        if against is None:
+            return _Objection(way, "cfglint cannot write it into this file")
+        truths = {verdict.rule.code: verdict.truth for verdict in against}
+        if group.code in truths:
+            return None
+    broken = [code for code, truth in truths.items() if truth is False]
+    if broken:
+        return _Objection(way, f"breaks {_listed(broken)}")
+    needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
+    if needs:
+        text = f"{_listed(truths)} can then no longer be judged ({_asked(needs)})"
+        return _Objection(way, text, settled=True)
+    return _Objection(way, f"may break {_listed(truths)}" if truths else "not beside the other fixes")
+
+
+def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
+    """Yield the rules that a way would break or leave open, each with its truth."""
+    facts = combined(way.options) or {}
+    for judged in solver.watched:
+        for rule in solver.trials.harmed(judged, facts):
+            yield rule.code, rule.test(solver.trials.values(judged, facts))
+
+
+# ── in words ───────────────────────────────────────────────────────────────────────────────────────────
+def _values(way: Repair) -> str:
+    return " and ".join(f"{shown(written.value)} for {written.key}" for written in way.written)
+
+
+def _asked(needs: Iterable[str]) -> str:
+    """Return the questions that settle some names, else the names."""
+    texts = dict.fromkeys(map(question, needs))
+    asked = [text for text in texts if "?" in text]
+    if asked:
+        return "; ".join(asked[:_QUESTIONS])
+    unruled = [text for text in texts if text.startswith(UNRULED)]
+    if unruled:
+        return f"cfglint has {unruled[0].replace('a rule', 'no rule')}"
+    return f"not set: {_listed(texts)}"
+
+
+def _by_hand(origins: Origins, rule: t.Rule, knobs: Sequence[str]) -> list[str]:
+    """Return the keys that a requirement reads, those of the file first.
+
+    Where it reads only what was moved in vain, the keys of the rule's condition follow.
+    """
+    keys = _keys(origins, rule.requirement)
+    if rule.condition is not None and set(keys) <= set(knobs):
+        keys += _keys(origins, rule.condition)
+    return list(dict.fromkeys(keys))
+
+
+def _keys(origins: Origins, node: t.Expr) -> list[str]:
+    read = [dotted(path) for path in t.paths_in(node) if "*" not in path]
+    names = [
+        (origin.kind != "file", origins.key(name))
+        for name in origins.with_leaves(origins.names_in(node))
+        if (origin := origins.of(name)).paths and "*" not in origin.paths[0]
+    ]
+    return read + [key for _, key in sorted(names, key=lambda name: name[0])]
+
+
+def _listed(texts: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(texts))
+    more = len(listed) - _LISTED
+    return ", ".join(listed[:_LISTED]) + f" and {more} others" if more > 1 else ", ".join(listed)
