@@ -12,6 +12,7 @@ from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import needs_of
+from cfglint.report.order import undecided
 
 if TYPE_CHECKING:
     from cfglint.facts import Values
@@ -206,3 +207,24 @@ def test_recognised_in_the_corpus(pack: Pack) -> None:
             assert names == ["axolotl"], path
         else:
             assert "axolotl" not in names, path
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("unfrozen_parameters: [lm_head.weight]\n", "unfrozen_parameters"),
+        ("relora: true\n", "relora"),
+        ("rl: simpo\n", "SimPO"),
+        ("expert_parallel_size: 2\n", "expert_parallel_size"),
+        ("load_in_4bit: true\nunfrozen_parameters: [lm_head.weight]\n", "unfrozen_parameters"),
+    ],
+)
+def test_an_option_that_is_not_modelled_is_named_instead_of_the_model(
+    pack: Pack, text: str, option: str
+) -> None:
+    run = Run(pack, [parse_target("h100-sxm:8")])
+    assert run.add(read_text(FULL + text, "c.yaml"))
+    (line, *_) = undecided(run.report, verbose=False)
+    assert f"; cfglint does not model {option};" in line
+    assert "which model?" not in line
+    assert "not set" not in line

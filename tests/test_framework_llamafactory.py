@@ -102,6 +102,18 @@ def test_what_the_file_does_not_tell(pack: Pack, text: str, name: str) -> None:
     assert needs_of(_values(pack, text, "h100-sxm:8")[name])
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (LORA + "use_kt: true\n", "use_kt"),
+        (FULL + "tensor_model_parallel_size: 2\n", "Megatron"),
+        (SFT + "freeze\n", "the finetuning_type"),
+    ],
+)
+def test_what_is_not_modelled_is_named_instead_of_the_model(pack: Pack, text: str, what: str) -> None:
+    assert needs_of(_values(pack, text, "h100-sxm:8")["model.params"]) == {f"a rule for {what}"}
+
+
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
 def test_recognised_in_the_corpus(pack: Pack) -> None:
     run = Run(pack, [])

@@ -139,7 +139,7 @@ def _asked(needs: Iterable[str]) -> str:
         return "; ".join(asked[:_QUESTIONS])
     unruled = [text for text in texts if text.startswith(UNRULED)]
     if unruled:
-        return f"cfglint has {unruled[0].replace('a rule', 'no rule')}"
+        return f"cfglint does not model {unruled[0].removeprefix(UNRULED)}"
     return f"not set: {_listed(texts)}"
 
 

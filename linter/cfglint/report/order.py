@@ -160,8 +160,13 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
         return []
     asked: dict[str, set[str]] = {}
     for open_rule in report.undecided:
+        unmodelled = any(name.startswith(UNRULED) for name in open_rule.needs)
         for name in open_rule.needs:
-            asked.setdefault(question(name), set()).add(open_rule.code)
+            text = question(name)
+            if (
+                not unmodelled or "?" in text or name.startswith(UNRULED)
+            ):  # else a further name settles nothing
+                asked.setdefault(text, set()).add(open_rule.code)
     codes = {open_rule.code for open_rule in report.undecided}
     files = len({open_rule.path for open_rule in report.undecided})
     what = (
@@ -183,10 +188,12 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
 
 
 def _asked(questions: list[str]) -> str:
-    """Return the questions first, and then the names that some rules miss beside them."""
-    texts = [question for question in questions if "?" in question]
+    """Return what no answer settles, then the questions, then the names that some rules miss beside them."""
     rest = [shown(name) for name in questions if "?" not in name]
-    texts += [f"cfglint has {name.replace('a rule', 'no rule')}" for name in rest if name.startswith(UNRULED)]
+    texts = [
+        f"cfglint does not model {name.removeprefix(UNRULED)}" for name in rest if name.startswith(UNRULED)
+    ]
+    texts += [question for question in questions if "?" in question]
     names = [name for name in rest if not name.startswith(UNRULED)]
     more = f" and {len(names) - _WANTED} more" if len(names) > _WANTED else ""
     return "; ".join([*texts, *([f"not set: {', '.join(names[:_WANTED])}{more}"] if names else [])])

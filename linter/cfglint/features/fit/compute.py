@@ -12,7 +12,7 @@ from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix
 from cfglint.lang.types import show_number, text_of
-from cfglint.lang.values import INF, Interval, needs_of
+from cfglint.lang.values import INF, UNRULED, Interval, needs_of
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[st
         elif name.startswith("$."):
             others.append(Wanted((name[2:],), "a key of the file", f"add --set {name[2:]}=VALUE"))
         elif " " in name:  # not a name: the rules have no case for a value
-            others.append(Wanted((name,), "", ""))
+            others.append(Wanted((name.removeprefix(UNRULED),), "cfglint does not model it", ""))
         else:
             others.append(Wanted((name,), about, _advice(pack, framework, name)))
     many = (Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu"),) if counts else ()
