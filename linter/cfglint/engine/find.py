@@ -88,7 +88,26 @@ class Finder:
             if not left:
                 return
             left -= 1
-            yield _item_spot(item, needed.source, origins, variables)
+            spot = self._field_spot(item, needed, origins, variables)
+            yield spot or _item_spot(item, needed.source, origins, variables)
+
+    def _field_spot(
+        self, item: object, needed: t.Quantifier, origins: Origins, variables: Lookup[str, object]
+    ) -> _Spot | None:
+        """Return where the first field of an item stands that breaks a part of an ``and``."""
+        path, body = getattr(item, "path", None), needed.body
+        if not (isinstance(path, tuple) and isinstance(body, t.Junction) and body.operator == "and"):
+            return None
+        for part in body.operands:
+            if self.evaluator(part, origins.values, variables)[0] is not False:
+                continue
+            names = [node.name for node in t.walk(part) if isinstance(node, t.Name)]
+            for name in names:
+                item_name, _, field = name.partition(".")
+                trace = origins.trace((*path, *field.split("."))) if item_name == needed.variable else None
+                if trace is not None and trace.present:
+                    return _Spot(trace.own_span, None, variables)
+        return None
 
     def _finding(
         self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
