@@ -1,4 +1,4 @@
-"""Values and requirements in words, and where each value comes from: a line, a default, the catalogue."""
+"""Values in words, and where each comes from: a line, a default, the catalogue."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted
 from cfglint.lang import tree as t
-from cfglint.lang.compile import CompileError, Function, Names
+from cfglint.lang.compile import Function, Names
 from cfglint.lang.runtime import NAMESPACE
-from cfglint.lang.show import show
-from cfglint.lang.tree import KEY, paths_in, walk
-from cfglint.lang.types import ANY, DURATION, MEMORY, PLAIN, UNITS, Type, show_number
+from cfglint.lang.tree import paths_in, walk
+from cfglint.lang.types import ANY, MEMORY, PLAIN, UNITS, Type, show_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of, parts
 from cfglint.record import Record
 
@@ -22,11 +21,8 @@ if TYPE_CHECKING:
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.values import Number
 
-_LISTED = 16  # items of a list in a message
-_SHOWN = 8  # items of a list elsewhere
-_NAMED = 3  # missing names in a sentence
-_NEARLY_NOTHING = 10  # an upper bound this many times the lower one says all that a range would
-_OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+_SHOWN = 8  # items of a list
+_COMPUTED = (t.Sum, t.Product, t.Negative, t.Quantifier, t.Compare, t.Call)
 _WORDS = {True: "true", False: "false", None: "null"}
 
 
@@ -78,7 +74,7 @@ def show_value(value: object, kind: Type, *, unit: str | None = None) -> str:
     if isinstance(value, (Open, Unknown)):
         return "?" if value.needs else "undecided"
     if isinstance(value, (list, tuple)):
-        return _version(value) if kind.kind == "version" else f"[{_items(value, _SHOWN)}]"
+        return _version(value) if kind.kind == "version" else f"[{_items(value)}]"
     if value is None or isinstance(value, bool):
         return _WORDS[value]
     return "a mapping" if hasattr(value, "keys") else str(value) or '""'
@@ -90,6 +86,8 @@ def _number(value: Number, kind: Type, unit: str | None) -> str:
         return "?" if needs else "any number"
     if kind.dimension == MEMORY and low < 0:
         return _short(value, unit)
+    if kind.tenths:
+        return f"{low:.1f}" if low == high else f"{low:.1f}–{high:.1f}"
     return show_number(value, kind.dimension if kind.kind == "number" else PLAIN, unit)
 
 
@@ -101,37 +99,13 @@ def _short(memory: Number, unit: str | None) -> str:
     return f"none ({show_number(Interval(-high, -low), MEMORY, unit)} short)"
 
 
-def spoken(value: object, kind: Type) -> str:
-    """Print a value for a sentence.
-
-    What missing names leave open is a bound, or ``?``, with the names; an estimate from nearly nothing up to
-    a bound is that bound.
-    """
-    needs = needs_of(value)
-    missing = f" ({_names(sorted(needs))} not set)" if needs else ""
-    if not isinstance(value, Interval):
-        return value if isinstance(value, str) else show_value(value, kind) + missing
-    if not missing and kind.dimension == MEMORY and 0 <= value.lo < value.hi / _NEARLY_NOTHING < INF:
-        return "up to " + show_value(value.hi, kind)
-    if not missing or value.hi <= 2 * value.lo:
-        return show_value(value, kind)
-    if value.lo > 0:
-        return f"at least {show_value(value.lo, kind)}{missing}"
-    return (f"at most {show_value(value.hi, kind)}" if 0 < value.hi < INF else "?") + missing
-
-
-def _names(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
-
-
 def _version(numbers: list[Any] | tuple[Any, ...]) -> str:
     return "newest" if INF in numbers else "v" + ".".join(map(str, numbers))
 
 
-def _items(values: list[Any] | tuple[Any, ...], most: int) -> str:
-    shown = ", ".join(show_value(value, ANY) for value in values[:most])
-    return shown + ", …" if len(values) > most else shown
+def _items(values: list[Any] | tuple[Any, ...]) -> str:
+    shown = ", ".join(show_value(value, ANY) for value in values[:_SHOWN])
+    return shown + ", …" if len(values) > _SHOWN else shown
 
 
 def _unit(kind: Type) -> str | None:
@@ -139,114 +113,6 @@ def _unit(kind: Type) -> str | None:
     if kind.unit in (None, "GiB", "s", "B") or UNITS[kind.unit][1] != kind.dimension:
         return None
     return kind.unit
-
-
-def message(
-    says: Iterable[t.Say],
-    evaluator: Evaluator,
-    origins: Origins,
-    variables: Mapping[str, object] | None = None,
-) -> str:
-    """Return the first of a rule's messages that fits, with the values in its braces.
-
-    Texts stand as they are, lists without brackets, and ``{key(fact)}`` is the key that a fact is read from.
-    """
-    values = origins.values
-    for say in says:
-        if say.when is None or evaluator(say.when, values, variables)[0] is True:
-            return "".join(_told(part, evaluator, origins, variables) for part in say.parts)
-    return ""
-
-
-def _told(
-    part: str | t.Expr, evaluator: Evaluator, origins: Origins, variables: Mapping[str, object] | None
-) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, t.Call) and part.function == KEY:
-        return origins.key(part.arguments[0].name)  # type: ignore[union-attr] # see check.py
-    value, kind = evaluator(part, origins.values, variables)
-    if isinstance(value, (list, tuple)) and kind.kind != "version":
-        return _items(value, _LISTED) or "none"
-    return spoken(value, kind)
-
-
-# ── requirements with the numbers put in: 0.8 * 44.42 GiB + 0.8 GiB = 36.34 GiB ────────────────────────────
-def arithmetic(node: t.Expr, evaluator: Evaluator, origins: Origins) -> list[str]:
-    """Return a broken requirement with the numbers put in, one line for each part that does not hold."""
-    put = _Numbers(evaluator, origins, origins.values)
-    return [f"{show(part)}, but {put.against(part)}" for part in put.failing(node) if put.tells(part)]
-
-
-class _Numbers(Record):
-    """Puts numbers into expressions."""
-
-    evaluator: Evaluator
-    origins: Origins
-    values: Values
-
-    def failing(self, node: t.Expr) -> list[t.Expr]:
-        """Return the parts of a conjunction that do not hold; what is absent is told alone."""
-        if not isinstance(node, t.Junction) or node.operator != "and":
-            return [node] if self._fails(node) else []
-        parts = [part for operand in node.operands for part in self.failing(operand)]
-        return [part for part in parts if isinstance(part, t.Has)] or parts
-
-    def tells(self, part: t.Expr) -> bool:
-        """Whether a part says more than the message does: what rests on switches of lets alone does not."""
-        named = [n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.evaluator.is_word(n)]
-        return not named or not all(isinstance(n, t.Name) and self._is_switch(n) for n in named)
-
-    def _is_switch(self, node: t.Name) -> bool:
-        is_let = node.name not in self.evaluator.symbols.types
-        return is_let and isinstance(self.evaluator(node, self.values)[0], bool)
-
-    def _fails(self, node: t.Expr) -> bool:
-        try:
-            return self.evaluator(node, self.values)[0] is not True
-        except CompileError:
-            return False
-
-    def against(self, part: t.Expr) -> str:
-        """Say what is the case instead of ``part``."""
-        if isinstance(part, t.Compare) and len(part.operands) == 2 and part.operators[0] in _OPPOSITE:
-            left, right = self._sides(*part.operands)
-            return f"{left} {_OPPOSITE[part.operators[0]]} {right}"
-        if isinstance(part, t.Has):
-            return f"{show(part.path)} is not in the file"
-        named = (n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.evaluator.is_word(n))
-        return ", ".join(f"{show(n)} is {self._value(n)}" for n in dict.fromkeys(named)) or "it does not hold"
-
-    def _sides(self, left: t.Expr, right: t.Expr) -> tuple[str, str]:
-        """Return both sides, in one unit where they would be printed in two."""
-        (a, kind), (b, _) = self.evaluator(left, self.values), self.evaluator(right, self.values)
-        units = {show_value(value, kind).rpartition(" ")[2] for value in (a, b)}
-        unit = "s" if kind.dimension == DURATION and units == {"s", "h"} else None
-        return self._side(left, unit), self._side(right, unit)
-
-    def _side(self, node: t.Expr, unit: str | None) -> str:
-        value = self._value(node, unit)
-        if not isinstance(node, (t.Sum, t.Product, t.Negative)):
-            return value
-        numbers = show(node, self._number)
-        return value if numbers == value else f"{numbers} = {value}"
-
-    def _value(self, node: t.Expr, unit: str | None = None) -> str:
-        if isinstance(node, t.Path) and not self.values.has(node.steps):
-            return "not in the file"
-        text = show_value(*self.evaluator(node, self.values), unit=unit)
-        default = isinstance(node, t.Name) and self.origins.of(node.name).kind == "default"
-        return f"{text} (the default)" if default else text
-
-    def _number(self, node: t.Expr) -> str | None:
-        """Return what stands for a part of a sum: of names and calls their values."""
-        valued = isinstance(node, (t.Name, t.Path, t.Call, t.Quantifier, t.Choice, t.If))
-        if not valued or self.evaluator.is_word(node):
-            return None
-        try:
-            return show_value(*self.evaluator(node, self.values))
-        except (CompileError, ZeroDivisionError, OverflowError):
-            return "?"
 
 
 # ── where a value comes from ───────────────────────────────────────────────────────────────────────────────
@@ -301,6 +167,20 @@ class Origins:
             (paths for binding in self.bindings.get(name, ()) if (paths := paths_in(binding.source))), ()
         )
         return dotted(paths[0]) if paths else name
+
+    def read_from(self, name: str) -> Steps | None:
+        """Return the one key whose value a fact is, or would be; None for what is computed."""
+        origin = self.of(name)
+        node = origin.binding
+        if (
+            node is None
+            or self.names_in(node.source)
+            or any(isinstance(part, _COMPUTED) for part in walk(node.source))
+        ):
+            return None
+        view = self.values.view
+        paths = [path for path in origin.paths if view is not None and view.has(path)] or origin.paths[:1]
+        return paths[0] if len(set(paths)) == 1 else None
 
     def _bound(self, name: str) -> Origin | None:
         """Return the origin of what the framework binds to a key."""

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
-from cfglint.engine.describe import Evaluator, Origins, arithmetic, message, show_value
+from cfglint.engine.arithmetic import arithmetic
+from cfglint.engine.describe import Evaluator, Origins, show_value
+from cfglint.engine.message import message
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
@@ -113,10 +115,10 @@ class Finder:
         self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
     ) -> Finding:
         origins, path = self.origins(judged), judged.subject.document.file.path
+        text = message(rule.says, self.evaluator, origins, spot.variables)
         sums: list[str] = []
         if spot.variables is None:
-            sums = arithmetic(rule.requirement, self.evaluator, origins)
-        text = message(rule.says, self.evaluator, origins, spot.variables)
+            sums = arithmetic(rule.requirement, self.evaluator, origins, text)
         if not text:
             because = f" (because {show(rule.condition)})" if rule.condition is not None else ""
             text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because

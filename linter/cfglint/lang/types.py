@@ -94,6 +94,9 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_DIGITS = frozenset("-0123456789.,")  # of a number that is neither infinite nor written with an exponent
+
+
 def digits(value: float, places: int = 2) -> str:
     """Print a number shortly: whole numbers with thousands separators, others to ``places``, none in vain."""
     if value != value or value in (math.inf, -math.inf):  # noqa: PLR0124
@@ -133,9 +136,17 @@ def show_number(value: Number, dimension: Dimension = PLAIN, unit: str | None = 
     suffix = f" {name}" if name else ""
     if dimension == PLAIN:
         places = max(places, 4) if abs(high) < 1000 else 0
-    if low == high:
-        return digits(low / factor, places) + suffix
-    return f"{digits(low / factor, places)}–{digits(high / factor, places)}{suffix}"
+    first, last = alike(low / factor, high / factor, places)
+    return (first if first == last else f"{first}–{last}") + suffix
+
+
+def alike(low: float, high: float, places: int = 2) -> tuple[str, str]:
+    """Return both ends of a range as texts with as many decimals: ``("20.20", "30.24")``."""
+    ends = digits(low, places), digits(high, places)
+    decimals = max(len(end.partition(".")[2]) for end in ends)
+    if low == high or not 0 < decimals <= places or not all(set(end) <= _DIGITS for end in ends):
+        return ends
+    return f"{low:,.{decimals}f}", f"{high:,.{decimals}f}"
 
 
 # ── types ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,6 +155,7 @@ class Type(Value):
 
     ``written`` marks a unit that stands beside a number in the text; a fact's own unit goes before it.
     ``spellings`` maps the ways in which configs write an enumeration's members to the members' names.
+    ``tenths`` is set where a number is printed with one decimal, as a compute capability is: 9.0.
     """
 
     kind: str
@@ -156,6 +168,7 @@ class Type(Value):
     written: bool = False
     members: tuple[str, ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
+    tenths: bool = False
 
     @property
     def factor(self) -> float:
@@ -194,6 +207,7 @@ NAMED: dict[str, Type] = {
     "count": COUNT,
     "int": Type("number", whole=True),
     "fraction": Type("number", low=0, high=1),
+    "capability": Type("number", low=1, tenths=True),
     "memory": Type("number", MEMORY, "GiB", low=0),
     "duration": Type("number", DURATION, "s", low=0),
     "bandwidth": Type("number", BANDWIDTH, "GB/s", low=0),

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from cfglint.record import Record
-from cfglint.report.blocks import Blank, Diff, Line, Paragraph, Range, heading, kind_of, many, note, title_of
+from cfglint.report.blocks import (
+    Blank,
+    Diff,
+    Line,
+    Paragraph,
+    Range,
+    gib,
+    heading,
+    kind_of,
+    many,
+    note,
+    title_of,
+)
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
 from cfglint.report.order import Group, Lines, counts, fix_key, grouped, shown, undecided
@@ -46,23 +58,23 @@ def _arithmetic(group: Group) -> Iterator[str]:
 
 
 def memory_told(changed: Sequence[MemoryChange]) -> str:
-    """Say what changes: ``engine 36.0-37.4 -> 20.2-21.3 GiB, 3.1 GiB short -> 1.2 GiB free``."""
+    """Say what changes: ``engine 36.00-37.41 -> 20.20-21.30 GiB, 3.10 GiB short -> 1.20 GiB free``."""
     return ", ".join(map(_memory, changed))
 
 
 def _memory(change: MemoryChange) -> str:
     if change.part == "headroom":
         before, after = change.before_gib[0], change.after_gib[0]
-        first = f"{abs(before):.1f}" if (before < 0) == (after < 0) else _left(before)
+        first = gib(abs(before)) if (before < 0) == (after < 0) else _left(before)
         return f"at worst {first} → {_left(after)}"
     spans = (change.before_gib, change.after_gib)
-    old, new = (Range(f"{low:.1f}", f"{high:.1f}") for low, high in spans)
+    old, new = (Range(gib(low), gib(high)) for low, high in spans)
     return f"{change.part} {old} GiB unchanged" if old == new else f"{change.part} {old} → {new} GiB"
 
 
-def _left(gib: float) -> str:
-    """Return what the worst case leaves or lacks: ``7.2 GiB short``."""
-    return f"{abs(gib):.1f} GiB {'short' if gib < 0 else 'free'}"
+def _left(amount: float) -> str:
+    """Return what the worst case leaves or lacks: ``7.20 GiB short``."""
+    return f"{gib(abs(amount))} GiB {'short' if amount < 0 else 'free'}"
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,7 +218,7 @@ class _Text:
             number = (f"{row.number:>{self.gutter}} ", _GUTTER)
             yield Line([number, (f"{row.sign} {cut}".rstrip(), style)])
         if rows[most:]:
-            yield self.tell("", f"… {len(rows) - most} more changed lines")
+            yield self.tell("", f"… {many(len(rows) - most, 'more changed line')}")
         yield from self.variants(
             "memory",
             group,

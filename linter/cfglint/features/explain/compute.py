@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
-from cfglint.engine.describe import Evaluator, Origins, message
+from cfglint.engine.describe import Evaluator, Origins
 from cfglint.engine.evaluation_scope import (
     HERE,
     Bound,
@@ -22,6 +22,7 @@ from cfglint.engine.evaluation_scope import (
 )  # fmt: skip
 from cfglint.engine.judge import values_for
 from cfglint.engine.knobs import Meter, Move, verdict_of
+from cfglint.engine.message import message
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
 from cfglint.lang.show import show

@@ -267,7 +267,7 @@ def swatch(part: str, style: Style) -> tuple[str, str]:
 
 # ── the sentences ────────────────────────────────────────────────────────────────────────────────────────
 def headroom(row: FitRow) -> str:
-    """Return what is left or lacking, ``2.70 short to 2.46 free``; ``?`` where nothing bounds it."""
+    """Return what is left or lacking, ``from 2.46 free to 2.70 short``; ``?`` where nothing bounds it."""
     left = row.headroom
     if left is None or left.high <= -INF or (left.low <= -INF and row.need_gib.low <= 0):
         return "?"
@@ -275,7 +275,7 @@ def headroom(row: FitRow) -> str:
     if low <= -INF or (row.verdict == "unknown" and low < 0):
         return f"at most {high:.2f} free" if high >= 0 else f"at least {-high:.2f} short"
     if low < 0 <= high:
-        return f"{-low:.2f} short to {high:.2f} free"
+        return f"from {high:.2f} free to {-low:.2f} short"
     small, large = sorted((abs(low), abs(high)))
     amount = f"{small:.2f}" if f"{small:.2f}" == f"{large:.2f}" else f"{small:.2f} to {large:.2f}"
     return f"{amount} {'free' if low >= 0 else 'short'}"
