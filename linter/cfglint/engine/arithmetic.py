@@ -11,7 +11,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
 from cfglint.lang.show import show
 from cfglint.lang.tree import walk
-from cfglint.lang.types import DURATION, PLAIN, Type, is_number
+from cfglint.lang.types import DURATION, MEMORY, PLAIN, Type, is_number
 from cfglint.lang.values import Interval
 from cfglint.record import Record, replace
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
 _MAY = {"<=": "may exceed", "<": "may reach", ">=": "may be below", ">": "may not exceed"}
+_LAUNCH = "launch"  # what a command says; no key of a file
 _DEFAULT = " (the default)"
 _ABSENT = "not in the file"
 _SUMS = (t.Sum, t.Product, t.Negative)
@@ -53,26 +54,43 @@ class _Lines(Record):
 
     def line(self, part: t.Expr) -> str:
         """Return a part and what is the case instead; nothing where the message says as much."""
-        names = [n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.evaluator.is_word(n)]
         if isinstance(part, t.Has):
             key = dotted(part.path.steps)
-            return "" if self._is_said(key) else f"{key} is {_ABSENT}"
+            return "" if part.path.steps[0] == _LAUNCH or self._is_said(key) else f"{key} is {_ABSENT}"
+        private = self._is_private(part)
         numbers = self._numbers(part)
         if numbers is not None:
             but, values = numbers
+            if private and not self._is_worth_it(part):
+                return ""
+        elif private:
+            return ""
         else:
-            told = {name: self._value(n) for n in names if (name := self._name(n)) is not None}
+            told = {self._name(n) or "": self._value(n) for n in self._named(part)}
             but, values = ", ".join(f"{name} is {value}" for name, value in told.items()), list(told.values())
-            if names and all(value in ("true", "false") for value in values):
+            if all(value in ("true", "false") for value in values):
                 values = list(told)  # a switch is told by its name
         if not but or any("?" in value for value in values) or all(map(self._is_said, values)):
             return ""
-        if any(self._name(n) is None for n in names):
-            return but if numbers is not None else ""
         inner = part.operand if isinstance(part, t.Not) else part
-        if self.said and isinstance(inner, (t.Name, t.Path, t.Has)):
+        if private or (self.said and not isinstance(inner, (t.Compare, t.Member, t.Like))):
             return but
         return f"{show(part, self._word)}, but {but}"
+
+    def _named(self, part: t.Expr) -> list[t.Name | t.Path]:
+        return [n for n in walk(part) if isinstance(n, (t.Name, t.Path)) and not self.evaluator.is_word(n)]
+
+    def _is_private(self, part: t.Expr) -> bool:
+        """Whether a part has names that only rules use."""
+        called = any(isinstance(n, t.Call) and "." in n.function for n in walk(part))
+        return called or any(self._name(n) is None for n in self._named(part))
+
+    def _is_worth_it(self, part: t.Expr) -> bool:
+        """Whether numbers without names say something: sums do, and memories beside each other."""
+        left, right = part.operands  # type: ignore[union-attr] # a comparison
+        if isinstance(left, _SUMS) or isinstance(right, _SUMS):
+            return True
+        return self._evaluated(left)[1].dimension == MEMORY and not isinstance(right, t.Number)
 
     # ── what is the case instead ───────────────────────────────────────────────────────────────────────
     def _numbers(self, part: t.Expr) -> tuple[str, list[str]] | None:
@@ -152,11 +170,11 @@ class _Lines(Record):
     def _name(self, node: t.Name | t.Path) -> str | None:
         """Return a key, or a name that reports use; None for what only rules use."""
         if isinstance(node, t.Path):
-            return None if node.steps[0] == "launch" else dotted(node.steps)
+            return None if node.steps[0] == _LAUNCH else dotted(node.steps)
         if self.evaluator.is_word(node):
             return node.name
         path = self.origins.read_from(node.name)
-        if path is not None and path[0] != "launch":
+        if path is not None and path[0] != _LAUNCH:
             return dotted(path)
         prefix, dot, _ = node.name.partition(".")
         return node.name if not dot or prefix in _PUBLIC else None

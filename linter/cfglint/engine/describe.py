@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cfglint.lang.values import Number
 
 _SHOWN = 8  # items of a list
-_COMPUTED = (t.Sum, t.Product, t.Negative, t.Quantifier, t.Compare, t.Call)
 _WORDS = {True: "true", False: "false", None: "null"}
 
 
@@ -171,16 +170,14 @@ class Origins:
     def read_from(self, name: str) -> Steps | None:
         """Return the one key whose value a fact is, or would be; None for what is computed."""
         origin = self.of(name)
-        node = origin.binding
-        if (
-            node is None
-            or self.names_in(node.source)
-            or any(isinstance(part, _COMPUTED) for part in walk(node.source))
-        ):
-            return None
+        source = None if origin.binding is None else origin.binding.source
+        if isinstance(source, t.Path):
+            return source.steps
         view = self.values.view
-        paths = [path for path in origin.paths if view is not None and view.has(path)] or origin.paths[:1]
-        return paths[0] if len(set(paths)) == 1 else None
+        present = [path for path in dict.fromkeys(origin.paths) if view is not None and view.has(path)]
+        if view is None or len(present) != 1 or self.names_in(source):
+            return None
+        return present[0] if view.get(present[0]) == self.values[name] else None
 
     def _bound(self, name: str) -> Origin | None:
         """Return the origin of what the framework binds to a key."""

@@ -172,8 +172,22 @@ class Bound(Record):
         """Return a condition and what it came to."""
         if isinstance(condition, t.Not) and isinstance(truth, bool):
             return self.outcome(condition.operand, not truth)
-        word = "undecided" if not isinstance(truth, bool) else "true" if truth else "false"
-        return f"{show(condition)} is {word}"
+        if not isinstance(truth, bool):
+            return f"{show(condition)} is undecided"
+        return f"{show(self.decided(condition, truth))} is {'true' if truth else 'false'}"
+
+    def decided(self, condition: t.Expr, truth: bool) -> t.Expr:
+        """Return a condition without what plays no part in its truth: of ``a or b``, the one that is true."""
+        if isinstance(condition, t.Not):
+            return t.Not(self.decided(condition.operand, not truth))
+        if not isinstance(condition, t.Junction):
+            return condition
+        own = [(operand, self.truth(operand)) for operand in condition.operands]
+        if truth is (condition.operator == "or"):
+            operand = next((each for each, known in own if known is truth), condition)
+            return operand if operand is condition else self.decided(operand, truth)
+        parts = tuple(self.decided(each, known) if isinstance(known, bool) else each for each, known in own)
+        return t.Junction(condition.operator, parts)
 
     # ── branches ───────────────────────────────────────────────────────────────────────────────────────
     def reduced(self, node: t.Expr) -> Reduced:
