@@ -127,7 +127,7 @@ CASES = {
                            "4:3: under f, cyclic definition: m -> n -> m"),
     "hole of nothing": (rule('n > 1\n  say "ab {n} {gpu.vrm}"'), "3:16: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?"),
     "hole behind an escape": (rule('n > 1\n  say "\\"ab\\" {gpu.vrm}"'), "3:16: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?"),
-    "hole that does not parse": (rule('n > 1\n  say "ab {n +}"'), "3:15: the text ends too early"),
+    "hole that does not parse": (rule('n > 1\n  say "ab {n +}"'), "3:15: a value is missing after +"),
     "hole without an end": (rule('n > 1\n  say "ab {n"'), "3:11: this { has no partner; a brace itself is written {{"),
     "empty hole": (rule('n > 1\n  say "ab {}"'), "3:12: the text ends too early"),
     "example of nothing": (rule("n > 1\n  bad { nn: 1 }"), "3:9: unknown name 'nn'; did you mean 'n'?"),
@@ -145,7 +145,7 @@ CASES = {
     "single quotes": ("name == 'a'", '1:9: write texts in "…"'),
     "open quotes": ('name == "a', "1:9: '\"' is not allowed here; this string has no closing quote on its line"),
     "an if inside": ("n == if colocated then 1 else 2", "1:6: inside an expression, if … needs brackets: (if …)"),
-    "early end": ("n > ", "1:4: the text ends too early"),
+    "early end": ("n > ", "1:4: a value is missing after >"),
     "large number": ("n > 1" + "0" * 50, "1:5: this number is too long"),
     "infinite number": ("n > 1e999", "1:5: this number is too large"),
     "three loops": ("all a in items: (all b in items: (all c in items: true))",
@@ -224,7 +224,7 @@ def test_a_syntax_error_hides_no_other_mistake() -> None:
     assert complaints(text) == [
         "1:11: write and instead of &&",
         "2:1: unknown name 'gpu.vrm'; did you mean 'gpu.vram'?",
-        "5:1: '}' is not allowed here",
+        "4:12: a condition is missing after and",
         "6:1: unknown name 'mem_fractoin'; did you mean 'mem_fraction'?",
     ]
     with pytest.raises(RulesError) as error:

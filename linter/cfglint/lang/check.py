@@ -164,7 +164,12 @@ class Builder:
             self.complain(error.span, str(error))
         self._check_messages(rule)
         for scope in rule.scope:
-            self._is_in(self.symbols.frameworks, scope.framework, scope.span, "framework")
+            if not self._is_in(self.symbols.frameworks, scope.framework, scope.span, "framework"):
+                last = self.complaints[-1]
+                if "did you mean" not in last.message:
+                    last.message += (
+                        f"; define it with framework {scope.framework} {{ … }}, or see cfglint frameworks"
+                    )
         if isinstance(rule.at, t.Name):
             self._is_named(rule.at.name, rule.at.span)
         for example in rule.examples:

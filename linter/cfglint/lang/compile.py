@@ -262,6 +262,11 @@ class Function(Branches):
                 low = (low[0], self.scaled(low[1], UNITS[high[2].unit][0]), high[2])
             atom = self.put(f"and_({self._pair(low, '<=', item)}, {self._pair(item, '<=', high)})")
         elif isinstance(container, t.ListOf):
+            if len(container.items) == 1 and isinstance(container.items[0], t.Range):
+                only = show(container.items[0])
+                raise CompileError(
+                    container.span, f"write in {only}: in brackets it is a list with one range"
+                )
             item, *others = self._operands((node.item, *container.items))
             if item[2].kind in ("enum", "text") and all(is_text(a) and k == item[2] for _, a, k in others):
                 subject, texts = self.held(item[1]), "".join(f"{atom}, " for _, atom, _ in others)

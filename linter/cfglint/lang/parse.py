@@ -19,6 +19,7 @@ from cfglint.cache import cached
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.expand import Statements
+from cfglint.lang.habits import in_line, missing
 from cfglint.lang.hints import instead_of
 from cfglint.lang.salvage import EVERYTHING, HOLDS_ON, without_broken
 from cfglint.lang.shorthand import RuleTextError
@@ -49,6 +50,7 @@ _HOLDS = {  # what goes on over lines, by what the next one begins with
     "_BEFORE_TEXT": words("SAY WHY SEE NEXT SETTING NAME TIED KNOB FACT"),
     "_BEFORE_SEE": words("KNOB"),
 }
+_ENDS = words("$END _NEWLINE RBRACE RPAR RSQB")
 _OPENS = words("LPAR LSQB")
 _CLOSES = words("RPAR RSQB")
 _GOES_ON = words(
@@ -79,6 +81,16 @@ _WORDS = {
     "COMMA": "','",
     "EQUAL": "'='",
     "RANGE": "'..'",
+    "PLUS_MINUS": "'+'",
+    "TIMES": "'*'",
+    "QUANTIFIER": "all, any, sum, count, min or max",
+    "NULL_ARROW": "'null ->'",
+    "NAMES_ARE_KEYS": "'names are keys'",
+    "SECTIONS_ARE_JOBS": "'sections are jobs'",
+    "EXAMPLE": "an example",
+    "SETTING": "a setting",
+    "LOSS": "time, throughput, quality, memory or host",
+    "EMPTY": "'_'",
     "VERSION": "a version like v1.0",
 }
 _SILENT = words("_NEWLINE CONTINUED COMMENT BLANK")
@@ -178,8 +190,11 @@ def _listed(expected: set[str]) -> str:
 
 def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTextError:
     at = error.token.start_pos if isinstance(error, UnexpectedToken) else error.pos_in_stream
-    habit = instead_of(text, at or 0)
-    if habit is not None:
+    ends = isinstance(error, UnexpectedToken) and error.token.type in _ENDS
+    if at is None or (ends and error.token.type == "$END"):  # type: ignore[union-attr]
+        at = len(text.rstrip())
+    habit = (ends and missing(text, at)) or in_line(text, at) or instead_of(text, at)
+    if habit:
         return RuleTextError(*habit)
     return (
         _explain_token(error, text) if isinstance(error, UnexpectedToken) else _explain_character(error, text)

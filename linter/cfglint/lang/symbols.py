@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.errors import Complaint, did_you_mean
 from cfglint.lang import tree as t
-from cfglint.lang.types import ANY, NAMED, Type, from_tree
+from cfglint.lang.types import ANY, NAMED, OTHER_NAMES, Type, from_tree
 from cfglint.record import Record, field, fields
 from cfglint.text import LineIndex
 
@@ -132,7 +132,8 @@ class Symbols(Record):
         try:
             kind = from_tree(node.type)
         except KeyError:
-            near = did_you_mean(node.type.name, NAMED)
+            meant = OTHER_NAMES.get(node.type.name.lower())
+            near = f"; did you mean {meant!r}?" if meant else did_you_mean(node.type.name, NAMED)
             listed = near or f"; known are {', '.join(NAMED)} and one of …"
             yield source.complain(node.type.span, f"unknown type {node.type.name!r}{listed}")
         except ValueError as error:

@@ -220,6 +220,13 @@ NAMED: dict[str, Type] = {
 }
 
 
+OTHER_NAMES = {  # of the types, in other languages
+    "string": "text", "str": "text", "float": "number", "double": "number", "boolean": "bool",
+    "integer": "int", "array": "list", "dict": "any", "object": "any", "percent": "fraction",
+    "bytes": "memory", "seconds": "duration", "time": "duration", "enum": "one of",
+}  # fmt: skip
+
+
 def from_tree(node: t.TypeOf) -> Type:
     """Return the type that a fact declares. Raises KeyError for an unknown name, else ValueError."""
     if node.members:
