@@ -84,7 +84,14 @@ CASES = (
     ("framework f {\n  n <= $.x\n}", "2:5: write n <- $.x to read a key"),
     ("framework f {\n  $.x -> n\n}", "2:3: write n <- $.x"),
     ("framework f {\n  n: 8\n}", "2:6: a type stands after the colon: write let n = 8 to fix it"),
-    # clauses and examples
+    # heads, clauses and examples
+    ("rule MEM101 a-b error\n{\n  n > 1\n}\n", "1:22: the clauses stand in braces: write { here, at the end of the line"),
+    ("rule MEM101 a-b error:\n  n > 1\n", "1:22: the clauses stand in braces: write { here, at the end of the line"),
+    ("rule MEM101 a-b Error { n > 1 }", "1:17: the level is error, warning or info: write error"),
+    ("rule MEM101 a-b warn { n > 1 }", "1:17: the level is error, warning or info: write warning"),
+    ("rule MEM101 a_b error { n > 1 }", "1:13: a name is words joined by hyphens: write too-much, not too_much"),
+    (rule('n > 1\n  message "few"'), '3:3: no clause is named message: write say "…"'),
+    (rule("n > 1\n  goood { n: 1 }"), "3:3: no clause is named goood; clauses are say, why, see, next, at, bad, may, good, open and given"),
     (rule("n > 1\n  bad: { n: 1 }"), "3:6: write bad {…}, without :"),
     (rule('n > 1\n  say: "few"'), '3:6: write say "…", without :'),
     (rule("n > 1\n  say too few"), '3:7: write texts in quotes: say "too few"'),

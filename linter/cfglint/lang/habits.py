@@ -72,7 +72,17 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
      "write {name} <- $.key to read a key, or let {name} = {rest} to fix it"),
     ("framework", rf"^[ \t]*{_NAME}[ \t]*:[ \t]*(?P<at>[0-9\"][^\n#]*?)[ \t]*(?=#|$)",
      "a type stands after the colon: write let {name} = {at} to fix it"),
-    # a rule's clauses and examples
+    # a rule's head, clauses and examples
+    ("rule", r"^rule\b(?=[^\n{]*$)[^\n{#]*?(?P<at>:?)[ \t]*(?:#.*)?$", "the clauses stand in braces: write {{ here, at the end of the line"),
+    ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+[\w-]+[ \t]+(?P<at>(?:[Ww]arn|W[Aa][Rr][Nn](?:ING|ing)?)\b)", "the level is error, warning or info: write warning"),
+    ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+[\w-]+[ \t]+(?P<at>(?:Error|ERROR|err|critical|fatal|high|severe)\b)", "the level is error, warning or info: write error"),
+    ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+[\w-]+[ \t]+(?P<at>(?:Info|INFO|note|hint|low)\b)", "the level is error, warning or info: write info"),
+    ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+(?P<at>[\w-]*_[\w-]*)", "a name is words joined by hyphens: write too-much, not too_much"),
+    ("rule", rf"{_BEGIN}(?P<at>message|msg|text|description|desc|says)[ \t]*:?[ \t]*\"", 'no clause is named {at}: write say "…"'),
+    ("rule", rf"{_BEGIN}(?P<at>reason|because|note|rationale)[ \t]*:?[ \t]*\"", 'no clause is named {at}: write why "…"'),
+    ("rule", rf"{_BEGIN}(?P<at>url|link|source|ref|reference)[ \t]*:?[ \t]*\"", 'no clause is named {at}: write see "…"'),
+    ("rule", rf"{_BEGIN}(?P<at>(?!(?:say|why|see|next|at|bad|may|good|open|given|for)\b)[a-z]+)[ \t]*:?[ \t]*(?:\"|(?:but[ \t]*)?\{{)",
+     "no clause is named {at}; clauses are say, why, see, next, at, bad, may, good, open and given"),
     ("rule", rf"{_CLAUSE % _EXAMPLES}[ \t]*(?P<at>[:=])", "write {clause} {{…}}, without {at}"),
     ("rule", rf"{_CLAUSE % _TEXTS}[ \t]*(?P<at>[:=])", 'write {clause} "…", without {at}'),
     ("rule", rf"{_CLAUSE % 'for|at'}[ \t]*(?P<at>[:=])", "write {clause} without {at}"),

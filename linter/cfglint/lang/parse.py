@@ -37,7 +37,7 @@ _STATEMENT = re.compile(
     r"(?:pack|prefix|source|for|where|given|table|each|fact|knob|let|role|registry|framework|rule)\b"
 )
 _GOES_BACK = re.compile(
-    r"(?:[#)\]}]|->|<-|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b"
+    r"(?:[#){\]}]|->|<-|null[ \t]*->|(?:and|or|then|else|default|when|down|up|costs|keeping)\b"
     r"|to[ \t][^\n]*[ \t]costs\b)"
 )
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[\[({]|[\])}]')
