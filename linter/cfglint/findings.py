@@ -112,6 +112,8 @@ def question(name: str) -> str:
         return "how many GPUs? add :N to --gpu"
     if name.startswith("gpu."):
         return "which GPU? add --gpu NAME"
+    if name == "trl.launcher":
+        return "how is it launched? add --set accelerate_config=zero3 (or fsdp2, multi_gpu, …)"
     return (
         "which model? add --model-config PATH" if name.startswith("model.") or name == "model_path" else name
     )
@@ -127,12 +129,16 @@ class TargetInfo(Record):
 
 
 class Report(Record):
-    """All that a run found. ``texts`` maps a path to its decoded text (no BOM), for lines and carets."""
+    """All that a run found. ``texts`` maps a path to its decoded text (no BOM), for lines and carets.
+
+    ``keys`` maps the facts that are missing to the keys that they are read from; "" where there is none.
+    """
 
     targets: list[TargetInfo] = field(factory=list, init=False)
     findings: list[Finding] = field(factory=list, init=False)
     undecided: list[Undecided] = field(factory=list, init=False)
     notices: list[str] = field(factory=list, init=False)
+    keys: dict[str, str] = field(factory=dict, init=False)
     texts: dict[str, str] = field(factory=dict, init=False)
     files: int = field(default=0, init=False)
     skipped: int = field(default=0, init=False)

@@ -229,6 +229,7 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.targets += [target for target in part.targets if target.name not in names]
     report.findings += part.findings
     report.undecided += part.undecided
+    report.keys.update(part.keys)
     report.texts.update(part.texts)
     report.files += part.files
     report.skipped += outcome.skipped

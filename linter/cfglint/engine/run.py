@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cfglint.document.reading import sections
+from cfglint.document.tree import dotted
 from cfglint.engine.judge import judge, values_for
 from cfglint.engine.subject import Judged, Reading
 from cfglint.findings import Report, TargetInfo, Undecided
@@ -255,11 +256,21 @@ class Run(Reading):
             for judged in judgements
         ]
         for i, (judged, open_rules) in enumerate(zip(judgements, each, strict=True)):
+            for name in {name for needs in open_rules.values() for name in needs}:
+                if not self.report.keys.get(name) and name in self.pack.facts:
+                    self.report.keys[name] = _key(name, judged.values)
             for code, needs in open_rules.items():
                 common = all(rules.get(code) == needs for rules in each)
                 target = None if common else judged.name
                 if not (common and i) and (target, code, needs) not in before:
                     self.report.undecided.append(Undecided(path, target, code, needs))
+
+
+def _key(name: str, values: Values) -> str:
+    """Return the key that a missing fact is read from, or a name without a dot, which is one for people."""
+    paths = (path for alternative in values.bindings.get(name, ()) for path in alternative[4])
+    key = next((path for path in paths if path[0] != "launch"), None)
+    return dotted(key) if key is not None else "" if "." in name else name
 
 
 def unsuppressed(findings: Sequence[Finding], file: File, document: Document) -> list[Finding]:

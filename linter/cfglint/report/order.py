@@ -9,7 +9,7 @@ from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     from cfglint.findings import Finding, Fix, Report, Undecided
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _HIDDEN = frozenset(
     "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 )
+_FILES = (".yaml", ".yml", ".json", ".toml")
 _WANTED = 3  # names that the line on unchecked rules lists
 
 
@@ -162,7 +163,7 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
     for open_rule in report.undecided:
         unmodelled = any(name.startswith(UNRULED) for name in open_rule.needs)
         for name in open_rule.needs:
-            text = question(name)
+            text = _wish(name, report.keys)
             if (
                 not unmodelled or "?" in text or name.startswith(UNRULED)
             ):  # else a further name settles nothing
@@ -175,8 +176,8 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
         else f"{len(codes)} rules"[: -1 if len(codes) == 1 else None]
     )
     line = f"not checked: {what}{f' in {files} files' if files > 1 else ''}"
-    if asked:
-        line += "; " + _asked(sorted(asked, key=lambda question: (-len(asked[question]), question)))
+    wishes = sorted(asked, key=lambda wish: (-len(asked[wish]), wish))
+    line = "; ".join([line, *_asked(wishes)])
     if not verbose:
         return [line + "; --verbose lists them"]
     lines = [line]
@@ -187,16 +188,31 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
     return lines
 
 
-def _asked(questions: list[str]) -> str:
-    """Return what no answer settles, then the questions, then the names that some rules miss beside them."""
-    rest = [shown(name) for name in questions if "?" not in name]
-    texts = [
-        f"cfglint does not model {name.removeprefix(UNRULED)}" for name in rest if name.startswith(UNRULED)
-    ]
-    texts += [question for question in questions if "?" in question]
-    names = [name for name in rest if not name.startswith(UNRULED)]
+def _wish(name: str, keys: Mapping[str, str]) -> str:
+    """Return the question that settles a missing name, or its key; nothing for a name that only rules use."""
+    asked = question(name)
+    return asked if asked != name else keys.get(name, name.removeprefix("$."))
+
+
+def _asked(wishes: list[str]) -> Iterator[str]:
+    """Yield what no answer settles, then the questions, files that are not here, and settings."""
+    rest = [shown(wish) for wish in wishes if wish and "?" not in wish]
+    unmodelled = [wish.removeprefix(UNRULED) for wish in rest if wish.startswith(UNRULED)]
+    yield from (f"cfglint does not model {name}" for name in unmodelled)
+    yield from (wish for wish in wishes if "?" in wish)
+    others = [wish for wish in rest if not wish.startswith(UNRULED)]
+    files = [wish for wish in others if "/" in wish or wish.endswith(_FILES)]
+    settings = [wish for wish in others if wish not in files]
+    if files:
+        verb = "1 file that is" if len(files) == 1 else f"{len(files)} files that are"
+        yield f"{verb} named but not here: {_some(files)}"
+    if settings:
+        yield f"unknown setting{'s' * (len(settings) != 1)}: {_some(settings)}"
+
+
+def _some(names: list[str]) -> str:
     more = f" and {len(names) - _WANTED} more" if len(names) > _WANTED else ""
-    return "; ".join([*texts, *([f"not set: {', '.join(names[:_WANTED])}{more}"] if names else [])])
+    return ", ".join(names[:_WANTED]) + more
 
 
 def counts(report: Report, groups: Sequence[Group]) -> str:

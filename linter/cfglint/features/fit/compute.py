@@ -273,6 +273,7 @@ def _advice(pack: Pack, framework: str | None, name: str) -> str:
         for entry in node.entries
         if isinstance(entry, t.Binding) and entry.name == name
         for path in t.paths_in(entry.source)
+        if path[0] != "launch"  # what a command says; no key of a file
     )
     value = f"try --vary {name}=VALUE"
     return f"set {' or '.join(list(keys)[:3])}, or {value}" if keys else value
