@@ -157,7 +157,7 @@ WRONG = {
     "given twice": ("rule BAT100 a-b error {\n  x\n  bad { x: 1, x: 2 }\n}", "3:15: this is given twice"),
     "a mistake in the second line of a message": (
         'rule BAT100 a-b error {\n  x\n  say "a {x}"\n    "b {y +}"\n}',
-        "4:12: the text ends too early",
+        "4:12: a value is missing after +",
     ),
 }
 
