@@ -89,7 +89,7 @@ CASES = (
     ("rule MEM101 a-b error:\n  n > 1\n", "1:22: the clauses stand in braces: write { here, at the end of the line"),
     ("rule MEM101 a-b Error { n > 1 }", "1:17: the level is error, warning or info: write error"),
     ("rule MEM101 a-b warn { n > 1 }", "1:17: the level is error, warning or info: write warning"),
-    ("rule MEM101 a_b error { n > 1 }", "1:13: a name is words joined by hyphens: write too-much, not too_much"),
+    ("rule MEM101 a_b error { n > 1 }", "1:13: a rule's name is words joined by hyphens: write - instead of _ in a_b"),
     (rule('n > 1\n  message "few"'), '3:3: no clause is named message: write say "…"'),
     (rule("n > 1\n  goood { n: 1 }"), "3:3: no clause is named goood; clauses are say, why, see, next, at, bad, may, good, open and given"),
     (rule("n > 1\n  bad: { n: 1 }"), "3:6: write bad {…}, without :"),

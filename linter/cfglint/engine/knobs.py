@@ -117,6 +117,8 @@ def _listed(nodes: Iterable[t.Expr], kind: Type) -> list[Any]:
 
 def literal(node: t.Expr, kind: Type) -> object:
     """Return what a literal is worth: of an enumeration, the member that it spells."""
+    if isinstance(node, t.Negative) and isinstance(node.operand, t.Number):
+        return -kind.worth(node.operand)
     word = word_of(node)
     if kind.kind == "enum":
         return dict(kind.spellings).get("null" if word is None else str(word).lower(), word)
@@ -125,6 +127,8 @@ def literal(node: t.Expr, kind: Type) -> object:
 
 def word_of(node: t.Expr) -> object:
     """Return what is in a file for a literal: a name is a word."""
+    if isinstance(node, t.Negative) and isinstance(node.operand, t.Number):
+        return -node.operand.value
     return node.name if isinstance(node, t.Name) else getattr(node, "value", None)
 
 

@@ -77,7 +77,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+[\w-]+[ \t]+(?P<at>(?:[Ww]arn|W[Aa][Rr][Nn](?:ING|ing)?)\b)", "the level is error, warning or info: write warning"),
     ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+[\w-]+[ \t]+(?P<at>(?:Error|ERROR|err|critical|fatal|high|severe)\b)", "the level is error, warning or info: write error"),
     ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+[\w-]+[ \t]+(?P<at>(?:Info|INFO|note|hint|low)\b)", "the level is error, warning or info: write info"),
-    ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+(?P<at>[\w-]*_[\w-]*)", "a name is words joined by hyphens: write too-much, not too_much"),
+    ("rule", r"^rule[ \t]+[A-Z]{3}[0-9]{3}[ \t]+(?P<at>[\w-]*_[\w-]*)", "a rule's name is words joined by hyphens: write - instead of _ in {at}"),
     ("rule", rf"{_BEGIN}(?P<at>message|msg|text|description|desc|says)[ \t]*:?[ \t]*\"", 'no clause is named {at}: write say "…"'),
     ("rule", rf"{_BEGIN}(?P<at>reason|because|note|rationale)[ \t]*:?[ \t]*\"", 'no clause is named {at}: write why "…"'),
     ("rule", rf"{_BEGIN}(?P<at>url|link|source|ref|reference)[ \t]*:?[ \t]*\"", 'no clause is named {at}: write see "…"'),
