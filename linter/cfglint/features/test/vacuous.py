@@ -219,6 +219,8 @@ class _Leaf(Record):
         # A value of a type that no comparison asks for leaves all of them open: what fires then, fires with
         # any other value, too.
         cells = [v for v in self.constants.values() if isinstance(v, (str, bool)) or v is None]
+        if any(isinstance(v, bool) for v in cells):
+            cells = [True, False, *(v for v in cells if not isinstance(v, bool))]
         numbers = self._numbers() if len(cells) < len(self.constants) else []
         cells += [_ANOTHER] if any(not isinstance(v, bool) for v in cells) else []
         return [*cells, *numbers, *([Unknown(self.needs)] if opaque else [])]
