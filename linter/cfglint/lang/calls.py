@@ -298,8 +298,11 @@ class Branches(Emitter):
         if builtin is None:
             if node.function in self.names.symbols.names():
                 raise CompileError(node.span, f"{node.function} is not a function; it takes no arguments")
+            from cfglint.lang.habits import call_instead_of
+
+            instead = call_instead_of(node.function, [show(argument) for argument in node.arguments])
             near = did_you_mean(node.function, (*FUNCTIONS, *self.names.symbols.functions))
-            raise CompileError(node.span, f"unknown function {node.function!r}{near}")
+            raise CompileError(node.span, instead or f"unknown function {node.function!r}{near}")
         return builtin(self, node)
 
     def _put_in(self, node: t.Call, function: t.Let, wanted: Type | None) -> tuple[str, Type]:

@@ -15,11 +15,10 @@ from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.calls import FUNCTIONS, Branches
-from cfglint.lang.emit import CompileError, Scope, hint, is_number, is_text, pattern_of, plain_test, tidy
-from cfglint.lang.hints import key_hint, word_instead_of
+from cfglint.lang.emit import CompileError, Scope, is_number, is_text, pattern_of, plain_test, tidy
 from cfglint.lang.runtime import MAX_TEXT
 from cfglint.lang.show import show
-from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type, describe
+from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type
 from cfglint.record import Record, replace
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ __all__ = ["CompileError", "Function", "Names", "Tables", "packed"]
 
 _BARE = replace(types.NUMBER, bare=True)  # a term of the file: in the unit of the other terms
 _ALIKE = 0.75  # of a misspelled name; one that is less alike is probably a key of the file
+_FEW = 3  # facts that have a value of one name
 _ROW = 16  # terms of one line of a long sum; Python's compiler recurses over them
 
 
@@ -103,20 +103,39 @@ class Function(Branches):
         return f"V[{name!r}]", own
 
     def _unknown(self, node: t.Name, wanted: Type | None) -> CompileError:
-        name = node.name
+        from cfglint.lang.habits import word_instead_of
+
+        name, symbols = node.name, self.names.symbols
         if (habit := word_instead_of(name)) is not None:
             return CompileError(node.span, habit)
-        if name in self.names.symbols.functions or name in FUNCTIONS:
+        if name in symbols.functions or name in FUNCTIONS:
             return CompileError(node.span, f"{name} takes arguments: {name}(…)")
-        near = did_you_mean(name, (*self.names.symbols.names(), *self.variables, *self.roles), cutoff=_ALIKE)
+        if f"{name}.{t.LISTS}" in symbols.functions:
+            columns = [f for f in symbols.functions if f.startswith(f"{name}.") and f != f"{name}.{t.LISTS}"]
+            written = [f"write in table {name}", *(f"{column}(word)" for column in columns)]
+            return CompileError(node.span, f"{name} is a table: {' or '.join(written)}")
         if wanted is not None and wanted.kind == "enum":
-            near = did_you_mean(name, (*dict(wanted.spellings), *self.names.symbols.names()))
+            near = did_you_mean(name, (*dict(wanted.spellings), *symbols.names()))
             return CompileError(node.span, f"{name!r} is not {wanted}{near}")
+        near = did_you_mean(name, (*symbols.names(), *self.variables, *self.roles), cutoff=_ALIKE)
         if wanted is not None and wanted.kind in ("text", "any"):
             near += f'; strings need quotes: "{name}"'
         if name == "roles":
             near = "; write roles after `in`: sum r in roles: r.params"
-        return CompileError(node.span, f"unknown name {name!r}{near or key_hint(name)}")
+        return CompileError(node.span, f"unknown name {name!r}{near or self._probably(name)}")
+
+    def _probably(self, name: str) -> str:
+        """Return what a name is that nothing is named like: a field, a value, or a key of the file."""
+        items = [*self.roles, *(variable for variable, (_, kind) in self.variables.items() if kind == ANY)]
+        key = f"a key of the file is written $.{name}"
+        if items and not self.names.open:  # those of a function are any values
+            field = name.removeprefix(items[-1]).lstrip("_") or name
+            return f"; a field of {items[-1]} is written {items[-1]}.{field}, and {key}"
+        kinds = self.names.symbols.types.items()
+        having = [fact for fact, kind in kinds if name.lower() in dict(kind.spellings)]
+        if having and len(having) <= _FEW:
+            return f"; {name} is a value of {having[0]}: write {having[0]} == {name}"
+        return f"; {key}"
 
     def _path(self, node: t.Path, _wanted: Type | None) -> tuple[str, Type]:
         return self.once(f"V.key({node.steps!r})"), types.LIST if "*" in node.steps else ANY
@@ -191,17 +210,21 @@ class Function(Branches):
             return self._numbers((first, a, x), operator, (second, b, y))
         if x.kind == y.kind == "version":
             return self._versions(a, operator, b)
-        never = "only numbers and versions have an order" if ordered else "they are never equal"
         words = {"text", "enum"}
         if ordered or (x.kind != y.kind and {x.kind, y.kind} != words):
-            raise CompileError(
-                (first.span[0], second.span[1]), f"{show(first)} is {x} and {show(second)} is {y}: {never}"
-            )
+            raise self._uneven((first, x), operator, (second, y))
         if x.kind == "enum" and x != y:
             b = self.fit(second, b, y, x)
         elif y.kind == "enum" and x != y:
             a = self.fit(first, a, x, y)
         return self._equality(a, operator, b)
+
+    def _uneven(self, left: tuple[t.Expr, Type], operator: str, right: tuple[t.Expr, Type]) -> CompileError:
+        """Return the error for two operands that cannot be compared."""
+        from cfglint.lang.mismatch import comparison
+
+        first, second = sorted((left[0].span, right[0].span))  # in a range, the upper end stands behind
+        return CompileError((first[0], second[1]), comparison(left, operator, right))
 
     def _equality(self, a: str, operator: str, b: str) -> str:
         """Emit a comparison; with a text that is written down, Python itself compares a known one."""
@@ -232,10 +255,7 @@ class Function(Branches):
         elif y.bare and not x.bare:
             b = self.scaled(b, x.factor)
         elif x.dimension != y.dimension:
-            raise CompileError(
-                (first.span[0], second.span[1]),
-                f"{show(first)} is {x} and {show(second)} is {y}: they cannot be compared{hint(x, y)}",
-            )
+            raise self._uneven((first, x), operator, (second, y))
         result = self.put(f"{a} {operator} {b}")
         if self.names.repeat(first, second):
             self.line(f"if type({result}) is Open: {result} = again({result}, {a}, {operator!r}, {b})")
@@ -258,6 +278,11 @@ class Function(Branches):
         container = node.container
         if isinstance(container, t.Range):
             low, item, high = self._operands((container.low, node.item, container.high))
+            if item[2].kind == "list":
+                from cfglint.lang.mismatch import of_each
+
+                asked = of_each(node.item, f"in {show(container)}")
+                raise CompileError(node.item.span, f"{show(node.item)} is a list{asked}")
             if low[2].bare and high[2].written and high[2].unit:
                 low = (low[0], self.scaled(low[1], UNITS[high[2].unit][0]), high[2])
             atom = self.put(f"and_({self._pair(low, '<=', item)}, {self._pair(item, '<=', high)})")
@@ -282,9 +307,9 @@ class Function(Branches):
             item_atom, _ = self.value(node.item)
             atom, kind = self.value(container)
             if kind.kind not in ("list", "any"):
-                raise CompileError(
-                    container.span, f"{show(container)} is {kind}, but a list or a range is expected here"
-                )
+                from cfglint.lang.mismatch import membership
+
+                raise CompileError(container.span, membership(node.item, container, kind))
             atom = self.put(f"member({item_atom}, as_list({atom}))")
         return (self.negated(atom) if node.negated else atom), BOOL
 
@@ -315,9 +340,9 @@ class Function(Branches):
             if kind.bare and not lead.bare:
                 atoms.append((sign, self.scaled(atom, lead.factor)))
             elif kind.dimension != lead.dimension:
-                raise CompileError(
-                    term.span, f"{show(term)} is {kind}: it cannot be added to {lead}{hint(kind, lead)}"
-                )
+                from cfglint.lang.mismatch import addition
+
+                raise CompileError(term.span, addition(term, kind, lead))
             else:
                 atoms.append((sign, atom))
         result = atoms[0][1]
@@ -340,10 +365,7 @@ class Function(Branches):
                 if right.bare and not bare:
                     operand = self.scaled(operand, Type("number", dimension, unit).factor)
                 elif right.dimension != dimension:
-                    raise CompileError(
-                        factor.span,
-                        f"{show(factor)} is {right}, and {describe(dimension)} is expected after mod",
-                    )
+                    raise self.misfit(factor, right, Type("number", dimension))
                 atom = self.once(f"modulo({left}, {operand})")
                 whole = whole and right.whole
             else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.show import show
-from cfglint.lang.types import ANY, OWN_UNIT, PLAIN, Type
+from cfglint.lang.types import ANY, Type
 from cfglint.record import replace
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Emitter:
         if kind.kind == "any":
             return self.fit(node, atom, kind, types.NUMBER), of_file
         if kind.kind != "number":
-            raise CompileError(node.span, f"{show(node)} is {kind}, but a number is expected here")
+            raise self.misfit(node, kind, types.NUMBER)
         return atom, kind
 
     def fit(self, node: t.Expr, atom: str, kind: Type, wanted: Type) -> str:
@@ -215,7 +215,7 @@ class Emitter:
             return self._converted(atom, wanted)
         words = ("text", "enum")
         if kind.kind != wanted.kind and not (kind.kind in words and wanted.kind in words):
-            raise CompileError(node.span, f"{show(node)} is {kind}, but {wanted} is expected here")
+            raise self.misfit(node, kind, wanted)
         names = {name for _, name in wanted.spellings}
         if wanted.kind == "enum" and (kind.kind == "text" or not set(kind.members) <= names):
             return self._converted(atom, wanted)
@@ -223,10 +223,14 @@ class Emitter:
             if kind.bare:
                 return self.scaled(atom, wanted.factor)
             if kind.dimension != wanted.dimension:
-                raise CompileError(
-                    node.span, f"{show(node)} is {kind}, but {wanted} is expected here{hint(kind, wanted)}"
-                )
+                raise self.misfit(node, kind, wanted)
         return atom
+
+    def misfit(self, node: t.Expr, kind: Type, wanted: Type) -> CompileError:
+        """Return the error for an expression of one type where another is wanted."""
+        from cfglint.lang.mismatch import expected
+
+        return CompileError(node.span, expected(node, kind, wanted))
 
     def _converted(self, atom: str, wanted: Type) -> str:
         if wanted.kind == "enum":
@@ -278,15 +282,6 @@ def is_number(atom: str) -> bool:
 def tidy(value: float) -> float:
     """Return a whole number as an int, where that is exact."""
     return int(value) if abs(value) < 2**53 and value == int(value) else value
-
-
-def hint(x: Type, y: Type) -> str:
-    """Return what to write instead, where two types do not go together."""
-    for kind in (y, x):
-        unit = kind.unit or OWN_UNIT.get(kind.dimension)
-        if kind.kind == "number" and kind.dimension != PLAIN and unit:
-            return f"; a number with a unit, like 1 {unit}, is {kind}"
-    return ""
 
 
 # ── text patterns (runtime.py has what they mean) ───────────────────────────────────────────────────────────

@@ -19,8 +19,6 @@ from cfglint.cache import cached
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.expand import Statements
-from cfglint.lang.habits import in_line, missing
-from cfglint.lang.hints import instead_of
 from cfglint.lang.salvage import EVERYTHING, HOLDS_ON, without_broken
 from cfglint.lang.shorthand import RuleTextError
 from cfglint.lang.symbols import Source
@@ -188,14 +186,16 @@ def _listed(expected: set[str]) -> str:
     return f"; expected {', '.join(shown[:-1])}{' or ' if shown[:-1] else ''}{shown[-1]}"
 
 
-def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str) -> RuleTextError:
+def _explain(error: UnexpectedCharacters | UnexpectedToken, text: str, *, hole: bool) -> RuleTextError:
+    from cfglint.lang.habits import habit
+
     at = error.token.start_pos if isinstance(error, UnexpectedToken) else error.pos_in_stream
     ends = isinstance(error, UnexpectedToken) and error.token.type in _ENDS
     if at is None or (ends and error.token.type == "$END"):  # type: ignore[union-attr]
         at = len(text.rstrip())
-    habit = (ends and missing(text, at)) or in_line(text, at) or instead_of(text, at)
-    if habit:
-        return RuleTextError(*habit)
+    found = habit(text, at, ends=ends, hole=hole)
+    if found is not None:
+        return RuleTextError(*found)
     return (
         _explain_token(error, text) if isinstance(error, UnexpectedToken) else _explain_character(error, text)
     )
@@ -254,7 +254,7 @@ def _parse(text: str, start: str = "expr_only") -> Any:
     try:
         return _lark().parse(text, start=start)
     except (UnexpectedCharacters, UnexpectedToken) as error:
-        raise _explain(error, text) from None
+        raise _explain(error, text, hole=start == "expr_only") from None
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:

@@ -404,9 +404,14 @@ class Transformer:
 
     def rule(self, node: Any, span: t.Span) -> t.Rule:
         code, name, level, *rest = node.children
-        if not _CODE.fullmatch(code) or not _KEBAB.fullmatch(name):
+        if not _CODE.fullmatch(code):
             raise RuleTextError(
-                span[0], f"a rule is named like MEM101 server-starves-trainer, not {code} {name}"
+                code.start_pos, f"a code is three capitals and three digits, such as ABC101, not {code}"
+            )
+        if not _KEBAB.fullmatch(name):
+            hyphened = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+            raise RuleTextError(
+                name.start_pos, f"a rule's name is in lower case: write {hyphened}, not {name}"
             )
         given: dict[str, Any] = {}
         lists: dict[str, list[Any]] = {"says": [], "see": [], "next": [], "examples": []}
