@@ -8,11 +8,12 @@ import pytest
 
 from cfglint.command import parse
 from cfglint.document.reading import read_text
+from cfglint.engine.judge import values_for
 from cfglint.engine.memory import PARTS, Fit, FitRow, Span, fit_rows, given_by, span_of, verdict_of
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features import fit as command
-from cfglint.features.fit.compute import cases, estimates, read_axis, remedy
+from cfglint.features.fit.compute import cases, read_axis, remedy, widened
 from cfglint.hardware.target import all_targets, parse_target
 from cfglint.lang.pack import load, read_rules
 from cfglint.lang.values import Interval
@@ -117,12 +118,14 @@ def test_nothing_trains(pack):
 
 
 def test_estimates_are_told_by_what_they_are_worth(pack):
-    found = estimates(subject(pack), given_by(parse_target("a40")))
+    one = subject(pack)
+    values = values_for(one, given_by(parse_target("a40")))
+    found = widened(one, values, brief=False)
     assert [one.name for one in found] == ["toy.held", "toy.slack", "toy.context"]
     assert found[0].value == "1024–4096"
     assert "a quarter of the cap" in found[0].about
     assert found[0].width > found[1].width > found[2].width == pytest.approx(0.5)
-    brief = estimates(subject(pack), given_by(parse_target("a40")), brief=True)
+    brief = widened(one, values, brief=True)
     assert [(one.name, one.width) for one in brief] == [(one.name, one.width) for one in found]
 
 

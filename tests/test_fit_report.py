@@ -6,7 +6,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from cfglint.engine.memory import PARTS, Estimate, Fit, FitRow, Remedy, Span, Trainer, Wanted
+from cfglint.engine.estimates import Estimate
+from cfglint.engine.memory import PARTS, Fit, FitRow, Remedy, Span, Trainer, Wanted
 from cfglint.features.fit import render_fit
 from cfglint.features.fit.page import bar, headroom, shares
 from cfglint.findings import Fix

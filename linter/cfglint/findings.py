@@ -76,7 +76,8 @@ class Finding(Record):
 
     ``level`` is the level reported, ``rule_level`` the rule's own; they differ where ``possible`` is true.
     ``arithmetic`` is the requirement with the numbers put in, ``why`` the rule's reason, ``see`` its source.
-    ``unfixed`` says why there is no fix, where one was searched.
+    ``range_reason`` says what makes a memory in it a wide range. ``unfixed`` says why there is no fix, where
+    one was searched.
     """
 
     place: Place
@@ -88,6 +89,7 @@ class Finding(Record):
     target: str | None = field(default=None, kw_only=True)
     message: str
     arithmetic: str = field(default="", kw_only=True)
+    range_reason: str = field(default="", kw_only=True)
     why: str = field(default="", kw_only=True)
     see: str = field(default="", kw_only=True)
     facts: tuple[UsedFact, ...] = field(default=(), kw_only=True)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
+_MEMORY = "MEM"  # the rules that compare memories
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
 
@@ -141,7 +142,13 @@ class Finder:
             see="; ".join(rule.see),
             facts=tuple(self._facts(rule, origins)),
             related=tuple(related),
+            range_reason=self._range_reason(rule, judged) if rule.code.startswith(_MEMORY) else "",
         )
+
+    def _range_reason(self, rule: t.Rule, judged: Judged) -> str:
+        from cfglint.engine.ranges import reason  # most findings are not about memory
+
+        return reason(rule.requirement, self.evaluator, self.origins(judged), judged.subject)
 
     def _facts(self, rule: t.Rule, origins: Origins) -> Iterator[UsedFact]:
         """Yield what the rule names, then the values of file and target that those were computed from."""

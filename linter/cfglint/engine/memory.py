@@ -18,6 +18,7 @@ from cfglint.record import Value, field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from cfglint.engine.estimates import Estimate
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
@@ -81,15 +82,6 @@ class FitRow(Value):
         if self.capacity_gib is None:
             return None
         return Span(self.capacity_gib - self.need_gib.high, self.capacity_gib - self.need_gib.low)
-
-
-class Estimate(Value):
-    """An estimated name that makes the need a range, its value, and its share of the range in GiB."""
-
-    name: str
-    value: str
-    about: str
-    width: float
 
 
 class Wanted(Value):

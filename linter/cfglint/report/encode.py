@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 INF = float("inf")
 _BEFORE_SPAN = (  # of a finding
-    "code", "name", "level", "rule_level", "possible", "target", "message", "arithmetic", "why", "see",
+    "code", "name", "level", "rule_level", "possible", "target", "message", "arithmetic", "range_reason",
+    "why", "see",
 )  # fmt: skip
 PLACES = 4  # of a GiB: a tenth of a MiB
 

@@ -94,6 +94,9 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
         yield Paragraph(shown(finding.message))
         for text in _arithmetic(group):
             yield Paragraph(text, md="> {}", joined=True)
+        for reason, targets in group.variants(lambda finding: finding.range_reason):
+            if reason:
+                yield Paragraph(shown(reason) + (f" [{targets}]" if targets else ""))
         for fix, targets in group.fixes():
             if fix is not None:
                 yield from _fix(lines, path, fix, targets)
@@ -134,7 +137,8 @@ class _Text:
         """Yield what ``read`` gives for a group's findings, with the targets where it differs."""
         for text, targets in group.variants(read):
             if text:
-                yield self.tell(f"{label} [{targets}]: " if targets else f"{label}: ", shown(text), style)
+                lead = f"{label} [{targets}]".strip() if targets else label
+                yield self.tell(f"{lead}: " if lead else "", shown(text), style)
 
     def finding(self, group: Group) -> Iterator[Block]:
         finding = group.first
@@ -157,6 +161,7 @@ class _Text:
             yield self.tell("", shown(line))
         for text in _arithmetic(group):
             yield self.tell("= ", text, "bold")
+        yield from self.variants("", group, lambda finding: finding.range_reason, "")
         if self.verbose:
             yield from self.background(group)
         for fix, targets, changed in fixes:

@@ -6,8 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import ABSENT, dotted, split_key
-from cfglint.engine.dependencies import WatchedValues, watched
-from cfglint.engine.memory import GIB, TOTAL, VERDICTS, Estimate, Fit, FitRow, Remedy, Wanted, fit_rows
+from cfglint.engine.estimates import Estimate, estimates
+from cfglint.engine.memory import TOTAL, VERDICTS, Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix
@@ -16,7 +16,7 @@ from cfglint.lang.values import INF, UNRULED, Interval, needs_of
 from cfglint.record import Value, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cfglint.document.view import View
     from cfglint.engine.run import Run
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Solver
 
 _DEEPEST = 6  # levels of keys that a misspelled name is compared with
-_ROUNDS = 8
-_LEAST = 0.005  # GiB; what rounds to nothing explains nothing
-_MOST = 3  # estimates that are told
 _MEMORY_RULES = "MEM"
 
 
@@ -65,8 +62,8 @@ def explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
     if row.varied or row.needs or not 0 < row.need_gib.width < INF:
         return fit
     target = next(target for target in run.targets if target.name == row.target)
-    given = run.on(target, subject).values.given
-    return replace(fit, estimates=estimates(subject, given, brief=fit.every))
+    values = run.on(target, subject).values
+    return replace(fit, estimates=widened(subject, values, brief=fit.every))
 
 
 # ── --vary NAME=V1,V2: other values of a fact, or of a key of the file ───────────────────────────────────
@@ -154,31 +151,20 @@ def _keys(view: View, path: tuple[str, ...]) -> Iterator[str]:
 
 
 # ── why a need is a range: the estimates that widen it ───────────────────────────────────────────────────
-def estimates(subject: Subject, given: Mapping[str, object], *, brief: bool = False) -> tuple[Estimate, ...]:
-    """Return the estimates that widen the need with what a target gives, the widest first.
+def widened(subject: Subject, values: Values, *, brief: bool) -> tuple[Estimate, ...]:
+    """Return the estimates that widen the need, the widest first.
 
-    A name is one where its value is a range though everything that it was computed from is a point. What
-    it contributes is found by putting its middle in its place; then the names that rest on it are looked at.
     ``brief`` leaves out what only the rules' trees tell, which take as long to load as all else together.
     """
-    pinned: dict[str, object] = {}
-    gains: list[tuple[float, str]] = []
-    ranges: dict[str, Interval] = {}
-    for _ in range(_ROUNDS):
-        values = watched(subject, {**given, **pinned})
-        width = _width(values[TOTAL])
-        sources = dict(_sources(values)) if 0 < width < INF else {}
-        if not sources:
-            break
-        for name, value in sources.items():
-            alone = watched(subject, {**values.given, name: _middle(value)})
-            gain = (width - _width(alone[TOTAL])) / GIB
-            if gain >= _LEAST:
-                gains.append((-gain, name))
-        pinned.update((name, _middle(value)) for name, value in sources.items())
-        ranges.update(sources)
-    widest = [(name, ranges[name], -gain) for gain, name in sorted(gains)[:_MOST]]
-    return tuple(_in_brief(subject.pack, widest) if brief else _in_full(subject.pack, widest))
+    pack = subject.pack
+    widest = estimates(subject, values.given, lambda facts: facts[TOTAL])
+    if brief:
+        return tuple(_in_brief(pack, widest))
+    from cfglint.engine.describe import Evaluator, Origins
+    from cfglint.engine.ranges import told
+
+    symbols = pack.symbols()
+    return tuple(told(Evaluator(symbols), Origins(symbols, values, {}, subject.framework), widest))
 
 
 def _in_brief(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iterator[Estimate]:
@@ -187,40 +173,10 @@ def _in_brief(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iter
         yield Estimate(name, "" if measure is None else show_number(value, measure[0]), "", gain)
 
 
-def _in_full(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iterator[Estimate]:
-    from cfglint.engine.describe import Evaluator, show_value
-
-    evaluator = Evaluator(pack.symbols())
-    for name, value, gain in widest:
-        yield Estimate(name, show_value(value, evaluator.type_of(name)), _about(pack, name), gain)
-
-
 def _about(pack: Pack, name: str) -> str:
     """Return what the vocabulary says of a name."""
     fact = pack.symbols().facts.get(name)
     return "" if fact is None else fact.about
-
-
-def _width(value: object) -> float:
-    return value.hi - value.lo if isinstance(value, Interval) and not value.needs else 0
-
-
-def _middle(value: Interval) -> float:
-    return (value.lo + value.hi) / 2 if value.hi < INF else value.lo
-
-
-def _sources(values: WatchedValues) -> Iterator[tuple[str, Interval]]:
-    """Yield the estimates at the bottom of what the need was computed from."""
-    waiting, seen = [TOTAL], {TOTAL}
-    while waiting:
-        name = waiting.pop()
-        below = values.reads.get(name, {})
-        value = values[name]
-        ranges = isinstance(value, Interval) and any(isinstance(values[n], Interval) for n in below)
-        if isinstance(value, Interval) and not value.needs and not ranges:
-            yield name, value
-        waiting += [n for n in below if n not in seen]
-        seen.update(below)
 
 
 _COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")

@@ -318,6 +318,9 @@ def _estimates(fit: Fit) -> Iterator[Block]:
         value = f" {shown(estimate.value)}" if estimate.value else ""
         text = f"{shown(estimate.name)}{value}{reason}: {gib(estimate.width)} GiB of the range"
         yield item(text, lead="  ", rest="    ")
+    advice = dict.fromkeys(estimate.advice for estimate in fit.estimates if estimate.advice)
+    if advice:
+        yield item(f"to narrow it: {'; '.join(map(shown, advice))}", lead="  ", rest="    ")
 
 
 def missing(wanted: Wanted) -> str:
