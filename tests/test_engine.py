@@ -97,6 +97,45 @@ def test_one_finding_for_each_item_at_its_place() -> None:
     assert [text.count("\n", 0, f.place.start) + 1 for f in found] == [4, 5]
 
 
+WIDE = """
+fact t.size: memory "a size"
+fact t.held: memory "what is held"
+fact t.rest: memory "the rest"
+let t.held = 1 .. 4 GiB
+let t.rest = 1 .. 1.2 GiB
+framework gamma { detect has($.gamma)
+  t.size <- $.gamma.size
+  t.rest <- $.gamma.rest
+}
+rule MEM901 too-large error for gamma { t.size + t.held + t.rest <= 5 GiB
+  say "it is {t.size + t.held}" }
+"""
+
+
+def test_a_wide_memory_says_what_widens_it() -> None:
+    def reason(text: str) -> str:
+        (found,) = check_text(text, path="c.yaml", rules={"t.rules": WIDE}).findings
+        return found.range_reason
+
+    estimate = "cfglint can only estimate what is held (1–4 GiB)"
+    assert reason("gamma: {size: 0, rest: 1.5}") == f"the range is wide because {estimate}"
+    assert reason("gamma: {size: 2, rest: 1}") == ""  # at most twice the lower bound
+    assert reason("gamma: {size: 9, rest: 0}") == ""
+
+
+def test_a_wide_memory_says_what_is_not_known() -> None:
+    text = (
+        "model_name_or_path: acme/Thing-30B-A3B\nstage: sft\nfinetuning_type: full\ndataset: d\n"
+        "template: qwen\ncutoff_len: 4096\nbf16: true\n"
+    )
+    found = check_text(text, path="sft.yaml", hardware="rtx-4090:1").findings
+    (states,) = [each.range_reason for each in found if each.code == "MEM105"]
+    assert states.startswith(
+        "the range is wide because model.layers (24–48), model.params (25.5–34.5 billion)"
+    )
+    assert states.endswith(" are not known: add --model-config PATH")
+
+
 def test_a_file_that_does_not_parse_is_a_finding_at_its_line() -> None:
     report = check_text("alpha:\n  a: 1\n b: : 2\n", path="c.yaml", rules={"t.rules": RULES})
     assert [f.code for f in report.findings] == ["CFG001"]
