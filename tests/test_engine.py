@@ -126,7 +126,8 @@ def test_a_wide_memory_says_what_widens_it() -> None:
 def test_a_wide_memory_says_what_is_not_known() -> None:
     text = (
         "model_name_or_path: acme/Thing-30B-A3B\nstage: sft\nfinetuning_type: full\ndataset: d\n"
-        "template: qwen\ncutoff_len: 4096\nbf16: true\n"
+        "do_train: true\ntemplate: qwen\ncutoff_len: 4096\nbf16: true\nper_device_train_batch_size: 1\n"
+        "deepspeed: examples/deepspeed/ds_z3_config.json\n"
     )
     found = check_text(text, path="sft.yaml", hardware="rtx-4090:1").findings
     (states,) = [each.range_reason for each in found if each.code == "MEM105"]
