@@ -107,6 +107,14 @@ def test_tied_keys_move_along(pack) -> None:
     assert _fixed(pack, apart, "PRF902") == apart.replace("512", "128")
 
 
+def test_what_changes_results_is_halved_twice_at_most(pack) -> None:
+    text = "toy:\n  length: 1024\n"
+    assert _fixed(pack, text, "PRF902") == text
+    (found,) = _findings(pack, text, "PRF902")
+    assert found.fix is None
+    assert not found.alternatives
+
+
 def test_a_value_has_its_own_price(pack) -> None:
     text = "toy: {kernel: none}\n"
     (free,) = _findings(pack, text, "PRF908")

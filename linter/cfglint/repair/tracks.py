@@ -50,6 +50,7 @@ _NEAR = 128  # steps of a fine domain tried on either side where bisection does 
 _ONWARD = 64  # places tried after the first that serves, where that one does harm there
 _FAR = 1e18
 _HALVINGS = 40
+_HALVINGS_OF_RESULTS = 2  # a length below a quarter of what the user wrote makes it another job
 
 
 class Option(Record):
@@ -195,7 +196,10 @@ class Broken(Record):
         elif knob.domain == "step":
             yield from self._steps(old)
         elif knob.domain in ("halving", "doubling"):
-            yield self._track(self._chain(old))
+            track = self._track(self._chain(old))
+            if knob.domain == "halving" and track.move.unsafe:
+                track.values = track.values[:_HALVINGS_OF_RESULTS]
+            yield track
         else:
             yield from self._around(old)
 
