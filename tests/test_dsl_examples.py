@@ -71,8 +71,26 @@ def test_what_a_wrong_example_says() -> None:
     wrong = [str(o) for o in run_examples(pack, {"USR900"}) if not o.ok]
     assert wrong == [
         "t.rules:13: USR900: this example is bad, but the rule holds",
-        "t.rules:14: USR900: this example is good, but the rule is not decided because t.n is missing",
+        (
+            "t.rules:14: USR900: this example is good, but the rule is not decided because t.n is missing; "
+            "state it in the example"
+        ),
     ]
+
+
+def test_what_decides_an_example() -> None:
+    head = "fact t.a: count\nfact t.b: count\nfact t.sum: count\nlet t.sum = t.a + t.b\nfact t.n: count\n"
+
+    def told(rule: str, given: str) -> str:
+        text = f"{head}rule USR900 a error {{\n  {rule}\n  bad {{ {given} }}\n}}\n"
+        (wrong,) = [str(o) for o in run_examples(load({"t.rules": text}), {"USR900"})]
+        return wrong.partition("because ")[2]
+
+    assert told("t.sum > 3", "t.n: 4") == "t.a, t.b are missing; state t.sum in the example"
+    assert told("t.sum > 3", "t.a: 1") == "t.b is missing; state t.sum in the example"
+    assert told("t.a > 3 and t.b > 3", "t.a: 4") == "t.b is missing; state it in the example"
+    assert told("t.a + $.x > 3", "t.n: 4") == "$.x, t.a are missing; state them in the example"
+    assert told("t.sum + $.x > 3", "t.n: 4") == "$.x, t.a, t.b are missing; state $.x, t.sum in the example"
 
 
 def lacking(pack) -> list[str]:

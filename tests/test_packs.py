@@ -120,7 +120,10 @@ def test_flags_and_files_beside_a_case(cfglint, pack: Path) -> None:
             "ACM101",
             _fence("bad_x.yaml", "a: 1\n"),
             1,
-            "bad_x.yaml: no framework recognises it; add --framework NAME",
+            (
+                "bad_x.yaml: no framework recognises it: give it a console fence with "
+                "$ cfglint check bad_x.yaml --select ACM101 --framework NAME"
+            ),
         ),
         (
             "ACM101",

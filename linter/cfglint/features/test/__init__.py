@@ -1,8 +1,8 @@
 """``cfglint test``: rules that are at odds with their own examples, or with each other.
 
 Each example that a rule carries states an outcome, and the rule has to come to it (examples.py). Rules must
-not be at odds with each other either (conflicts.py), and each must be able to fire (vacuous.py). A folder of
-rules may have pages of configs beside them (pages.py).
+not be at odds with each other either (conflicts.py), and each must be able to fire (vacuous.py). A GPU
+that they name must be one (gpus.py). A folder of rules may have pages of configs beside them (pages.py).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from cfglint import files
 from cfglint.command import Arguments, free, parse, switch
 from cfglint.features.test.conflicts import clashes
 from cfglint.features.test.examples import run_examples
+from cfglint.features.test.gpus import misnamed
 from cfglint.features.test.vacuous import vacuous
 from cfglint.lang.pack import load, read_rules
 
@@ -47,6 +48,9 @@ def main(arguments: list[str]) -> int:
     idle = vacuous(pack, mine, fires)
     for rule in idle:
         print(rule)
+    unmet = misnamed(pack)
+    for complaint in unmet:
+        print(complaint)
     at_odds = clashes(pack, mine)
     for clash in at_odds:
         print(clash)
@@ -55,10 +59,12 @@ def main(arguments: list[str]) -> int:
     summary = [f"{counted}, {len(wrong) + len(failures)} wrong"]
     if idle:
         summary.append(f"{len(idle)} rule{'s' * (len(idle) != 1)} that can never fire")
+    if unmet:
+        summary.append(f"{len(unmet)} name{'s' * (len(unmet) != 1)} that no GPU has")
     if at_odds:
         summary.append(f"{len(at_odds)} clash{'es' * (len(at_odds) != 1)}")
     print(", ".join(summary))
-    return int(bool(wrong or failures or idle or at_odds))
+    return int(bool(wrong or failures or idle or unmet or at_odds))
 
 
 def _pages(args: TestArguments, codes: frozenset[str]) -> tuple[list[Failure], int]:

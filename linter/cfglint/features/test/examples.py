@@ -12,25 +12,31 @@ from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
     from typing import Any
 
     from cfglint.facts import Steps
     from cfglint.lang.pack import CompiledRule, Pack
     from cfglint.lang.types import Type
 
+_MOST = 6  # names in a message
 _WORDS = {"bad": "bad", "may": "possibly bad (may)", "good": "good", "open": "not decided (open)"}
 _RESULTS = {"bad": "is broken", "may": "is possibly broken", "good": "holds", "open": "is not decided"}
 
 
 class Outcome(Value):
-    """What one example came to. ``place`` is ``file:line``; ``needs`` are the names that were missing."""
+    """What one example came to. ``place`` is ``file:line``.
+
+    ``needs`` are the names that were missing, ``asked`` what decides the rule: facts in it that are derived
+    from them, or they themselves.
+    """
 
     code: str
     place: str
     expected: str
     result: str
     needs: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -38,13 +44,17 @@ class Outcome(Value):
         return self.expected == self.result
 
     def __str__(self) -> str:
-        wanting = (
-            f" because {', '.join(self.needs)} {'is' if len(self.needs) == 1 else 'are'} missing"
-            if self.needs
-            else ""
-        )
-        what = f"this example is {_WORDS[self.expected]}, but the rule {_RESULTS[self.result]}{wanting}"
+        what = f"this example is {_WORDS[self.expected]}, but the rule {_RESULTS[self.result]}"
+        if self.needs:
+            what += f" because {_listed(self.needs)} {'is' if len(self.needs) == 1 else 'are'} missing"
+            this = "it" if len(self.needs) == 1 else "them"
+            what += f"; state {this if self.needs == self.asked else _listed(self.asked)} in the example"
         return f"{self.place}: {self.code}: {what}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST])
+    return f"{shown} and {len(names) - _MOST} more" if len(names) > _MOST else shown
 
 
 def run_examples(pack: Pack, codes: Container[str] | None = None) -> list[Outcome]:
@@ -148,7 +158,16 @@ class Examples:
         result = "bad" if truth is False else "good"
         if isinstance(truth, Open):
             result = "open" if truth.needs else "may"
-        return Outcome(rule.code, place, example.kind, result, tuple(sorted(needs_of(truth))))
+        needs = needs_of(truth)
+        asked = tuple(sorted(self._asked(rule.code, values, needs))) if needs else ()
+        return Outcome(rule.code, place, example.kind, result, tuple(sorted(needs)), asked)
+
+    def _asked(self, code: str, values: Values, needs: frozenset[str]) -> Iterator[str]:
+        """Yield the facts that a rule asks for and that missing names leave open, and further such names."""
+        names = {part.name for part in t.walk(self.symbols.rules[code]) if isinstance(part, t.Name)}
+        wanting = {name: needs_of(values[name]) for name in names & self.symbols.types.keys()}
+        yield from (name for name, by in wanting.items() if by & needs)
+        yield from needs.difference(*wanting.values())
 
 
 def _subject(

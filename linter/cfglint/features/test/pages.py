@@ -153,7 +153,8 @@ class Cases(Record):
             run = run.but(selected=lambda code: code == page.code)
         file = read(page.texts[name].encode(), name)
         if not (check_file(run, file) if told else run.add(file)):
-            return "no framework recognises it; add --framework NAME to its command"
+            command = f"$ cfglint check {name} --select {page.code} --framework NAME"
+            return f"no framework recognises it: give it a console fence with {command}"
         found = [finding for finding in run.report.findings if finding.code == page.code]
         if name.startswith("ok_") and found:
             line, _ = file.lines.position(found[0].place.start)
