@@ -228,3 +228,13 @@ def test_the_rules_own_examples(cfglint, folder):
     assert done.returncode == 1
     assert "my.rules:5" in done.stdout
     assert done.stdout.endswith("2 examples, 1 wrong\n")
+
+
+def test_a_misspelled_key_of_an_own_rule(cfglint, folder) -> None:
+    (folder / "k.yaml").write_text("cfglint: facts\noptimizer: adamw\n")
+    rule = ["check", "k.yaml", "--no-detect", "--select", "CLI001", "--rule"]
+    assert cfglint(*rule, "$.optimiser == 1").stdout == (
+        "not checked: 1 rule; optimiser is not in k.yaml; did you mean 'optimizer'?; --verbose lists them\n"
+        "no findings in 1 file\n"
+    )
+    assert "not checked: 1 rule; unknown setting: rate;" in cfglint(*rule, "$.rate == 1").stdout

@@ -275,3 +275,39 @@ def test_a_repair_writes_the_name(pack: Pack, code: str, before: str, after: str
         assert "micro_batch_size: 4" not in fixed
     else:
         assert fixed == f"cfglint: facts\n{after}\n"
+
+
+def test_a_key_that_own_rules_read_is_no_unknown_name() -> None:
+    own = (
+        "framework mine {\n  detect has($.mine)\n  names are keys\n  extends facts\n}\n"
+        "rule ACM101 a error for mine { $.optim.lr <= 1 }\n"
+        "rule ACM102 b error for trl { $.other <= 1 }\n"
+        "let ready = has($.flag)\n"
+        "all d in $.sets: d.weight > 0\n"
+    )
+    pack = load({"own.rules": own})
+    keys = "optim: {lr: 1, x: 2}\nsets: [{weight: 1}]\nflag: 1\nother: 1\nothers: 1\n"
+    told = _told(pack, f"mine: 1\n{keys}")
+    assert [line.partition(":")[0] for line in told] == ["other", "others"]
+    assert [line.partition(":")[0] for line in _told(load(None), f"cfglint: facts\n{keys}")] == [
+        "optim", "sets", "flag", "other", "others",
+    ]  # fmt: skip
+
+
+def test_only_names_that_are_alike_are_suggested(pack: Pack) -> None:
+    near = {
+        "datasets": "",
+        "optim": "",
+        "scheduling": "",
+        "optimizr": "'optimizer'?",
+        "seqlen": "'seq_len'?",
+        "num_gpu": "'num_gpus'?",
+        "batchsize": "'minibatch_size' or 'eval_batch_size'?",
+        "batch_size": "'minibatch_size', 'eval_batch_size' or 'train_batch_size'?",
+    }
+    told = dict(
+        line.split(": ", 1) for line in _told(pack, "cfglint: facts\n" + "".join(f"{n}: 1\n" for n in near))
+    )
+    for name, names in near.items():
+        nothing = f"; rules/vocabulary.rules lists the names, and a rule of yours reads $.{name}"
+        assert told[name] == f"unknown name {name}" + (f"; did you mean {names}" if names else nothing)

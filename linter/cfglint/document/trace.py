@@ -401,7 +401,7 @@ def _leads_nowhere(view: View, reference: Reference, path: Path) -> str | None:
         return wanted.why if wanted.kind == "absent" else None
     value = place.value if isinstance(place, Computed) else None
     if isinstance(value, Missing) and value.kind == "absent" and view.place(wanted)[0] is None:
-        return _nearest(view, wanted)
+        return f"{dotted(wanted)} is not in the file{near_keys(view, wanted)}"
     return None
 
 
@@ -414,9 +414,8 @@ def _part_span(view: View, node: Scalar, text: str) -> tuple[int, int]:
     return at, at + len(text)
 
 
-def _nearest(view: View, wanted: Path) -> str:
-    """Name the existing key that looks most like the one that is not there."""
-    name = dotted(wanted)
+def near_keys(view: View, wanted: Path) -> str:
+    """Return ``"; did you mean a.b?"`` for a key that is not there; nothing where none is like it."""
     names: list[str] = []
     for depth in range(len(wanted) - 1, -1, -1):
         parent = wanted[:depth]
@@ -425,7 +424,7 @@ def _nearest(view: View, wanted: Path) -> str:
             paths = [(*parent, key, *wanted[depth + 1 :]) for key in keys[:_MOST_KEYS] if len(key) < 200]
             names = [dotted(path) for path in paths if view.has(path)]
             break
-    return f"{name} is not in the file{did_you_mean(name, names)}"
+    return did_you_mean(dotted(wanted), names)
 
 
 def _duplicates(view: View) -> list[Defect]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 from cfglint.document.tree import Missing, dotted
 from cfglint.document.view import MappingView
 from cfglint.engine.subject import Verdict
-from cfglint.errors import did_you_mean
+from cfglint.errors import did_you_mean, nearest
 from cfglint.facts import NO_KEYS, Values, stated
 from cfglint.lang.runtime import as_number
 from cfglint.lang.values import INF, needs_of
 from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.table import Mistake, typed
 
+_SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from cfglint.document.trace import Trace
@@ -142,13 +144,27 @@ def _unknown_names(subject: Subject) -> Iterator[Mistake]:
         return
     pack = subject.pack
     read = pack.frameworks[subject.framework or ""]["keys"]
+    own: Collection[Steps] | None = None  # looked for where there is something to tell
     for path in _keys(pack, subject.view, ()):
         name = ".".join(path)
         if _is_fact(pack, name) or any(path[: len(steps)] == steps[: len(path)] for steps in read):
             continue
-        near = did_you_mean(name, [fact for fact in pack.facts if _is_fact(pack, fact)])
-        note = near or "; rules/vocabulary.rules lists the names"
+        own = pack.keys_of_own(subject.framework) if own is None else own
+        if any(path[: len(steps)] == steps[: len(path)] for steps in own):
+            continue
+        near = did_you_mean(
+            name, [fact for fact in pack.facts if _is_fact(pack, fact) and _alike(name, fact)]
+        )
+        note = near or f"; rules/vocabulary.rules lists the names, and a rule of yours reads $.{name}"
         yield Mistake(note, *_traced(subject, path).key_span, key=name)
+
+
+def _alike(name: str, fact: str) -> bool:
+    """Whether a name and a fact share a word, or are alike but for how words are joined."""
+    first, second = (text.lower().replace(".", "_").split("_") for text in (name, fact))
+    return not set(first).isdisjoint(second) or bool(
+        nearest("".join(first), ["".join(second)], cutoff=_SPELT_ALIKE)
+    )
 
 
 def _is_fact(pack: Pack, name: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cfglint.engine.describe import show_value
 from cfglint.engine.estimates import Estimate, estimates
 from cfglint.lang import tree as t
+from cfglint.lang.emit import CompileError
 from cfglint.lang.types import ANY, MEMORY
 from cfglint.lang.values import INF, Interval
 
@@ -67,7 +68,10 @@ def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins, subject:
 
 def _wide(side: t.Expr, evaluator: Evaluator, values: Values) -> Interval | None:
     """Return a memory that is a range of more than a factor of two, and not for want of facts."""
-    value, kind = evaluator(side, values)
+    try:
+        value, kind = evaluator(side, values)
+    except CompileError:  # a member of an enumeration, which only the other side explains
+        return None
     if kind.dimension != MEMORY or not isinstance(value, Interval) or value.needs:
         return None
     low, high = (value.lo, value.hi) if value.hi > 0 else (-value.hi, -value.lo)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.document.tree import Document, File
+    from cfglint.document.view import View
     from cfglint.engine.find import Finder, Found
     from cfglint.engine.subject import Subject
     from cfglint.facts import Values
@@ -259,6 +260,10 @@ class Run(Reading):
             for name in {name for needs in open_rules.values() for name in needs}:
                 if not self.report.keys.get(name) and name in self.pack.facts:
                     self.report.keys[name] = _key(name, judged.values)
+            own = {rule.code for rule in self.pack.rules[self.pack.shipped :]} if self.pack.shipped else set()
+            for name in {name for code in own & open_rules.keys() for name in open_rules[code]}:
+                if name.startswith("$.") and (told := _misspelled(name, judged.subject.view, path)):
+                    self.report.keys[name] = told
             for code, needs in open_rules.items():
                 common = all(rules.get(code) == needs for rules in each)
                 target = None if common else judged.name
@@ -271,6 +276,14 @@ def _key(name: str, values: Values) -> str:
     paths = (path for alternative in values.bindings.get(name, ()) for path in alternative[4])
     key = next((path for path in paths if path[0] != "launch"), None)
     return dotted(key) if key is not None else "" if "." in name else name
+
+
+def _misspelled(name: str, view: View, path: str) -> str:
+    """Return the complaint about a key of somebody's own rule that a file spells in another way, if so."""
+    from cfglint.document.trace import near_keys
+
+    near = near_keys(view, tuple(name[2:].split(".")))
+    return f"{name[2:]} is not in {path}{near}" if near else ""
 
 
 def unsuppressed(findings: Sequence[Finding], file: File, document: Document) -> list[Finding]:

@@ -84,6 +84,7 @@ class Pack(Record):
     rules: list[CompiledRule] = field(factory=list)
     number_paths: dict[str, tuple[tuple[str | int, ...], ...]] = field(factory=dict)  # see judge.py
     ways: dict[str | None, dict[str, Any]] = field(factory=dict)  # what computes names, see facts.py
+    shipped: int = 0  # so many rules come with cfglint, where others are somebody's own
     _cold: Callable[[], Trees] | None = None
 
     def add(self, layer: Code, cold: Callable[[], Trees]) -> None:
@@ -98,6 +99,7 @@ class Pack(Record):
         self.registries.update(names["REGISTRIES"])
         for name, head in names["FRAMEWORKS"].items():
             self.frameworks[name] = _Framework(head, blocks[name], names)
+        self.shipped = len(self.rules)
         self.rules += [CompiledRule(*rule) for rule in names["RULES"]]
         self.ways.clear()
         self.number_paths.clear()
@@ -121,6 +123,22 @@ class Pack(Record):
             for statement in source.statements
             if hasattr(statement, "code")
         }
+
+    def keys_of_own(self, framework: str | None) -> set[tuple[str | int, ...]]:
+        """Return the keys that somebody's own files read, without rules for other frameworks."""
+        from cfglint.lang.tree import Path, Rule, walk
+
+        if not self.shipped:
+            return set()
+        statements = [statement for source in self.sources() for statement in source.statements]
+        asking = [
+            statement
+            for statement in statements
+            if not isinstance(statement, Rule)
+            or not statement.scope
+            or any(scope.framework == framework for scope in statement.scope)
+        ]
+        return {part.steps for part in walk(tuple(asking)) if isinstance(part, Path)}
 
     def pack_of(self, code: str) -> t.Pack | None:
         """Return the pack that says it is that of a rule; None of a shipped one."""
