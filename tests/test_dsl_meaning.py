@@ -185,7 +185,7 @@ CASES = {
     "match": ("match dtype { bf16 or fp16: 2, auto: 3, else: 4 }", {"dtype": "fp16"}, 2),
     "match of nothing": ("match dtype { bf16 or fp16: 2, auto: 3, else: 4 }", {}, between(2, 4, "dtype")),
     "match that covers all": ("match target_dtype { bf16 or fp16: 2, fp32: 4 }", {}, between(2, 4, "target_dtype")),
-    "match without the case": ("match target_dtype { bf16: 2 }", {"target_dtype": "fp32"}, between(-INF, INF, "a rule for fp32")),
+    "match without the case": ("match target_dtype { bf16: 2 }", {"target_dtype": "fp32"}, between(-INF, INF, "a model of the target dtype fp32")),
     "match of a key": ("match $.precision { bfloat16: 1, else: 2 }", {}, 1),
     "match of a number": ("match n { 1: 10, 2: 20, else: 0 }", {"n": 2}, 20),
     "match of a truth": ("match colocated { true: 1, false: 2 }", {}, between(1, 2, "colocated")),

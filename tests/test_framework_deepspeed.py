@@ -144,11 +144,15 @@ UNTOLD = [
     (AUTO, "train_batch_size", "deepspeed.batch"),
     (_file(elasticity='{"enabled": true}'), "micro_batch_size", "micro_batch_size"),
     (_file(tensor_parallel='{"autotp_size": 2}'), "train_batch_size", "deepspeed.own_ranks"),
-    (_zero(3, '"offload_optimizer": {"device": "cpu", "ratio": 0.4}'), "offload_optimizer", "a rule for 0.4"),
+    (
+        _zero(3, '"offload_optimizer": {"device": "cpu", "ratio": 0.4}'),
+        "offload_optimizer",
+        "a model of the ratio 0.4",
+    ),
     (
         _file(bf16='{"enabled": true, "bf16_master_weights_and_grads": true}'),
         "master_weights",
-        "a rule for True",
+        "a model of half master",
     ),
     (_file(torch_autocast='{"enabled": true}'), "dtype", "deepspeed.autocast_dtype"),
 ]

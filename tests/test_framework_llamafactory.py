@@ -111,7 +111,7 @@ def test_what_the_file_does_not_tell(pack: Pack, text: str, name: str) -> None:
     ],
 )
 def test_what_is_not_modelled_is_named_instead_of_the_model(pack: Pack, text: str, what: str) -> None:
-    assert needs_of(_values(pack, text, "h100-sxm:8")["model.params"]) == {f"a rule for {what}"}
+    assert needs_of(_values(pack, text, "h100-sxm:8")["model.params"]) == {f"a model of {what}"}
 
 
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")

@@ -11,6 +11,7 @@ from collections import defaultdict
 from contextlib import suppress
 
 from cfglint.document.omega import Argument, Call, Evaluator, MalformedError, Part, Reference, parse
+from cfglint.document.spoken import spoken
 from cfglint.document.tree import (
     ALL,
     MAX_REFERENCES,
@@ -31,6 +32,7 @@ from cfglint.document.tree import (
     dotted,
     effective,
     nodes_with_paths,
+    split_key,
     target,
     walk,
 )
@@ -171,7 +173,8 @@ class Trace(Record):
                 break
             file = self.view.document.file if source.by is None else source.by.file
             line = file.lines.position(source.node.start)[0]
-            via.append(f"{source.key} at " + (f"line {line}" if source.by is None else f"{file.path}:{line}"))
+            place_of = f"line {line}" if source.by is None else f"{file.path}:{line}"
+            via.append(f"{spoken(tuple(split_key(source.key)))} at {place_of}")
             source = source.by
         return f"{place} through {', '.join(via)}" if via else place
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
-from cfglint.document.tree import dotted
 from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names
 from cfglint.lang.runtime import NAMESPACE
@@ -165,7 +165,7 @@ class Origins:
         paths = self.of(name).paths or next(
             (paths for binding in self.bindings.get(name, ()) if (paths := paths_in(binding.source))), ()
         )
-        return dotted(paths[0]) if paths else name
+        return spoken(paths[0]) if paths else name
 
     def read_from(self, name: str) -> Steps | None:
         """Return the one key whose value a fact is, or would be; None for what is computed."""

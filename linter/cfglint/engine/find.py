@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
@@ -322,6 +323,6 @@ def _beside(rule: t.Rule, origins: Origins, spot: _Spot) -> Iterator[Related]:
         if trace is None or not trace.present or trace.source is not None or trace.span[1] < 0:
             continue
         if trace.span != spot.span:
-            key = dotted(path).removeprefix("launch.")
+            key = spoken(path)
             value = show_value(trace.view.get(path), ANY)
             yield Related(Place(trace.file.path, *trace.span), f"{key} is {value} here")

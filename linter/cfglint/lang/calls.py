@@ -223,12 +223,13 @@ class Branches(Emitter):
         total = node.other is not None or (kind.kind == "enum" and {repr(m) for m in kind.members} <= covered)
         total = total or (kind.kind == "bool" and {"True", "False"} <= covered)
         emit = self._few if kind.kind in ("enum", "text") and all(map(is_text, covered)) else self._arms
-        return emit(node, subject, tests, wanted, total=total)
+        return emit(node, (subject, kind), tests, wanted, total=total)
 
     def _few(
-        self, node: t.Choice, subject: str, tests: _Tests, wanted: Type | None, *, total: bool
+        self, node: t.Choice, of: tuple[str, Type], tests: _Tests, wanted: Type | None, *, total: bool
     ) -> tuple[str, Type]:
         """Emit a match whose patterns are texts: a known subject has one arm, an unknown one has all."""
+        subject, subject_kind = of
         places: dict[str, int] = {}
         for place, each in enumerate(tests):
             for test in each:
@@ -248,7 +249,8 @@ class Branches(Emitter):
 
             self.block(f"if {chosen} == {place} or {chosen} < 0", body)
         kind = self._joined_all(node, arms)
-        open_ = f"chosen({values}, {subject}, {total}, {kind.kind!r})"
+        label = self._label(node.subject, subject_kind)
+        open_ = f"chosen({values}, {subject}, {total}, {kind.kind!r}, {label!r})"
         self.line(f"if {chosen} < 0 or {chosen} >= {len(arms)}: {result} = {open_}")
         return result, kind
 
@@ -260,9 +262,10 @@ class Branches(Emitter):
         return result
 
     def _arms(
-        self, node: t.Choice, subject: str, tests: _Tests, wanted: Type | None, *, total: bool
+        self, node: t.Choice, of: tuple[str, Type], tests: _Tests, wanted: Type | None, *, total: bool
     ) -> tuple[str, Type]:
         """Emit a match of any kind: every arm that may be meant is computed."""
+        subject, subject_kind = of
         values, settled = self.put("[]"), self.put("False")
         arms: list[tuple[int, str, Type]] = []
         for place, arm in enumerate(_bodies(node)):
@@ -281,7 +284,17 @@ class Branches(Emitter):
             self.block(f"if {hit} is not False", body)
             self.line(f"{settled} = {hit} if {settled} is False else or_({settled}, {hit})")
         kind = self._joined_all(node, arms)
-        return self.put(f"chosen({values}, {subject}, {total or settled}, {kind.kind!r})"), kind
+        label = self._label(node.subject, subject_kind)
+        made = f"chosen({values}, {subject}, {total or settled}, {kind.kind!r}, {label!r})"
+        return self.put(made), kind
+
+    def _label(self, subject: t.Expr, kind: Type) -> str:
+        """Return what goes before a value that no arm is for, ``optimizer``; nothing where a text says it."""
+        if isinstance(subject, t.Path):
+            return str(subject.steps[-1])
+        name = subject.name.rpartition(".")[2] if isinstance(subject, t.Name) else ""
+        worded = kind.kind == "text" and name not in self.names.symbols.facts
+        return "" if worded else name.replace("_", " ")
 
     def _pattern(self, node: t.Expr, subject: Type) -> str:
         """Emit one pattern of an arm; beside a text, or a value of the file, a name is a word."""

@@ -218,13 +218,17 @@ def length(items: object) -> Number:
     return len(items) if isinstance(items, (list, tuple)) else Interval(0, INF, needs_of(items))
 
 
-def chosen(arms: list[object], subject: object, settled: Truth, kind: str) -> object:
+def chosen(arms: list[object], subject: object, settled: Truth, kind: str, label: str = "") -> object:
     """Return the value of a ``match``: its arm, or the hull of the arms that may still apply.
 
-    ``settled`` says whether one of the arms is meant at all.
+    ``settled`` says whether one of the arms is meant at all, ``label`` what the subject is, in words.
     """
     if settled is not True:
-        return nothing(needs_of(subject) or frozenset({f"{UNRULED}{subject}"}), kind)
+        if label and isinstance(subject, bool):
+            said = label if subject else f"{label} false"
+        else:
+            said = f"the {label} {subject}" if label else f"{subject}"
+        return nothing(needs_of(subject) or frozenset({UNRULED + said}), kind)
     return arms[0] if len(arms) == 1 else hull(arms, needs_of(subject))
 
 

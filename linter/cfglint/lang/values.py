@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 INF = math.inf
-UNRULED = "a rule for "  # what is missing where no arm of a `match` is for a value
+UNRULED = "a model of "  # what is missing where no arm of a `match` is for a value
 NOTHING: frozenset[str] = frozenset()
 
 

@@ -5,7 +5,7 @@ Asked only where the search found nothing, and within a limited number of trials
 
 from __future__ import annotations
 
-from cfglint.document.tree import dotted
+from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB
 from cfglint.findings import question
 from cfglint.lang import tree as t
@@ -128,7 +128,7 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 
 # ── in words ───────────────────────────────────────────────────────────────────────────────────────────
 def _values(way: Repair) -> str:
-    return " and ".join(f"{shown(written.value)} for {written.key}" for written in way.written)
+    return " and ".join(f"{shown(written.value)} for {spoken(written.path)}" for written in way.written)
 
 
 def _asked(needs: Iterable[str]) -> str:
@@ -155,7 +155,7 @@ def _by_hand(origins: Origins, rule: t.Rule, knobs: Sequence[str]) -> list[str]:
 
 
 def _keys(origins: Origins, node: t.Expr) -> list[str]:
-    read = [dotted(path) for path in t.paths_in(node) if "*" not in path]
+    read = [spoken(path) for path in t.paths_in(node) if "*" not in path]
     names = [
         (origin.kind != "file", origins.key(name))
         for name in origins.with_leaves(origins.names_in(node))

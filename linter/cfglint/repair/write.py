@@ -6,6 +6,7 @@ What has to be there is found by reading the framework's bindings backwards (`in
 from __future__ import annotations
 
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
+from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, dotted
 from cfglint.engine.evaluation_scope import substitute
@@ -266,7 +267,7 @@ class Writer(Record):
         view, document = self.subject.view, self.subject.document
         trace = Trace(view, written.path)
         value = written.value
-        title = f"{written.key} to {shown(value)}"
+        title = f"{spoken(written.path)} to {shown(value)}"
         old: str | None = None
         if trace.overrides and trace.source is not None:
             edit = insert_key(document, trace.at, value, view.dialect)
@@ -291,7 +292,7 @@ def titled(values: Iterable[Written], view: View) -> str:
     for written in values:
         hung = view.hangs(written.path)
         key, file = (written.path, "") if hung is None else (hung[1], hung[0].file.path)
-        titles.append(f"{dotted(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
+        titles.append(f"{spoken(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
     return _joined(titles)
 
 

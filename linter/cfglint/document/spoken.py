@@ -1,0 +1,34 @@
+"""Keys as people know them: what a command of a launch script says is below ``launch``, which no file has."""
+
+from __future__ import annotations
+
+from cfglint.document.tree import dotted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.tree import Path
+
+_COMMAND = "launch"
+_FLAGS = "flags"
+_SAID = {
+    "processes": "the command's number of processes",
+    "processes_per_node": "the command's number of processes per machine",
+    "nodes": "the command's number of machines",
+    "together": "the number of processes of all commands",
+    "launcher": "the launcher",
+    "program": "the command's program",
+    "module": "the command's program",
+    "suite": "the command's program",
+    "unread": "the command's words that cfglint cannot read",
+    "visible_gpus": "CUDA_VISIBLE_DEVICES",
+    "job": "the number of GPUs that the job asks for",
+}
+
+
+def spoken(path: Path) -> str:
+    """Return a key as reports print it: of a launcher's flag ``--num_processes``, else its path."""
+    if path[:1] != (_COMMAND,) or len(path) < 2:
+        return dotted(path)
+    if path[1] == _FLAGS and len(path) > 2:
+        return "--" + dotted(path[2:])
+    return _SAID.get(str(path[1]), dotted(path))
