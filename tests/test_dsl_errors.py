@@ -193,7 +193,7 @@ HABITS = (
     ("n ** 2 > 8", 3, "x * x instead of **"),
     ("(if colocated then 1 elif n > 1 then 2 else 3) > 1", 22, "else (if … then … else …) instead of elif"),
     ("colocated ? 1 : 2", 11, "if … then … else … instead of ?"),
-    ("n between 4 and 8", 3, "in low .. high instead of between"),
+    ("n between 4 and 8", 3, "in 4 .. 8"),
     ("colocated == True", 14, "true instead of True"),
     ("colocated == FALSE", 14, "false instead of FALSE"),
     ("$.a == None", 8, "null instead of None"),

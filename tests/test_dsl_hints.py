@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import random
+import re
+import string
+
 import pytest
 
 from cfglint.errors import RulesError
+from cfglint.lang import habits
 from cfglint.lang.check import Builder
+from cfglint.lang.pack import shipped_rules
 from cfglint.lang.parse import read_sources
 from cfglint.lang.symbols import Symbols
 
@@ -242,9 +248,57 @@ CASES = (
     (rule("n > 1\n  example { n: 1 }"), "3:3: no clause is named example; clauses are say, why, see, next, at, bad, may, good, open and given"),
     (rule("if colocated\n    then n > 1"), "3:5: write CONDITION -> REQUIREMENT, without if and then; if … then … also needs else"),
     ("if (colocated) { n > 1 }", "1:1: write (colocated) -> n > 1; if … then … also needs else"),
+    # the same, in other words
+    ("all(d in $.l, d.x > 1)", "1:1: write (all d in $.l: d.x > 1), without brackets after all"),
+    ("all d in $.l where d.on: d.x > 1", "1:14: write the condition behind the colon: all d in $.l: not (d.on) or (d.x > 1)"),
+    ("any d in $.l if d.on: d.x > 1", "1:14: write the condition behind the colon: any d in $.l: d.on and d.x > 1"),
+    ("all d of $.l: d.x > 1", "1:7: write all d in"),
+    ("all $.l.x > 5", "1:1: write all x in $.l: x.x > 5"),
+    ("all s in $.l: s[port] > 5", "1:16: write s.port"),
+    ("$.l.*.x > 5", "1:4: write $.l[*] for every item"),
+    ("$.l[].x > 5", "1:4: write $.l[*] for every item"),
+    ("$.l[0:2].x > 5", "1:4: write $.l[*] for every item"),
+    ("gpu.name =~ /H100/", '1:10: write gpu.name like "*H100*"'),
+    ('"H100" like gpu.name', '1:8: write gpu.name like "*H100*"'),
+    ("task == dpo, grpo", "1:12: write task in [dpo, grpo]"),
+    ("task == dpo | grpo", "1:13: write task in [dpo, grpo]"),
+    ("n not in 8", "1:10: 8 is a plain number, but a list or a range is expected here: write n != 8"),
+    ("n in 8-16", "1:6: 8 - 16 is a plain number, but a list or a range is expected here: write in 8 .. 16"),
+    ("n in [8; 16]", "1:6: write in [8, 16]"),
+    ("n in range(8, 16)", "1:6: write 8 .. 16"),
+    ("8 <= n and <= 16", "1:12: write what is compared: and NAME <= 16"),
+    ("n between 4 and 8", "1:3: write in 4 .. 8"),
+    ("n <= 4 096", "1:8: write 4_096"),
+    ("0.9gpu.vram > 3", "1:4: write 0.9 * gpu.vram"),
+    ("2 gpu.vram > 3", "1:3: write 2 * gpu.vram"),
+    ("n >= 2 only if task == sft", "1:8: write the condition first: task == sft -> n >= 2"),
+    ("n >= 2 while colocated", "1:8: write the condition first: colocated -> n >= 2"),
+    ("task == sft: n >= 2", "1:12: write task == sft -> n >= 2"),
+    ("unless colocated then n > 1", "1:1: write not (colocated) -> n > 1"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "told"), CASES, ids=[text.replace("\n", " ") for text, _ in CASES])
 def test_what_to_write(text: str, told: str) -> None:
     assert complaints(text) == [told]
+
+
+def test_every_message_has_its_words() -> None:
+    for _, *patterns, instead in habits._ROWS:
+        names = {name for _, name, _, _ in string.Formatter().parse(instead) if name}
+        for pattern in patterns:
+            assert names <= {*re.compile(pattern).groupindex, *habits._words({"at": "k"})}, instead
+
+
+def test_no_mistake_is_too_much() -> None:
+    """Whatever stands at a mistake, something or nothing is told, at a place in the text."""
+    rng = random.Random(13)
+    lines = [line for text in shipped_rules().values() for line in text.splitlines() if line.strip()]
+    for _ in range(2000):
+        line = rng.choice(lines)
+        at = rng.randrange(len(line) + 1)
+        odd = rng.choice((*"{}[]()=<>!,:;%'|", " if ", " unless ", " all ", " of ", " 4k ", "1.2.3m", ""))
+        text = f"rule MEM101 a-b error {{\n{line[:at]}{odd}{line[at + rng.randrange(2) :]}"
+        place = 24 + rng.randrange(len(text) - 23)
+        told = habits.habit(text, place, ends=rng.random() < 0.3, hole=rng.random() < 0.2)
+        assert told is None or (0 <= told[0] <= len(text) and told[1])

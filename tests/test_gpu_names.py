@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cfglint.features.test.gpus import misnamed
 from cfglint.hardware.catalogue import gpus
-from cfglint.lang.pack import load
+from cfglint.lang.pack import load, read_rules
 
 _LIKE = 'but there is "NVIDIA H100 80GB HBM3": write gpu.name like "*H100*"'
 _WRONG = (
@@ -60,3 +62,9 @@ def test_no_name_of_the_catalogue_is_told() -> None:
 
 def test_the_shipped_rules_name_gpus_that_there_are() -> None:
     assert misnamed(load(None)) == []
+    examples = Path(__file__).parent.parent / "examples"
+    own = [path for path in examples.rglob("*.rules") if "pack " not in path.read_text()]
+    assert own
+    for path in own:
+        assert misnamed(load({str(path): path.read_text()})) == []
+    assert misnamed(load(read_rules([str(examples / "policy")]))) == []

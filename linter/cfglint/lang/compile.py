@@ -309,7 +309,9 @@ class Function(Branches):
             if kind.kind not in ("list", "any"):
                 from cfglint.lang.mismatch import membership
 
-                raise CompileError(container.span, membership(node.item, container, kind))
+                raise CompileError(
+                    container.span, membership(node.item, container, kind, negated=node.negated)
+                )
             atom = self.put(f"member({item_atom}, as_list({atom}))")
         return (self.negated(atom) if node.negated else atom), BOOL
 

@@ -31,8 +31,8 @@ _EXAMPLES = ("bad", "may", "good", "open")
 _TEXTS = ("say", "why", "see", "next")
 _CLAUSES = (*_TEXTS, "at", *_EXAMPLES, "given")
 _LEFT = r"(?P<left>[\w.$\[\]*]+)[ \t]*"
-_TEXT = r"[ \t]*\"(?P<text>[^\"\n]*)\""
-_NUMBER = r"[0-9][0-9_.]*"
+_TEXT = r"[ \t]*[\"/](?P<text>[^\"/\n]*)[\"/]"
+_NUMBER = r"[0-9][0-9_]*(?:\.[0-9]+)?"
 
 
 def _by_word(table: dict[str, str]) -> dict[str, str]:
@@ -87,6 +87,7 @@ _CALLS = _by_word({
     "between": "{0} in {1} .. {2}",
     "ifelse iff cond iif ternary": "(if {0} then {1} else {2})",
     "implies": "{0} -> {1}",
+    "range": "{0} .. {1}",
     "coalesce nvl get getattr": "first({0}, {1})",
 })  # fmt: skip
 
@@ -101,6 +102,13 @@ _ROWS: tuple[tuple[str, ...], ...] = (
     # quantifiers
     ("", rf"\b(?P<kind>all|any|sum|count|min|max)[ \t]+{_ITEM}[ \t]*(?P<at>,|\{{|->|\|)[ \t]*{_REST}",
      "write : after the list: {kind} {item} in {list}: {rest}"),
+    ("", rf"\b(?P<kind>all|any)[ \t]+{_ITEM}[ \t]+(?P<at>where|if|when)[ \t]+(?P<when>[^:{{}}\n#]+?)[ \t]*:[ \t]*{_REST}",
+     "write the condition behind the colon: {kind} {item} in {list}: {inner}"),
+    ("", r"\b(?P<kind>all|any|sum|count|min|max)[ \t]+(?P<item>\w+)[ \t]+(?P<at>of)\b", "write {kind} {item} in"),
+    ("", r"\b(?P<at>all|any)[ \t]+(?P<key>\$[\w.-]*)\.(?P<name>[\w-]+)[ \t]*(?P<rest>[<>=!][^\n#}]*?)[ \t]*(?=[}#]|$)",
+     "write {at} x in {key}: x.{name} {rest}"),
+    ("", r"\b(?:all|any|sum|count|min|max)[ \t]+(?P<item>\w+)[ \t]+in\b.*?\b(?P=item)(?P<at>\[)\"?(?P<name>[A-Za-z_][\w-]*)\"?\]",
+     "write {item}.{name}"),
     ("", rf"\b{_KINDS}[ \t]*\([ \t]*{_ITEM}[ \t]*[:,|][ \t]*(?P<rest>[^()\n#]*(?:\([^()\n#]*\)[^()\n#]*)*)\)",
      rf"\b{_KINDS}[ \t]*\([ \t]*(?P<rest>.+?)[ \t]+for[ \t]+{_ITEM}[ \t]*\)",
      "write ({at} {item} in {list}: {rest}), without brackets after {at}"),
@@ -165,18 +173,25 @@ _ROWS: tuple[tuple[str, ...], ...] = (
      "write {when} -> {rest}; if … then … also needs else"),
     ("rule bare", r"^[ \t]*(?P<at>)then[ \t].*$", rf"{_BEGIN}(?P<at>if)[ \t]+(?![^\n]*\bthen\b)[^{{}}\n#]*$",
      "write CONDITION -> REQUIREMENT, without if and then; if … then … also needs else"),
-    ("rule bare", rf"{_FIRST}(?P<at>when|if|where|provided|given)[ \t]+{_REST}",
+    ("rule bare", rf"{_BEGIN}(?P<at>unless)[ \t]+(?P<when>[^{{}}\n#]+?)[ \t]*(?:\bthen\b|:|->|=>|,)[ \t]*{_REST}",
+     "write not ({when}) -> {rest}"),
+    ("rule bare", rf"{_BEGIN}(?P<when>(?!all\b|any\b)[^{{}}\n#:]*?(?:[<>=!]=|[<>]|\bin\b|\blike\b)[^{{}}\n#:]*?)[ \t]*(?P<at>:)[ \t]*{_REST}",
+     "write {when} -> {rest}"),
+    ("rule bare", rf"{_FIRST}(?P<at>only[ \t]+(?:if|when)|when|if|where|while|provided(?:[ \t]+that)?|given|as[ \t]+long[ \t]+as)[ \t]+{_REST}",
      "write the condition first: {rest} -> {first}"),
     ("rule bare", rf"{_FIRST}(?P<at>unless)[ \t]+{_REST}", "write the condition first: not ({rest}) -> {first}"),
-    ("rule bare", rf"(?!.*\bif\b){_FIRST}(?P<at>then)[ \t]+{_REST}", "write {first} -> {rest}"),
+    ("rule bare", rf"(?!.*\b(?:if|else)\b){_FIRST}(?P<at>then)[ \t]+{_REST}", "write {first} -> {rest}"),
     ("rule", rf"{_BEGIN}(?P<at>when)\b:?[ \t]*(?P<rest>[^{{}}\n#]+?)[ \t]*$", "write {rest} -> REQUIREMENT, in one clause"),
+    ("", r"\b(?P<word>and|or)[ \t]+(?P<at>[<>=!]=|[<>])[ \t]*(?P<rest>[\w.$]+)", "write what is compared: {word} NAME {at} {rest}"),
     ("rule bare", rf"{_BEGIN}(?P<at>requires?|assert|check|ensure|expect|must|condition|expr)\b:?[ \t]*{_REST}",
      "write the requirement alone: {rest}"),
     # keys and columns
     ("", rf"{_PATH}(?P<at>\[)[\"'](?P<name>[^\"'\n]*)[\"']\]", 'write {key}."{name}"'),
+    ("", rf"{_PATH}(?P<at>\.\*|\[[0-9]*:?[0-9]*\])", "write {key}[*] for every item"),
     ("", rf"{_NAME}(?P<at>\[)(?P<row>\"[^\"\n]*\"|\w+)\]", "a column is a function: write {name}({row})"),
     ("", rf"(?P<left>\$[\w.-]*)\.(?P<at>)(?:contains|includes|matches)\({_TEXT}\)",
-     rf"{_LEFT}(?P<at>=~|~=|~|\b(?:contains|matches|includes|regex)\b){_TEXT}", 'write {left} like "*{text}*"'),
+     rf"{_LEFT}(?P<at>=~|~=|~|\b(?:contains|matches|includes|regex)\b){_TEXT}",
+     r"\"(?P<text>[^\"\n]*)\"[ \t]+(?P<at>like)[ \t]+(?P<left>[\w.$]+)", 'write {left} like "*{text}*"'),
     ("", rf"(?P<left>\$[\w.-]*)\.(?P<at>)starts_?[wW]ith\({_TEXT}\)",
      rf"{_LEFT}(?P<at>\b(?:starts?|begins?)[ _]?[wW]ith\b){_TEXT}", 'write {left} like "{text}*"'),
     ("", rf"(?P<left>\$[\w.-]*)\.(?P<at>)ends_?[wW]ith\({_TEXT}\)",
@@ -193,17 +208,23 @@ _ROWS: tuple[tuple[str, ...], ...] = (
      r"\bin[ \t]+(?P<members>[\w.\"-]+(?P<at>[ \t]*[,|;])[ \t]*[\w.\"-]+(?:[ \t]*[,|;][ \t]*[\w.\"-]+)*)",
      r"\bin[ \t]*(?P<at>\[)[ \t]*(?P<members>[\w.\"-]+(?:[ \t]*[|;][ \t]*[\w.\"-]+)+)[ \t]*\]",
      "write in [{members}]"),
+    ("", r"(?P<left>[\w.$]+)[ \t]*==[ \t]*(?P<members>[\w.\"-]+[ \t]*(?P<at>,|\|)[ \t]*[\w.\"-]+(?:[ \t]*[,|][ \t]*[\w.\"-]+)*)(?![\w.(]|[ \t]*[<>=!])",
+     "write {left} in [{members}]"),
+    ("", r"(?P<at>\bbetween)[ \t]+(?P<low>[\w.]+)[ \t]+and[ \t]+(?P<high>[\w.]+)", "write in {low} .. {high}"),
     ("", r"(?:^knob\b.*|\bin)[ \t]+(?P<low>[0-9][\w.]*)[ \t]*(?P<at>to|through|-)[ \t]*(?P<high>[0-9][\w.]*)", "write {low} .. {high}"),
     ("", r"\[[^\[\]\n]*[\w\"][ \t]+(?P<at>[\w\"]+)[^\[\]\n]*\]", "write a comma between items"),
     # numbers
     ("", r"(?<![\w.)\]])(?P<at>\.[0-9]+)", "write 0{at}"),
     ("", r"(?P<low>[0-9]+)[ \t]*(?P<at>\^)", "write the number itself: there is no ^"),
-    ("", r"(?<![\w,])(?P<low>[0-9]{1,3})(?P<at>,)(?P<rest>[0-9]{3})(?![0-9])", "write {low}_{rest}"),
+    ("", r"(?<![\w,])(?P<low>[0-9]{1,3})(?P<at>,)(?P<rest>[0-9]{3})(?![0-9])", r"(?<![\w.])(?P<low>[0-9]{1,3})[ ](?P<at>)(?P<rest>[0-9]{3})(?!\w)",
+     "write {low}_{rest}"),
     ("", rf"(?<![\w.])(?P<low>{_NUMBER})[ \t]*(?P<at>{'|'.join(_UNITS)})\b(?![/.])",
      "write {amount}"),
     ("", rf"(?P<low>{_NUMBER}[ \t]*%)[ \t]*(?P<at>of\b)[ \t]*(?P<rest>[\w.$]+)", "write {low} * {rest}"),
     ("", (rf"(?P<low>{_NUMBER}(?:[ \t]*%)?)[ \t]*(?P<at>(?<=[ \t%])\$\.[\w.]+|(?<=[ \t%])[A-Za-z]+[._][\w.]+)"
-         r"(?![\w.]|[ \t]*(?:[<>=!]|in\b|like\b|not\b))"), "write {low} * {at}"),
+         r"(?![\w.]|[ \t]*(?:[<>=!]|in\b|like\b|not\b))"),
+     rf"(?<![\w.])(?P<low>{_NUMBER})(?P<at>[A-Za-z]+[._][\w.]+)", rf"(?:^|[({{]|->|\band\b|\bor\b)[ \t]*(?P<low>{_NUMBER})[ \t]+(?P<at>[A-Za-z]+[._][\w.]+)",
+     "write {low} * {at}"),
     ("", rf"(?<![\w.])(?P<low>{_NUMBER})[ \t]*(?P<at>\()", "write {low} * ("),
 )  # fmt: skip
 _HABITS = [
@@ -330,6 +351,9 @@ def _words(parts: dict[str, str]) -> dict[str, str]:
         "members": re.sub(r"[ \t]*[,;|][ \t]*", ", ", parts.get("members", "")),
         "text": _pattern(parts.get("text", "")),
         "form": _form(clause),
+        "inner": ("not ({when}) or ({rest})" if parts.get("kind") == "all" else "{when} and {rest}").format(
+            when=parts.get("when", ""), rest=parts.get("rest", "")
+        ),
         "meant": f": write {meant[0]}{_form(meant[0])}" if meant else f"; {known}",
         "amount": _amount(parts.get("low", ""), at),
     }
@@ -345,11 +369,12 @@ def _pattern(text: str) -> str:
 
 
 def _amount(number: str, unit: str) -> str:
-    if unit not in _UNITS:
+    if unit not in _UNITS or not re.fullmatch(_NUMBER, number):
         return ""
-    n = number.rstrip("._")
-    value = float(n.replace("_", ""))
-    return _UNITS[unit].format(n=n, unit=unit, binary=f"{value * 1024:.0f}", decimal=f"{value * 1000:.0f}")
+    value = float(number.replace("_", ""))
+    return _UNITS[unit].format(
+        n=number, unit=unit, binary=f"{value * 1024:.0f}", decimal=f"{value * 1000:.0f}"
+    )
 
 
 def _sign(text: str, at: int) -> tuple[int, str] | None:
@@ -381,6 +406,8 @@ def call_instead_of(function: str, arguments: Sequence[str]) -> str | None:
     given = [*([subject] if subject else []), *arguments]
     if instead is None or not given:
         return None
+    if method in ("all", "any", "sum", "count", "min", "max") and len(given) == 2 and " in " in given[0]:
+        return f"write ({method} {given[0]}: {given[1]}), without brackets after {method}"
     text = _pattern(given[1].strip('"')) if len(given) > 1 else "…"
     asked = f"has({given[0]})" if given[0].startswith("$") else f"known({given[0]})"
     given += ["…"] * 2

@@ -61,14 +61,16 @@ def addition(term: t.Expr, kind: Type, lead: Type) -> str:
     return f"{show(term)} is {named(kind)}: it cannot be added to {named(lead)}{advice}"
 
 
-def membership(item: t.Expr, container: t.Expr, kind: Type) -> str:
+def membership(item: t.Expr, container: t.Expr, kind: Type, *, negated: bool) -> str:
     """Return the complaint about what follows ``in`` and is neither a list nor a range."""
     what = f"{show(container)} is {named(kind)}, but a list or a range is expected here"
     match item, container:
         case t.Text(value), t.Name() | t.Path():
-            return f'{what}: write {show(container)} like "*{value}*"'
+            return f'{what}: write {show(container)} {"not " * negated}like "*{value}*"'
         case _, t.Text() | t.Number():
-            return f"{what}: write {show(item)} == {show(container)}"
+            return f"{what}: write {show(item)} {'!=' if negated else '=='} {show(container)}"
+        case _, t.Sum((("+", t.Number(low)), ("-", t.Number(high)))) if low < high:
+            return f"{what}: write {'not ' * negated}in {show(t.Range(t.Number(low), t.Number(high)))}"
     return what
 
 
