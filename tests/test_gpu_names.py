@@ -63,8 +63,4 @@ def test_no_name_of_the_catalogue_is_told() -> None:
 def test_the_shipped_rules_name_gpus_that_there_are() -> None:
     assert misnamed(load(None)) == []
     examples = Path(__file__).parent.parent / "examples"
-    own = [path for path in examples.rglob("*.rules") if "pack " not in path.read_text()]
-    assert own
-    for path in own:
-        assert misnamed(load({str(path): path.read_text()})) == []
-    assert misnamed(load(read_rules([str(examples / "policy")]))) == []
+    assert misnamed(load(read_rules([str(examples)]))) == []
