@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cfglint.document.tree import dotted
 from cfglint.engine.describe import show_value
 from cfglint.lang import tree as t
 from cfglint.lang.tree import KEY
@@ -37,7 +38,8 @@ def message(
 ) -> str:
     """Return the first of a rule's messages that fits, with the values in its braces.
 
-    Texts stand as they are, lists without brackets, and ``{key(fact)}`` is the key that a fact is read from.
+    Texts stand as they are, lists without brackets, and ``{key(fact)}`` is the key that a fact is read from,
+    ``{key(item)}`` the one that an item of a list has.
     ``Weights {a}, gradients {b}, optimizer {c}``, three or more memories with labels, is a list of parts: it
     is printed in one unit, the largest part first, without the parts that are 0.
     """
@@ -72,11 +74,20 @@ def _told(
 ) -> _Told:
     if isinstance(part, t.Call) and part.function == KEY:
         name = part.arguments[0].name  # type: ignore[union-attr] # see check.py
-        return _Told(name, ANY, origins.key(name))
+        items = variables or {}
+        return _Told(name, ANY, _key_of(items[name], name) if name in items else origins.key(name))
     value, kind = evaluator(part, origins.values, variables)
     if isinstance(value, (list, tuple)) and kind.kind != "version":
         return _Told(value, kind, ", ".join(_items(value)) or "none")
     return _Told(value, kind, spoken(value, kind))
+
+
+def _key_of(item: object, name: str) -> str:
+    """Return the key of a mapping's item, ``quick_test``; of a list's item its place, ``servers[2]``."""
+    path = getattr(item, "path", None)
+    if not isinstance(path, tuple) or not path:
+        return name
+    return path[-1] if isinstance(path[-1], str) else dotted(path)
 
 
 def _items(values: Sequence[object]) -> Iterator[str]:

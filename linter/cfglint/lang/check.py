@@ -185,17 +185,18 @@ class Builder:
                 self._fits(say.when, BOOL)
             for part in say.parts:
                 if isinstance(part, t.Call) and part.function == KEY:
-                    self._check_key(part)
+                    self._check_key(part, variables)
                 elif not isinstance(part, str):
                     try:
                         Function(self.names, variables).value(part)
                     except CompileError as error:
                         self.complain(error.span, str(error))
 
-    def _check_key(self, part: t.Call) -> None:
-        """Check ``{key(fact)}``: the key of the file that a fact is read from."""
+    def _check_key(self, part: t.Call, variables: Collection[str]) -> None:
+        """Check ``{key(fact)}``: the key of the file that a fact is read from, or that an item of a list has."""
         if len(part.arguments) == 1 and isinstance(part.arguments[0], t.Name):
-            self._is_in(self.symbols.types, part.arguments[0].name, part.arguments[0].span)
+            if part.arguments[0].name not in variables:
+                self._is_in(self.symbols.types, part.arguments[0].name, part.arguments[0].span)
         else:
             self.complain(part.span, "key(…) takes one fact, and is the key that it is read from")
 

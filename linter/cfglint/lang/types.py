@@ -141,10 +141,11 @@ def show_number(value: Number, dimension: Dimension = PLAIN, unit: str | None = 
 
 
 def alike(low: float, high: float, places: int = 2) -> tuple[str, str]:
-    """Return both ends of a range as texts with as many decimals: ``("20.20", "30.24")``."""
+    """Return both ends of a range as texts of one form: ``("20.20", "30.24")``, ``("7,042", "10,562")``."""
     ends = digits(low, places), digits(high, places)
     decimals = max(len(end.partition(".")[2]) for end in ends)
-    if low == high or not 0 < decimals <= places or not all(set(end) <= _DIGITS for end in ends):
+    plain = decimals == 0 and not any("," in end for end in ends)
+    if low == high or plain or decimals > places or not all(set(end) <= _DIGITS for end in ends):
         return ends
     return f"{low:,.{decimals}f}", f"{high:,.{decimals}f}"
 
