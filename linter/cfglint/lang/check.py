@@ -193,7 +193,7 @@ class Builder:
                         self.complain(error.span, str(error))
 
     def _check_key(self, part: t.Call, variables: Collection[str]) -> None:
-        """Check ``{key(fact)}``: the key of the file that a fact is read from, or that an item of a list has."""
+        """Check ``{key(fact)}``: the key that a fact is read from, or that an item of a list has."""
         if len(part.arguments) == 1 and isinstance(part.arguments[0], t.Name):
             if part.arguments[0].name not in variables:
                 self._is_in(self.symbols.types, part.arguments[0].name, part.arguments[0].span)
