@@ -43,12 +43,12 @@ def unfixed(solver: Solver, group: Group) -> str:
     origins = solver.writer(group.goals[0].judged).origins
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     if group.code in solver.exhausted:
-        return f"none found in {LIMIT:,} trials of {_listed(knobs)}"
+        return _in_vain(LIMIT, knobs)
     search = solver.search(group.goals)
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     if not ways and solver.trials.count - start >= _TRIALS:
-        return f"none found in {_TRIALS} trials of {_listed(knobs)}"
+        return _in_vain(_TRIALS, knobs)
     short = None if ways else search.utmost(tracks)
     if short is not None and short[0] < INF:
         lack, ends = short
@@ -127,6 +127,11 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 
 
 # ── in words ───────────────────────────────────────────────────────────────────────────────────────────
+def _in_vain(trials: int, keys: Sequence[str]) -> str:
+    what = "values" if len(keys) == 1 else "combinations"
+    return f"cfglint tried {trials:,} {what} of {_listed(keys)} and found none that keeps this rule"
+
+
 def _values(way: Repair) -> str:
     return " and ".join(f"{shown(written.value)} for {spoken(written.path)}" for written in way.written)
 
