@@ -81,7 +81,7 @@ CASES = (
     ("knob $.lr 0..1", '1:6: a knob is a fact: declare fact acme.name: number "…", bind it to $.lr, then write knob acme.name …'),
     ("knob n halving to 1 cost 3", "1:21: write costs instead of cost"),
     ("knob rate 0 to 1 step 0.1", "1:13: write 0 .. 1"),
-    ("knob rate 0 .. 1", "1:17: the step is missing: write step 0.1 after the range"),
+    ("knob rate 0 .. 1", "1:17: the step is missing: write it after the range, such as step 1"),
     ("each ROLE NUM in actor 7 {\n  fact ROLE.x: count\n}", '1:24: write "7" in quotes: words of each are names or texts'),
     ("each ROLE in [a, b] {\n  fact ROLE.x: count\n}", "1:14: write the words without brackets: in a, b"),
     # frameworks
@@ -234,7 +234,7 @@ CASES = (
     ("rule MEM101 Warn error { n > 1 }", "1:13: a rule's name is in lower case: write warn, not Warn"),
     ("rule MEM101 tooHigh error { n > 1 }", "1:13: a rule's name is in lower case: write too-high, not tooHigh"),
     ("rule mem101 x-y error { n > 1 }", "1:6: a code is three capitals and three digits, such as ABC101, not mem101"),
-    ("rule x-y error { n > 1 }", "1:6: the code is missing: write three capitals and three digits before the name, such as ABC101"),
+    ("rule x-y error { n > 1 }", "1:6: a rule begins with a code, a name and a level: rule ABC101 rate-too-high error {"),
     ("rule MEM101 error { n > 1 }", "1:13: the name is missing: write it before error, such as rate-too-high"),
     ('rule MEM101 "too high" error { n > 1 }', "1:13: a rule's name is words joined by hyphens: write too-high"),
     ("rule MEM101 too high error { n > 1 }", "1:13: a rule's name is words joined by hyphens: write too-high"),
@@ -275,6 +275,21 @@ CASES = (
     ("n >= 2 while colocated", "1:8: write the condition first: colocated -> n >= 2"),
     ("task == sft: n >= 2", "1:12: write task == sft -> n >= 2"),
     ("unless colocated then n > 1", "1:1: write not (colocated) -> n > 1"),
+    # statements that begin in another way
+    ("fact acme.x: enum a, b", "1:14: write one of a, b"),
+    ("knob n 1..8", "1:12: the step is missing: write it after the range, such as step 1"),
+    ("let f(x) -> x", "1:10: write let f(x) = x"),
+    ("let f = x => x", "1:9: write let f(x) = x"),
+    ('rule "too high": n < 1', "1:6: a rule begins with a code, a name and a level: rule ABC101 rate-too-high error {"),
+    ("MEM101: n > 1", "1:1: write rule ABC101 rate-too-high error { n > 1 }"),
+    ("error: n > 1", "1:1: write rule ABC101 rate-too-high error { n > 1 }"),
+    ("import acme", "1:1: no file names another: --rules loads several, and pack NAME v1.0 names those of a folder"),
+    ("rule MEM101 a-b error in trl { n > 1 }", "1:23: write for trl"),
+    ("rule MEM101 a-b error if colocated { n > 1 }", "1:23: write the condition in the braces: colocated -> REQUIREMENT"),
+    (rule("n > 1\n  bad { n: >8 }"), "3:12: an example gives a value or a range, such as n: 8"),
+    (rule("n > 1\n  bad { lr: 8 }"), "3:9: unknown name 'lr'; a key of the file is written $.lr"),
+    ("$.list contains 3", "1:8: write 3 in $.list"),
+    ("$.lr between 1e-5 and 1e-3", "1:6: write in 1e-5 .. 1e-3"),
 )  # fmt: skip
 
 

@@ -139,7 +139,7 @@ WRONG = {
     ),
     "a row that is too short": (
         'table a: b, c {\n  "x": 1\n}',
-        "2:3: this row has 1 cells for 2 columns",
+        "2:3: this row has 1 of 2 cells, one for each column",
     ),
     "a variable in small letters": (
         "each role in a, b {\n  let role.x = 1\n}",

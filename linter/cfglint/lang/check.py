@@ -94,11 +94,11 @@ class Builder:
     def _near(self, name: str, known: Iterable[str]) -> str:
         return did_you_mean(name, known) if len(self.complaints) < _ENOUGH else ""
 
-    def _is_named(self, name: str, span: t.Span, tail: str = "") -> bool:
-        """Whether anything has a name; complains if not."""
+    def _is_named(self, name: str, span: t.Span, tail: str = "", other: str = "") -> bool:
+        """Whether anything has a name; complains if not, with ``other`` where no name is near."""
         if self.names.type_of(name) is not None:
             return True
-        self.complain(span, f"unknown name {name!r}{self._near(name, self.symbols.names())}{tail}")
+        self.complain(span, f"unknown name {name!r}{self._near(name, self.symbols.names()) or other}{tail}")
         return False
 
     def _is_in(self, known: Collection[str], name: str, span: t.Span, what: str = "fact") -> bool:
@@ -204,7 +204,7 @@ class Builder:
         for key, value in example.given:
             if isinstance(key, t.Path):
                 self._fits(value, None)
-            elif self._is_named(key.name, key.span):
+            elif self._is_named(key.name, key.span, other=f"; a key of the file is written $.{key.name}"):
                 self._fits(value, self.names.type_of(key.name))
 
     # ── frameworks ─────────────────────────────────────────────────────────────────────────────────────

@@ -98,7 +98,9 @@ class Statements(Transformer):
         """Return what a row is for (nothing: ``else``), and its cells (None: ``_``)."""
         keys, *cells = row.children
         if len(cells) != columns:
-            raise RuleTextError(start_of(row), f"this row has {len(cells)} cells for {columns} columns")
+            raise RuleTextError(
+                start_of(row), f"this row has {len(cells)} of {columns} cells, one for each column"
+            )
         built = (
             None if isinstance(cell.children[0], Token) else self.build(cell.children[0]) for cell in cells
         )

@@ -91,7 +91,7 @@ _WORDS = {
     "EMPTY": "'_'",
     "VERSION": "a version like v1.0",
 }
-_SILENT = words("_NEWLINE CONTINUED COMMENT BLANK")
+_SILENT = words("_NEWLINE _BEFORE_TEXT _BEFORE_SEE CONTINUED COMMENT BLANK")
 _CONTINUES = words("and or in not like mod then else step to default when per")
 _RESERVED = words(
     "AND OR NOT IN LIKE IF THEN ELSE MATCH HAS TRUE FALSE NULL QUANTIFIER VERSION STEP TO KEEPING DEFAULT"
