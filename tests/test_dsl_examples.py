@@ -112,6 +112,12 @@ def lacking(pack) -> list[str]:
     return lacks
 
 
+def test_the_sources_of_knobs_are_links() -> None:
+    knobs = load().symbols().knobs
+    sources = {move.see for knob in knobs.values() for move in knob.moves if move.see}
+    assert not [see for see in sources if not see.startswith("https://")]
+
+
 def test_rules_that_lack_something() -> None:
     text = f'{HEAD}t.n > 1\nrule USR900 a error {{\n  t.n > 3\n  good {{ t.n: 4 }}\n  see "x"\n}}\n'
     told = [lack for lack in lacking(load({"t.rules": text})) if " USR" in lack]

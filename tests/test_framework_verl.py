@@ -257,7 +257,7 @@ UNTOLD = [
     ("actor_rollout_ref: {model: {path: ~/models/deepseek-llm-7b-chat}}\n", "model_path", "model_path"),
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: false}}\n", "micro_batch_size", "micro_batch_size"),
     (GRPO, "context_length", "context_length"),
-    (_rl(actor="strategy: veomni"), "train_backend", "a model of veomni"),
+    (_rl(actor="strategy: veomni"), "train_backend", "a model of the train backend veomni"),
     (APART + "async_training: {use_dynamic_resource_scheduling: true}\n", "colocated", "colocated"),
 ]
 

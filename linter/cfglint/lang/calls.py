@@ -249,7 +249,7 @@ class Branches(Emitter):
 
             self.block(f"if {chosen} == {place} or {chosen} < 0", body)
         kind = self._joined_all(node, arms)
-        label = self._label(node.subject, subject_kind)
+        label = self._label(node.subject, subject_kind, wanted)
         open_ = f"chosen({values}, {subject}, {total}, {kind.kind!r}, {label!r})"
         self.line(f"if {chosen} < 0 or {chosen} >= {len(arms)}: {result} = {open_}")
         return result, kind
@@ -284,12 +284,15 @@ class Branches(Emitter):
             self.block(f"if {hit} is not False", body)
             self.line(f"{settled} = {hit} if {settled} is False else or_({settled}, {hit})")
         kind = self._joined_all(node, arms)
-        label = self._label(node.subject, subject_kind)
+        label = self._label(node.subject, subject_kind, wanted)
         made = f"chosen({values}, {subject}, {total or settled}, {kind.kind!r}, {label!r})"
         return self.put(made), kind
 
-    def _label(self, subject: t.Expr, kind: Type) -> str:
+    def _label(self, subject: t.Expr, kind: Type, wanted: Type | None) -> str:
         """Return what goes before a value that no arm is for, ``optimizer``; nothing where a text says it."""
+        if kind.kind in ("text", "any") and wanted is not None and wanted.kind == "enum":
+            made = (n for n, own in self.names.symbols.types.items() if own == wanted and "." not in n)
+            return next(made, "").replace("_", " ")  # the fact that is made of a word of the file
         if isinstance(subject, t.Path):
             return str(subject.steps[-1])
         name = subject.name.rpartition(".")[2] if isinstance(subject, t.Name) else ""
