@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf import __version__ as omegaconf_version
 
-from cfglint.document.omega import resolved
 from cfglint.document.reading import read_text
+from cfglint.document.resolvers import resolved
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.trace import find_defects
 from cfglint.document.tree import ALL, File, Missing

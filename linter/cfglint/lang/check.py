@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.document.omega import RESOLVERS
+from cfglint.document.resolvers import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.calls import FUNCTIONS
