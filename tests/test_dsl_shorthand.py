@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint import check_text
 from cfglint.errors import RulesError
 from cfglint.lang import tree as t
+from cfglint.lang.pack import shipped_rules
 from cfglint.lang.parse import parse
+from cfglint.report.order import undecided
 
 SAME = {  # short, and in full
     "names below a prefix": (
@@ -169,3 +172,34 @@ def test_mistakes_are_told_at_their_place(name: str) -> None:
         parse(text, "t")
     (only,) = error.value.complaints
     assert f"{only.line}:{only.column}: {only.message}" == complaint
+
+
+def test_a_missing_fact_is_asked_for() -> None:
+    report = check_text(
+        "a: 1",
+        path="x.yaml",
+        framework="acme",
+        rules={
+            "acme.rules": """
+framework acme {
+  dialect pyyaml
+  acme.launch: text "how it starts" asks
+    "how is it launched? add --set launch=zero3"
+    <- $.launch
+}
+rule ABC001 x error for acme { acme.launch == "ddp" }
+"""
+        },
+    )
+    assert report.keys["acme.launch"] == "how is it launched? add --set launch=zero3"
+    assert "; how is it launched? add --set launch=zero3; " in undecided(report, verbose=False)[0]
+
+
+def test_lines_of_the_shipped_rules_fit_a_screen() -> None:
+    long = {
+        f"{name}:{number}": len(line)
+        for name, text in shipped_rules().items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > 120
+    }
+    assert long == {}

@@ -114,8 +114,6 @@ def question(name: str) -> str:
         return "how many GPUs? add :N to --gpu"
     if name.startswith("gpu."):
         return "which GPU? add --gpu NAME"
-    if name == "trl.launcher":
-        return "how is it launched? add --set accelerate_config=zero3 (or fsdp2, multi_gpu, …)"
     return (
         "which model? add --model-config PATH" if name.startswith("model.") or name == "model_path" else name
     )

@@ -259,7 +259,7 @@ class Run(Reading):
         for i, (judged, open_rules) in enumerate(zip(judgements, each, strict=True)):
             for name in {name for needs in open_rules.values() for name in needs}:
                 if not self.report.keys.get(name) and name in self.pack.facts:
-                    self.report.keys[name] = _key(name, judged.values)
+                    self.report.keys[name] = self.pack.asks.get(name) or _key(name, judged.values)
             own = {rule.code for rule in self.pack.rules[self.pack.shipped :]} if self.pack.shipped else set()
             for name in {name for code in own & open_rules.keys() for name in open_rules[code]}:
                 if name.startswith("$.") and (told := _misspelled(name, judged.subject.view, path)):

@@ -315,12 +315,13 @@ class Builder:
         if mistakes or self.complaints:
             raise RulesError([*mistakes, *first_causes(self.complaints, sources)])
         types = self.symbols.types.items()
+        asks = {name: fact.asks for name, fact in self.symbols.facts.items() if fact.asks}
         registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
         functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
         return "\n".join(functions) + "\n", Tables(
             facts={n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None) for n, k in types},
             measures={n: (k.dimension, k.whole) for n, k in types if k.kind == "number"},
-            source=f"LETS = {_dict(self.lets)}\nREGISTRIES = {registries!r}\n"
+            source=f"LETS = {_dict(self.lets)}\nREGISTRIES = {registries!r}\nASKS = {asks!r}\n"
             f"FRAMEWORKS = {_dict(frameworks)}\nRULES = {_tuple(self.rules)}\n",
             blocks=blocks,
         )

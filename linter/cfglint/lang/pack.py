@@ -73,13 +73,15 @@ def _holds(version: tuple[float, ...], operator: str, limit: tuple[int, ...]) ->
 class Pack(Record):
     """All rules of a run. ``facts`` holds (kind, factor, low, high, spellings) by name.
 
-    ``measures`` holds the dimension of each number, and whether it is a whole one.
+    ``measures`` holds the dimension of each number, and whether it is a whole one; ``asks`` the questions
+    that settle what is not known.
     """
 
     facts: dict[str, Spec] = field(factory=dict)
     lets: dict[str, Packed] = field(factory=dict)
     measures: dict[str, tuple[tuple[int, int, int], bool]] = field(factory=dict)
     registries: dict[str, tuple[str, tuple[str, ...]]] = field(factory=dict)
+    asks: dict[str, str] = field(factory=dict)
     frameworks: dict[str, dict[str, Any]] = field(factory=dict)
     rules: list[CompiledRule] = field(factory=list)
     number_paths: dict[str, tuple[tuple[str | int, ...], ...]] = field(factory=dict)  # see judge.py
@@ -97,6 +99,7 @@ class Pack(Record):
         self.measures.update(measures)
         self.lets.update(names["LETS"])
         self.registries.update(names["REGISTRIES"])
+        self.asks.update(names["ASKS"])
         for name, head in names["FRAMEWORKS"].items():
             self.frameworks[name] = _Framework(head, blocks[name], names)
         self.shipped = len(self.rules)

@@ -136,6 +136,9 @@ class Transformer:
     def texts(self, node: Any, span: t.Span) -> str:  # noqa: ARG002
         return "".join(map(unquote, node.children))
 
+    def asks(self, node: Any, span: t.Span) -> str:  # noqa: ARG002
+        return str(self.build(node.children[0]))
+
     # expressions
     def number(self, node: Any, span: t.Span) -> t.Number:
         digits, *unit = node.children

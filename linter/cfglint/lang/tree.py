@@ -198,11 +198,15 @@ class TypeOf(Node):
 
 
 class Fact(Node):
-    """``fact gpu.vram: memory "usable memory of one GPU"``."""
+    """``fact gpu.vram: memory "usable memory of one GPU" asks "which GPU? add --gpu NAME"``.
+
+    ``asks`` is the question to whoever can settle it, with what to type.
+    """
 
     name: str
     type: TypeOf
     about: str = ""
+    asks: str = ""
 
 
 class Move(Node):

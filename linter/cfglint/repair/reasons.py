@@ -18,7 +18,7 @@ from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.describe import Origins
     from cfglint.repair.search import Search
@@ -113,7 +113,9 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         return _Objection(way, f"breaks {_listed(broken)}")
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     if needs:
-        text = f"{_listed(truths)} can then no longer be judged ({_asked(needs)})"
+        text = (
+            f"{_listed(truths)} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
+        )
         return _Objection(way, text, settled=True)
     return _Objection(way, f"may break {_listed(truths)}" if truths else "not beside the other fixes")
 
@@ -136,9 +138,9 @@ def _values(way: Repair) -> str:
     return " and ".join(f"{shown(written.value)} for {spoken(written.path)}" for written in way.written)
 
 
-def _asked(needs: Iterable[str]) -> str:
+def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:
     """Return the questions that settle some names, else the names."""
-    texts = dict.fromkeys(map(question, needs))
+    texts = dict.fromkeys(asks.get(name) or question(name) for name in needs)
     asked = [text for text in texts if "?" in text]
     if asked:
         return "; ".join(asked[:_QUESTIONS])
