@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cfglint.boundary import Boundary
 from cfglint.command import options
 from cfglint.features import init
 
@@ -24,7 +25,7 @@ def test_a_fresh_project(cfglint, folder):
     assert done.stdout.startswith("1 training config found here\n")
     for name in ("cfglint.toml", ".pre-commit-config.yaml", ".github/workflows/cfglint.yml"):
         assert f"{name}: written" in done.stdout
-    assert options.settings_of(str(folder)) == {"gpu": ["a40:2"], "fail-on": "error"}
+    assert options.settings_of(str(folder), Boundary()) == {"gpu": ["a40:2"], "fail-on": "error"}
     (hook,) = yaml.safe_load((folder / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     assert hook["entry"] == "cfglint check --no-detect --skip-unknown"
     workflow = yaml.safe_load((folder / ".github/workflows/cfglint.yml").read_text())
@@ -56,7 +57,7 @@ def test_what_is_there_stays(cfglint, folder):
 def test_no_gpu_is_named(cfglint, folder):
     done = cfglint("init")
     assert "it names no GPU yet" in done.stdout
-    assert options.settings_of(str(folder)) == {"fail-on": "error"}
+    assert options.settings_of(str(folder), Boundary()) == {"fail-on": "error"}
 
 
 @pytest.mark.parametrize(

@@ -263,15 +263,16 @@ def test_links(check, folder):
 
 
 def test_a_file_that_vanishes(monkeypatch, folder):
+    from cfglint.boundary import Boundary
     from cfglint.command import inputs
     from cfglint.errors import UsageError
 
     (folder / "x.yaml").write_text(AREAL)
     found = list(inputs.find(["."], pytest.fail))
     (folder / "x.yaml").unlink()
-    assert [inputs.load(path, named=named) for path, named in found] == [None]
+    assert [inputs.load(path, Boundary(["."]), named=named) for path, named in found] == [None]
     with pytest.raises(UsageError, match="no such file or folder"):
-        inputs.load("x.yaml", named=True)
+        inputs.load("x.yaml", Boundary(), named=True)
 
 
 def test_stdout_closed_early(folder):

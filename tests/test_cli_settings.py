@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from cfglint.boundary import Boundary
 from cfglint.command import TABLE, offered, options, parse, setup
 from cfglint.errors import UsageError
 from cfglint.features.fix import FixOptions
@@ -45,7 +46,7 @@ def written(value):
 def accepted(folder, key, value):
     (folder / "cfglint.toml").write_text(f"{key} = {written(value)}\n")
     try:
-        options.settings_of(str(folder))
+        options.settings_of(str(folder), Boundary())
     except UsageError as error:
         assert "\n" not in str(error), error  # noqa: PT017 (most values are accepted and raise nothing)
         return False
@@ -74,25 +75,26 @@ def test_schema_and_code_agree(tmp_path, key):
 def test_the_nearest_settings_hold(tmp_path):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
-    assert options.settings_of(str(inner)) == {}
+    assert options.settings_of(str(inner), Boundary()) == {}
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.cfglint]\ngpu = "a40"\n')
-    assert options.settings_of(str(inner)) == {"gpu": ["a40"]}
+    assert options.settings_of(str(inner), Boundary()) == {"gpu": ["a40"]}
     (tmp_path / "a" / "pyproject.toml").write_text('[project]\nname = "cfglint-user"\n[tool.ruff]\n')
     # A pyproject.toml without our table is passed by.
-    assert options.settings_of(str(inner)) == {"gpu": ["a40"]}
+    assert options.settings_of(str(inner), Boundary()) == {"gpu": ["a40"]}
     (tmp_path / "a" / "cfglint.toml").write_text('gpu = ["h100-sxm"]\n')
-    assert options.settings_of(str(inner)) == {"gpu": ["h100-sxm"]}
+    assert options.settings_of(str(inner), Boundary()) == {"gpu": ["h100-sxm"]}
     (inner / "pyproject.toml").write_text("[tool]\ncfglint = {jobs = 2}\n")
-    assert options.settings_of(str(inner)) == {"jobs": 2}
+    assert options.settings_of(str(inner), Boundary()) == {"jobs": 2}
 
 
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     inner = tmp_path / "a"
     inner.mkdir()
+    (tmp_path / ".git").mkdir()
     monkeypatch.chdir(inner)
     absolute = str(tmp_path / "x.rules")
     (tmp_path / "cfglint.toml").write_text(f'rules = ["mine", "{absolute}"]\nhardware = "hw/sheet.json"\n')
-    assert options.settings_of(str(inner)) == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
+    assert options.settings_of(str(inner), Boundary()) == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
 def test_what_is_refused(tmp_path, name, text, said):
     (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError) as error:
-        options.settings_of(str(tmp_path))
+        options.settings_of(str(tmp_path), Boundary())
     assert str(error.value).startswith(str(tmp_path / name))
     assert said in str(error.value)
     assert "\n" not in str(error.value)

@@ -59,7 +59,7 @@ class TestLibrary:
     def test_a_file_is_read_once(self):
         asked = []
         here = Library(lambda path: asked.append(path) or b"a: 1")
-        assert here.file("a.yaml") is here.file("./a.yaml")
+        assert here.file("a.yaml", "b.yaml") is here.file("./a.yaml", "c.yaml")
         assert asked == ["a.yaml"]
 
 

@@ -56,10 +56,13 @@ class RulesError(CfglintError):
     def __init__(self, complaints: Sequence[Complaint]) -> None:
         once = {str(complaint): complaint for complaint in complaints}  # of a section, each rule may complain
         self.complaints = sorted(once.values(), key=lambda c: (c.path, c.line, c.column))
-        shown = [str(c) for c in self.complaints[: self.SHOWN]]
-        if len(once) > self.SHOWN:
-            shown.append(f"… and {len(once) - self.SHOWN} more; fix these first")
-        super().__init__("\n".join(shown))
+        super().__init__("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        """Return the first complaints, and how many there are besides."""
+        more = len(self.complaints) - self.SHOWN
+        shown = [str(complaint) for complaint in self.complaints[: self.SHOWN]]
+        return [*shown, f"… and {more} more; fix these first"] if more > 0 else shown
 
 
 def bug(error: Exception) -> str:

@@ -6,6 +6,7 @@ OSError as they come, unless they say otherwise: callers know what the file was 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -16,7 +17,7 @@ from cfglint.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TextIO
+    from typing import IO, Any, TextIO
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CHECKOUT = os.path.dirname(os.path.dirname(_HERE))
@@ -32,11 +33,21 @@ exists = os.path.exists
 is_taken = os.path.lexists  # be it by a link to nowhere
 is_file = os.path.isfile
 is_folder = os.path.isdir
+is_link = os.path.islink
+real = os.path.realpath
 
 
 def is_regular(path: str) -> bool:
     """Whether a file is there, and no folder, pipe or device."""
     return stat.S_ISREG(os.stat(path).st_mode)
+
+
+def is_open_to_all(folder: str) -> bool:
+    """Whether everybody on this machine may put files into a folder."""
+    try:
+        return bool(os.stat(folder).st_mode & stat.S_IWOTH)
+    except OSError:
+        return False
 
 
 def walk(
@@ -64,16 +75,45 @@ def newest(folder: str, suffixes: tuple[str, ...]) -> int:
 
 
 # ── reading ────────────────────────────────────────────────────────────────────────────────────────────────
-def read_bytes(path: str, most: int = -1) -> bytes:
-    """Return the bytes of a file, up to ``most``."""
-    with open(path, "rb") as stream:
-        return stream.read(most)
+MOST = 2**20  # bytes of a text that cfglint needs for itself: settings, rules, a sheet
 
 
-def read_text(path: str, encoding: str = "utf-8", *, most: int = -1, errors: str = "strict") -> str:
-    """Return the text of a file, up to ``most`` characters. Raises UnicodeDecodeError, too."""
-    with open(path, encoding=encoding, errors=errors) as stream:
-        return stream.read(most)
+def _opened(path: str, mode: str = "rb", *, pipe: bool = False, **how: Any) -> IO[Any]:
+    """Open a file to read it, and nothing that may never end: no device; a pipe if ``pipe`` says so.
+
+    Raises OSError.
+    """
+    # Opening a pipe without a writer would wait forever, unless it is opened without waiting.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    kind = os.fstat(descriptor).st_mode
+    if pipe and stat.S_ISFIFO(kind):
+        os.set_blocking(descriptor, True)
+    elif not stat.S_ISREG(kind):
+        os.close(descriptor)
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return os.fdopen(descriptor, mode, **how)
+
+
+def read_bytes(path: str, most: int) -> bytes:
+    """Return the bytes of a regular file, up to ``most``."""
+    with _opened(path) as stream:
+        return stream.read(most)  # type: ignore[no-any-return]
+
+
+def read_text(
+    path: str, encoding: str = "utf-8", *, most: int = MOST, errors: str = "strict", pipe: bool = False
+) -> str:
+    """Return the text of a regular file, or of a ``pipe``. Raises OSError for more than ``most`` characters.
+
+    Raises UnicodeDecodeError, too.
+    """
+    with _opened(path, "r", pipe=pipe, encoding=encoding, errors=errors) as stream:
+        text: str = stream.read(most + 1)
+    if len(text) > most:
+        raise OSError(errno.EFBIG, f"larger than {most // 1024:,} KiB", path)
+    return text
 
 
 def read_own(path: str) -> bytes:
@@ -90,7 +130,7 @@ def chunks(path: str, size: int) -> Iterator[bytes]:
         while chunk := stdin(size):
             yield chunk
         return
-    with open(path, "rb") as stream:
+    with _opened(path, pipe=True) as stream:
         while chunk := stream.read(size):
             yield chunk
 
@@ -219,7 +259,8 @@ def shipped_text(*path: str) -> str:
     """Return the text of a file of this package, by an absolute path or one below the package."""
     place = os.path.join(_HERE, *path)
     try:
-        data = read_bytes(place)
+        with open(place, "rb") as stream:
+            data = stream.read()
     except OSError:  # inside a zip only the loader can read it
         data = globals()["__loader__"].get_data(place)
     return data.decode("utf-8")

@@ -1,4 +1,7 @@
-"""Spans, edits and line numbers over a decoded text; offsets and columns count code points."""
+"""Spans, edits and line numbers over a decoded text; and text that is safe to print.
+
+Offsets and columns count code points.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,12 @@ from cfglint.record import Record, Value, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+# Marks that reorder or hide what a terminal shows (Trojan Source), and separators that break lines.
+_HIDDEN = frozenset(
+    "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+)
 
 
 class Edit(Value):
@@ -66,3 +75,39 @@ class LineIndex(Record):
         start = self.starts[number - 1]
         end = self.starts[number] if number < len(self.starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
+
+
+# ── what a terminal or a CI runner would obey ──────────────────────────────────────────────────────────────
+def shown_char(char: str) -> str:
+    r"""Return ``char``, or its escape (``\x1b``) where a terminal would obey instead of show it."""
+    code = ord(char)
+    if code < 0x20 or 0x7F <= code < 0xA0:
+        return {"\t": " ", "\n": "\\n", "\r": "\\r"}.get(char) or f"\\x{code:02x}"
+    return f"\\u{code:04x}" if char in _HIDDEN or 0xD800 <= code < 0xE000 else char
+
+
+def shown(text: str) -> str:
+    """Return ``text`` with nothing in it that a terminal would obey; one line, whatever it was."""
+    return text if text.isprintable() else "".join(map(shown_char, text))
+
+
+def harmless(page: str) -> str:
+    r"""Return a printed page without what a CI runner takes for a command: ``::error``, ``##[error]``.
+
+    GitHub's looks for the first where a line begins, and for the second anywhere.
+    """
+    if "::" in page:
+        page = "".join(
+            f"{line[:at]}\\x3a{line[at + 1 :]}" if line.startswith("::", at := _indent(line)) else line
+            for line in page.splitlines(keepends=True)
+        )
+    return without_marks(page)
+
+
+def without_marks(page: str) -> str:
+    """Return the same of a page whose ``::`` is meant, or of a line that begins with a word of our own."""
+    return page.replace("##[", "##\\u005b")  # JSON reads it as the bracket
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

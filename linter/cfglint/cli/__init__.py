@@ -115,7 +115,7 @@ def _apologise(error: Exception) -> None:
         from cfglint.cli.foreign import mixed
 
         line = mixed() or bug(error)
-    print(f"cfglint: {line}", file=sys.stderr)
+    _say(line)
 
 
 def _run(arguments: list[str]) -> int:
@@ -160,11 +160,17 @@ def _give_up_stdout() -> None:
 
 def _complain(error: CfglintError) -> None:
     from cfglint.errors import RulesError
+    from cfglint.text import harmless, shown
 
     if isinstance(error, RulesError) and len(error.complaints) > 1:
         # Each with its place, as editors jump to it.
-        print(error, file=sys.stderr)
-        count = len(error.complaints)
-        print(f"cfglint: error: the rules do not load: {count:,} errors, shown above", file=sys.stderr)
+        print(*(harmless(shown(line)) for line in error.lines()), sep="\n", file=sys.stderr)
+        _say(f"error: the rules do not load: {len(error.complaints):,} errors, shown above")
         return
-    print(f"cfglint: error: {error}", file=sys.stderr)
+    _say(f"error: {error}")
+
+
+def _say(line: str) -> None:
+    from cfglint.text import shown, without_marks
+
+    print(f"cfglint: {without_marks(shown(line))}", file=sys.stderr)

@@ -145,6 +145,13 @@ def _free(kind: type[Arguments]) -> tuple[str, Free] | None:
     return next(((field, place) for field, place in declared if type(place) is Free), None)
 
 
+def free_words(options: Arguments) -> list[str]:
+    """Return what stands free of flags, or stands there by default."""
+    field, _ = _free(type(options)) or ("", None)
+    words = getattr(options, field) if field else None
+    return [words] if isinstance(words, str) else list(words or ())
+
+
 def parse(kind: type[A], arguments: Sequence[str]) -> A:
     """Return what ``arguments`` come to; ``--help`` prints the help and ends. Raises UsageError."""
     options = object.__new__(kind)

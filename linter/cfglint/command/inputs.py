@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 
 from cfglint import files
+from cfglint.command.output import say
 from cfglint.document.reading import read
 from cfglint.document.tree import MAX_BYTES, SCRIPTS, STARTERS, File
 from cfglint.errors import UsageError
@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cfglint.boundary import Boundary
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
@@ -54,7 +55,7 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
                         yield place, False
 
 
-def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
+def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes] | None:
     """Read and parse a file; None for one found in a folder that is not a config by its size or kind.
 
     Returns the bytes as well, for whoever writes the file unchanged. Raises UsageError.
@@ -62,6 +63,10 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
     if path == "-":
         data = files.stdin(MAX_BYTES + 1)
         return read(data, STDIN), data
+    if named:
+        boundary.check(path)
+    elif not boundary.holds(path, path):
+        return None
     content = _bytes(path, named=named)
     if content is None:
         return None
@@ -72,7 +77,7 @@ def load(path: str, *, named: bool) -> tuple[File, bytes] | None:
             raise
         if not _left_out:
             _left_out.append(path)
-            print(f"cfglint: launch scripts are skipped: {error}", file=sys.stderr)
+            say(f"launch scripts are skipped: {error}")
         return None
 
 
@@ -109,9 +114,9 @@ def unknown(path: str, otherwise: str = "") -> str:
     )
 
 
-def named(path: str) -> File:
+def named(path: str, boundary: Boundary) -> File:
     """Read the one file that a command is about. Raises UsageError."""
-    loaded = load(path, named=True)
+    loaded = load(path, boundary, named=True)
     assert loaded is not None
     return loaded[0]
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import cache
 
 from cfglint import files
+from cfglint.boundary import Boundary, upwards
 from cfglint.command import (
     LIST,
     NUMBER,
@@ -24,6 +26,7 @@ from cfglint.command import (
     Flag,
     flags,
     form,
+    free_words,
     number,
     offered,
     switch,
@@ -119,6 +122,14 @@ class Options(Arguments):
     )
     jobs: int | None = number("check files in N processes (default: 1)", "N", group="output", setting=SAME)
     frameworks: tuple[str, dict[str, str]] | None = table()
+    allow_outside: bool = switch(
+        "read and write files outside the repository, where configs, settings and links name them",
+        group="rules",
+    )
+    isolated: bool = switch("ignore the settings of the repository", group="rules")
+    settings: str | None = text(
+        "settings to use instead of the repository's: a cfglint.toml or pyproject.toml", "FILE", group="rules"
+    )
     output_file: str | None = text("write the report to FILE instead of printing it", "FILE", group="output")
     quiet: bool = switch("print errors only", short="q", group="output")
     verbose: bool = switch(
@@ -126,12 +137,26 @@ class Options(Arguments):
     )
     no_color: bool = switch("no colors", group="output")
 
+    @property
+    def boundary(self) -> Boundary:
+        """What files of this run may be touched."""
+        return _boundary(tuple(free_words(self)), self.allow_outside)
+
+
+@cache
+def _boundary(paths: tuple[str, ...], everywhere: bool) -> Boundary:  # noqa: FBT001 (a cache's key)
+    return Boundary(paths, everywhere)
+
 
 # What says which model on which GPU.
-MODEL = ("gpu", "hardware", "no_detect", "framework", "set", "rules", "model_config", "online")
+MODEL = (
+    *("gpu", "hardware", "no_detect", "framework", "set", "rules", "model_config", "online"),
+    *("isolated", "settings", "allow_outside"),
+)
 # The flags of `check`, as its help has them; other commands offer some.
 SHARED = (
     *("gpu", "hardware", "no_detect", "framework", "set", "model_config", "online", "rules", "rule"),
+    *("isolated", "settings", "allow_outside"),
     *("select", "ignore", "skip_unknown", "format", "output_file", "fail_on", "jobs"),
     *("quiet", "verbose", "no_color"),
 )
@@ -153,22 +178,42 @@ _KINDS: dict[str, tuple[Any, str]] = {
 
 
 # ── settings ───────────────────────────────────────────────────────────────────────────────────────────────
-def find_settings(start: str) -> tuple[str, dict[str, Any]] | None:
-    """Return the path and table of the settings that hold in the folder ``start``, None without any."""
-    at = os.path.abspath(start)
-    while True:
+def find_settings(start: str, boundary: Boundary) -> tuple[str, dict[str, Any]] | None:
+    """Return the path and table of the settings that hold in the folder ``start``, None without any.
+
+    Those above the repository do not, nor those in a folder that everybody may write to, such as /tmp.
+    """
+    start = os.path.abspath(start)
+    top = boundary.repository(start)
+    for at in upwards(start):
+        if at != start and files.is_open_to_all(at):
+            continue
         for name in ("cfglint.toml", "pyproject.toml"):
             path = os.path.join(at, name)
+            if files.is_link(path) and not boundary.holds(path, path):
+                if name == "cfglint.toml":
+                    raise UsageError(f"{path}: a link that leads out of the repository; use --settings FILE")
+                continue
             text = _read(path)
             if text is None or (name == "pyproject.toml" and not _may_speak_of_us(text)):
                 continue
             table = _table(path, text)
             if table is not None:
                 return path, table
-        parent = os.path.dirname(at)
-        if parent == at:
-            return None
-        at = parent
+        if at == top:
+            break
+    return None
+
+
+def _named_settings(path: str) -> tuple[str, dict[str, Any]]:
+    """Return the path and table of ``--settings``. Raises UsageError."""
+    text = _read(path)
+    if text is None:
+        raise UsageError(f"{path}: no such file")
+    table = _table(path, text)
+    if table is None:
+        raise UsageError(f"{path}: it has no settings: write them below [tool.cfglint]")
+    return path, table
 
 
 def _may_speak_of_us(text: str) -> bool:
@@ -179,7 +224,7 @@ def _may_speak_of_us(text: str) -> bool:
 
 def _read(path: str) -> str | None:
     try:
-        return files.read_text(path)
+        return files.read_text(path, pipe=True)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -216,13 +261,36 @@ def placed(path: str, value: str) -> str:
     return value if os.path.isabs(value) else os.path.relpath(os.path.join(os.path.dirname(path), value))
 
 
-def settings_of(start: str) -> dict[str, Any]:
+def settings_of(start: str, boundary: Boundary) -> dict[str, Any]:
     """Return the settings that hold in the folder ``start``; paths in them are relative to their file.
 
-    What it gives for ``frameworks`` is the file that it is in, and the table.
+    What they name must be inside the repository, too. What they give for ``frameworks`` is the file that it
+    is in, and the table.
     """
-    path, given = find_settings(start) or ("", {})
+    path, given = find_settings(start, boundary) or ("", {})
+    for key in SETTINGS.keys() & given.keys():
+        if SETTINGS[key][1].setting == PATH:
+            _check_inside(path, key, given[key], boundary)
     return {key: _checked(path, key, value) for key, value in given.items()}
+
+
+def _settings(args: Options) -> dict[str, Any]:
+    """Return the settings that the command line names, which may name any file, or the repository's."""
+    if args.isolated and args.settings is not None:
+        raise UsageError("--isolated ignores all settings: leave it or --settings out")
+    if args.isolated:
+        return {}
+    if args.settings is None:
+        return settings_of(os.getcwd(), args.boundary)
+    path, given = _named_settings(args.settings)
+    return {key: _checked(path, key, value) for key, value in given.items()}
+
+
+def _check_inside(path: str, key: str, value: Any, boundary: Boundary) -> None:
+    for name in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
+        if isinstance(name, str) and not boundary.holds(placed(path, name), path):
+            advice = f"name it on the command line with --{key}, or add --allow-outside"
+            raise UsageError(f"{path}: {key}: {name} leads out of {boundary.root(path)}; {advice}")
 
 
 def _checked(path: str, key: str, value: Any) -> Any:
@@ -253,7 +321,7 @@ def _checked(path: str, key: str, value: Any) -> Any:
 
 def merged(args: Own) -> Own:
     """Put the settings' values where no flag was given."""
-    given = settings_of(os.getcwd())
+    given = _settings(args)
     if args.gpu or args.hardware:  # these take the place of all targets in the settings
         given = {key: value for key, value in given.items() if key not in ("gpu", "hardware")}
     if args.framework:  # goes before what settings say of some files, and that before what they say of all

@@ -8,6 +8,7 @@ import sys
 from cfglint import files
 from cfglint.findings import LEVELS
 from cfglint.report import Style, render, written
+from cfglint.text import harmless, shown, without_marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def say(line: str) -> None:
-    """Print a notice where it does not mix with the report."""
-    print(f"cfglint: {line}", file=sys.stderr)
+    """Print a notice where it does not mix with the report; it is one line, whatever it quotes."""
+    print(f"cfglint: {without_marks(shown(line))}", file=sys.stderr)
 
 
 def announce(notices: Iterable[str], args: Options) -> None:
@@ -42,10 +43,12 @@ def complain(errors: Iterable[str]) -> None:
 def emit(page: Callable[[Style], str], args: Options, symbols: str = "", *, to: TextIO | None = None) -> None:
     """Print a page, or write it to ``--output-file``; ``symbols`` are what it would like to show."""
     if args.output_file is not None:
+        args.boundary.check(args.output_file)
         files.write(args.output_file, page(Style()).encode("utf-8", "backslashreplace"))
         return
     stream = sys.stdout if to is None else to
-    stream.write(page(terminal(stream, symbols, color=not args.no_color)))
+    text = page(terminal(stream, symbols, color=not args.no_color))
+    stream.write(without_marks(text) if args.format == "github" else harmless(text))
 
 
 def emit_page(args: Options, page: Page, data: Callable[[], object], symbols: str = "") -> None:

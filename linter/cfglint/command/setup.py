@@ -43,7 +43,7 @@ def targets(args: Options) -> tuple[list[Target], list[str]]:
         from cfglint.hardware.host import load_sheet
 
         try:
-            sheet = files.read_text(args.hardware)
+            sheet = files.read_text(args.hardware, pipe=True)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise UsageError(f"{args.hardware}: cannot read the hardware sheet: {why.lower()}") from None
@@ -117,13 +117,13 @@ def model_config(args: Options) -> str | None:
         raise UsageError(f"{path}: no such file or folder; {advice}")
     from cfglint.models.hf_config import read
 
-    read(path)  # what is wrong is said once, before any file
+    read(path, named=True)  # what is wrong is said once, before any file
     return os.path.abspath(path)
 
 
 def pack(args: Options) -> Pack:
     """Return the shipped rules and those of the flags."""
-    return load(read_rules(args.rules) if args.rules else None, args.rule)
+    return load(read_rules(args.rules, args.boundary) if args.rules else None, args.rule)
 
 
 def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
@@ -156,7 +156,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         },
         given={"model_config": (described, "--model-config")} if described is not None else {},
         named=bool(args.gpu or args.hardware),
-        library=Library(second),
+        library=Library(second, args.boundary),
     )
     result.report.notices += notices
     return result
@@ -196,7 +196,8 @@ def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own
         return
     from concurrent.futures import ProcessPoolExecutor
 
-    processes = min(jobs, -(-len(files) // _CHUNK))  # there is nothing to do for more
+    # There is nothing to do for more, and no core that does it; settings may ask for any number.
+    processes = min(jobs, -(-len(files) // _CHUNK), os.cpu_count() or 1)
     with ProcessPoolExecutor(processes, initializer=_begin, initargs=(args, run.targets, task)) as pool:
         yield from pool.map(_one, files, chunksize=_CHUNK)
 

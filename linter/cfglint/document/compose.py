@@ -78,6 +78,8 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         if file is None:
             if not sought:  # Hydra's, where it is not here, is what the framework brings
                 layers.unread[()] = node.text
+                if library is not None and library.outside(document.file.path, node.text):
+                    layers.refuse(node, "--config", node.text)
             continue
         source = Source(file, node, "--config-name" if sought else "--config")
         root = layers.enter(source)
@@ -140,7 +142,9 @@ class _Family(Record):
         layers = self.layers
         parent = self.library.beside(file.path, node.text) if self.library is not None else None
         if parent is None:
-            if self.library is not None and file.path not in ("", "<stdin>"):
+            if self.library is not None and self.library.outside(file.path, node.text):
+                layers.refuse(node, "defaults", node.text, by)
+            elif self.library is not None and file.path not in ("", "<stdin>"):
                 note = f"{node.text} was not found next to {file.path}"
                 layers.troubles.append(Trouble("missing", node, "defaults", note, by))
             self.absent = True
@@ -188,6 +192,9 @@ def _hang(layers: Layers | None, document: Document, library: Library, files: Li
         file = library.find(document.file.path, node.text)
         if file is None and by is not None:
             file = library.find(by.file.path, node.text)
+        if file is None and library.outside(document.file.path, node.text):
+            layers = layers or Layers(document.root)
+            layers.refuse(node, ".".join(map(str, steps)), node.text, by)
         if file is None or same(file.path, document.file.path):
             continue
         if layers is None:

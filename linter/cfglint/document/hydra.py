@@ -275,8 +275,11 @@ class _Composer(Record):
         if self.library is None or not path or "${" in path:
             return None
         name = path if path.endswith((".yaml", ".yml")) else f"{path}.yaml"
-        files = (self.library.file(os.path.join(folder, name)) for folder in self.search)
+        files = (self.library.file(os.path.join(folder, name), self.file.path) for folder in self.search)
         return next((file for file in files if file is not None), None)
+
+    def _outside(self, path: str) -> bool:
+        return self.library is not None and self.library.outside(self.file.path, os.path.abspath(path))
 
     def _look_above(self, items: list[Default]) -> str:
         """Find the config folder: the config's own, or one above that has what the list names from the top.
@@ -316,7 +319,10 @@ class _Composer(Record):
         listed = target(child(child(root, "hydra"), "searchpath"))
         for item in listed.items if isinstance(listed, Sequence) else []:
             if isinstance(item, Scalar) and item.text.startswith("file://") and "${" not in item.text:
-                self.search.append(item.text.removeprefix("file://"))
+                folder = item.text.removeprefix("file://")
+                self.search.append(folder)
+                if self._outside(os.path.join(folder, "any.yaml")):
+                    self.layers.refuse(item, "hydra.searchpath", folder)
 
     def _list(
         self,
@@ -445,6 +451,9 @@ class _Composer(Record):
         return bases
 
     def _unread(self, item: Default) -> None:
+        name = f"{item.path.lstrip('/')}.yaml"
+        if self._outside(os.path.join(self.search[0], name)):
+            self.layers.refuse(item.node, "defaults", name, item.by)
         package = item.final_package()
         self.layers.unread[tuple(package.split(".")) if package else ()] = f"{item.path}.yaml"
 

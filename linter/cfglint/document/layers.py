@@ -50,7 +50,7 @@ class Source(Record):
 
 
 class Trouble(Record):
-    """A file that was named and does not come in; ``kind`` is ``broken``, ``cycle`` or ``missing``."""
+    """A file that was named and does not come in: ``kind`` is ``broken``, ``cycle``, ``missing`` or ``outside``."""
 
     kind: str
     node: Scalar
@@ -85,6 +85,10 @@ class Layers(Record):
     troubles: list[Trouble] = field(factory=list, init=False)
     unread: dict[Path, str] = field(factory=dict, init=False)
     _kept: list[Node] = field(factory=list, init=False)  # an id may not come again on another node
+
+    def refuse(self, node: Scalar, key: str, name: str, by: Source | None = None) -> None:
+        """Note a file, or a folder of files, that is not read since it is outside the repository."""
+        self.troubles.append(Trouble("outside", node, key, name, by))
 
     def enter(self, source: Source) -> Node | None:
         """Take a file in and return its tree; None, and a trouble, where it does not parse."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
+    from cfglint.boundary import Boundary
+
     Reader: TypeAlias = Callable[[str], bytes | None]
 
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
@@ -166,15 +168,21 @@ def _section(document: Document, key: Scalar, node: Node) -> Document:
 
 
 class Library(Record):
-    """Files by their paths; ``read`` gives a file's bytes, and None for what is not a file."""
+    """Files by their paths; ``read`` gives a file's bytes, and None for what is not a file.
+
+    A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one.
+    """
 
     read: Reader
+    boundary: Boundary | None = None
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
 
-    def file(self, path: str) -> File | None:
-        """Return the file at ``path``, parsed; None where there is none, or where it is a script."""
+    def file(self, path: str, by: str) -> File | None:
+        """Return the file at ``path``, parsed; None for a script, and where there is none for ``by``."""
         path = os.path.normpath(path)
+        if self.boundary is not None and not self.boundary.holds(path, by):
+            return None
         key = os.path.abspath(path)
         if key not in self._files:
             data = self.read(path) if format_of(path) != "shell" else None
@@ -183,7 +191,7 @@ class Library(Record):
 
     def beside(self, path: str, name: str) -> File | None:
         """Return the file ``name`` as seen from the folder of the file ``path``, and from nowhere else."""
-        return self.file(os.path.join(os.path.dirname(path), name)) if _is_name(name) else None
+        return self.file(os.path.join(os.path.dirname(path), name), path) if _is_name(name) else None
 
     def find(self, path: str, name: str) -> File | None:
         """Return the file that a config at ``path`` names, and a job would find from where people start it.
@@ -193,7 +201,7 @@ class Library(Record):
         """
         if not _is_name(name):
             return None
-        files = map(self.file, self._places(path, name))
+        files = (self.file(place, path) for place in self._places(path, name))
         return next((file for file in files if file is not None), None)
 
     def _places(self, path: str, name: str) -> Iterator[str]:
@@ -205,6 +213,12 @@ class Library(Record):
             above = os.path.join(folder, name)
             yield above if os.path.isabs(path) else os.path.relpath(above)
 
+    def outside(self, path: str, name: str) -> bool:
+        """Whether a name leads out of what may be read for the file at ``path``, be there a file or not."""
+        if self.boundary is None or not _is_name(name):
+            return False
+        return not self.boundary.holds(os.path.join(os.path.dirname(path), name), path)
+
     def above(self, folder: str) -> Iterator[str]:
         """Yield the folders above one, up to that of the repository."""
         top, at = self.root(folder), os.path.abspath(folder)
@@ -214,6 +228,8 @@ class Library(Record):
 
     def root(self, folder: str) -> str | None:
         """Return the folder of the repository that ``folder`` is in, None where it is in none."""
+        if self.boundary is not None:
+            return self.boundary.repository(folder)
         folder = os.path.abspath(folder)
         if folder not in self._roots:
             at = folder

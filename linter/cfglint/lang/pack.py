@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, TypeAlias
 
+    from cfglint.boundary import Boundary
     from cfglint.lang import tree as t
     from cfglint.lang.symbols import Source, Symbols
 
@@ -266,10 +267,7 @@ class _Layer(Record):
         return self._built
 
 
-_MOST = 2**20 + 1  # characters; a longer file is refused when it is parsed
-
-
-def read_rules(paths: Iterable[str]) -> dict[str, str]:
+def read_rules(paths: Iterable[str], boundary: Boundary) -> dict[str, str]:
     """Return the texts of rule files, and of all ``*.rules`` below folders, by path. Raises UsageError."""
     texts: dict[str, str] = {}
     for path in paths:
@@ -284,12 +282,13 @@ def read_rules(paths: Iterable[str]) -> dict[str, str]:
             if not places:
                 raise UsageError(f"{path}: this folder has no *.rules file")
         for file in places:
+            boundary.check(file)
             try:
-                texts[file] = files.read_text(file, "utf-8-sig", most=_MOST)
+                texts[file] = files.read_text(file, "utf-8-sig", pipe=True)
             except FileNotFoundError:
                 raise UsageError(f"{file}: no such rule file") from None
             except OSError as error:
-                raise UsageError(f"{file}: {error.strerror}; a rule file must be readable") from None
+                raise UsageError(f"{file}: cannot be read: {files.why(error)}") from None
             except UnicodeDecodeError:
                 raise UsageError(f"{file}: not UTF-8 text, which a rule file has to be") from None
     return texts

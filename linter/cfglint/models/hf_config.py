@@ -91,6 +91,7 @@ _TIED = (
     "starcoder2",
 )  # fmt: skip
 _FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "mpt")
+_KINDS = {str: "text", list: "list", dict: "mapping", bool: "truth"}
 _FIXED = ("qwen2", "qwen2_moe", "mistral", "mixtral", "phi3")
 _DENSE = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "internlm2",
@@ -98,16 +99,17 @@ _DENSE = (
 )  # fmt: skip
 
 
-def read(path: str) -> dict[str, object]:
+def read(path: str, *, named: bool = False) -> dict[str, object]:
     """Return the figures of the model whose config.json, or folder, is at ``path``.
 
-    Raises ModelConfigError, whose text names the file and says what to do.
+    That may be anywhere, since weights are: numbers come from it, and no text. Raises ModelConfigError, which
+    names the file and says what to do; it quotes the folder's files only if the user ``named`` it.
     """
     file = os.path.join(path, FILE) if files.is_folder(path) else path
     try:
         data = files.read_bytes(file, _LARGEST)
     except OSError as error:
-        raise ModelConfigError(_unreadable(path, file, error)) from None
+        raise ModelConfigError(_unreadable(path, file, error, named=named)) from None
     config = _loaded(data, file)
     try:
         figures = _columns(config, file)
@@ -143,8 +145,8 @@ def _loaded(data: bytes, file: str) -> dict[str, Any]:
     return config
 
 
-def _unreadable(path: str, file: str, error: OSError) -> str:
-    adapter = _beside(os.path.dirname(file), "adapter_config.json", _LARGEST)
+def _unreadable(path: str, file: str, error: OSError, *, named: bool) -> str:
+    adapter = _beside(os.path.dirname(file), "adapter_config.json", _LARGEST) if named else {}
     base = adapter.get("base_model_name_or_path")
     if isinstance(base, str):
         return f"{path}: this is an adapter; name the config.json of its base model, {base}"
@@ -195,7 +197,7 @@ def _columns(config: dict[str, Any], file: str) -> dict[str, object]:
     figures["tied"] = tied = _tied(config, inner, family)
     figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
     columns: dict[str, object] = {name: figures[name] for name in COLUMNS if name in figures}
-    columns["family"] = family
+    columns["family"] = family if family in FORMS else "unknown"  # no text of a file that may be anywhere
     share, towers = _margin(family, config, figures)
     least, most = ({**figures, "tied": state if isinstance(tied, Open) else tied} for state in (True, False))
     for name, count in (("params", params), ("active_params", active_params)):
@@ -265,11 +267,9 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
         if value is None:
             continue
         if type(value) is not int or not 0 <= value < _HUGE:
-            import json
-
             key = next((k for k in keys if config.get(k) is not None), keys[0])
             raise ModelConfigError(
-                f"{file}: {key} is a whole number, not {json.dumps(value)[:40]}; correct it"
+                f"{file}: {key} is a whole number, not a {_KINDS.get(type(value), 'number')}; correct it"
             )
         figures[name] = value
     _complete(figures, config, family)

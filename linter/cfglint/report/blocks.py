@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from cfglint.record import Record, Value, field
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

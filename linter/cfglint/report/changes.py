@@ -9,8 +9,7 @@ from itertools import pairwise
 from rich.cells import cell_len
 
 from cfglint.record import Record
-from cfglint.report.order import shown_char
-from cfglint.text import Edit, LineIndex, apply_edits, line_starts
+from cfglint.text import Edit, LineIndex, apply_edits, line_starts, shown_char
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from cfglint.report.order import Group, Lines, closing, grouped, shown
+from cfglint.report.order import Group, Lines, closing, grouped
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

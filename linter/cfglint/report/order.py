@@ -1,11 +1,11 @@
-"""What all forms share: safe text, the order of findings, one for several targets, positions, the summary."""
+"""What all forms share: the order of findings, one for several targets, positions, the summary."""
 
 from __future__ import annotations
 
 from cfglint.findings import question
 from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
-from cfglint.text import LineIndex
+from cfglint.text import LineIndex, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,25 +16,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# Marks that reorder or hide what a terminal shows (Trojan Source), and separators that break lines.
-_HIDDEN = frozenset(
-    "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
-)
 _FILES = (".yaml", ".yml", ".json", ".toml")
 _WANTED = 3  # names that the line on unchecked rules lists
-
-
-def shown_char(char: str) -> str:
-    r"""Return ``char``, or its escape (``\x1b``) where a terminal would obey instead of show it."""
-    code = ord(char)
-    if code < 0x20 or 0x7F <= code < 0xA0:
-        return {"\t": " ", "\n": "\\n", "\r": "\\r"}.get(char) or f"\\x{code:02x}"
-    return f"\\u{code:04x}" if char in _HIDDEN or 0xD800 <= code < 0xE000 else char
-
-
-def shown(text: str) -> str:
-    """Return ``text`` with nothing in it that a terminal would obey; one line, whatever it was."""
-    return text if text.isprintable() else "".join(map(shown_char, text))
 
 
 class Group(Record):

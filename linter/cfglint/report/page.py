@@ -18,7 +18,8 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
-from cfglint.report.order import Group, Lines, counts, fix_key, grouped, shown, undecided
+from cfglint.report.order import Group, Lines, counts, fix_key, grouped, undecided
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -133,7 +133,7 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
     unknown, hidden = False, 0
     for path, named in list(inputs.find(args.paths, wrong.append)):
         try:
-            loaded = inputs.load(path, named=named)
+            loaded = inputs.load(path, args.boundary, named=named)
         except UsageError as error:
             wrong.append(str(error))
             continue

@@ -20,8 +20,8 @@ from cfglint.lang.show import show
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Value, replace
 from cfglint.report.blocks import Line, Paragraph, few
-from cfglint.report.order import shown
 from cfglint.schema.table import Table, table
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

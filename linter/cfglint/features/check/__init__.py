@@ -44,7 +44,7 @@ def judge(run: Run, args: CheckOptions) -> bool:
 
 def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    loaded = inputs.load(path, named=named)
+    loaded = inputs.load(path, args.boundary, named=named)
     if loaded is None or not check_file(run, loaded[0], explicit=explicit):
         if explicit:
             raise UsageError(inputs.unknown(path, inputs.SKIP))

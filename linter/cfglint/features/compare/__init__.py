@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.command import PAGES, form, free, options, output, parse, setup, switch, texts
+from cfglint.command import PAGES, form, free, inputs, options, output, parse, setup, switch, texts
 from cfglint.errors import UsageError
 from cfglint.features.compare.compute import compared
 from cfglint.features.compare.page import as_data, page
@@ -45,7 +45,10 @@ def main(arguments: list[str]) -> int:
     args.framework = args.sides[-1] if args.sides else args.framework
     framework, version = setup.framework(args, run_a.pack)
     run_b = run_a.but(framework=framework, version=version)
-    a, b = (subject_of(run, path, notices) for run, path in zip((run_a, run_b), args.paths, strict=True))
+    a, b = (
+        subject_of(run, inputs.named(path, args.boundary), path, notices)
+        for run, path in zip((run_a, run_b), args.paths, strict=True)
+    )
     comparison = compared(run_a, run_b, a, b, every=every)
     output.announce(notices, args)
     output.emit_page(

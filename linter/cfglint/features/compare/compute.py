@@ -27,7 +27,7 @@ from cfglint.findings import LEVELS
 from cfglint.lang.pack import shipped_rules
 from cfglint.lang.types import DURATION, MEMORY, Type, is_number, text_of
 from cfglint.record import Value, replace
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

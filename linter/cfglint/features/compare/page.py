@@ -29,7 +29,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.encode import encode
 from cfglint.report.forms import escaped
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

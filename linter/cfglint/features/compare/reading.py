@@ -14,7 +14,7 @@ from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY, Type
 from cfglint.lang.values import Interval, Open, Unknown, needs_of, parts
 from cfglint.record import Record, Value
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

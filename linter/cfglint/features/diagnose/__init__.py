@@ -63,5 +63,5 @@ def _read(path: str) -> Log:
 def _job(args: DiagnoseOptions, config: str, log: Log) -> Job:
     target, chosen = target_of(log, args.log_gpu)
     run = setup.run(args, [target])
-    subject, *_ = inputs.recognised(run, inputs.named(config), config)
+    subject, *_ = inputs.recognised(run, inputs.named(config, args.boundary), config)
     return Job(config, run, subject, target, chosen)

@@ -26,7 +26,8 @@ from cfglint.report.blocks import (
     title_of,
 )
 from cfglint.report.encode import encode, of_fix
-from cfglint.report.order import Lines, shown
+from cfglint.report.order import Lines
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

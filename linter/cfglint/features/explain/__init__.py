@@ -69,7 +69,7 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
     output.announce(run.report.notices, args)
     if files.is_folder(path):
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")
-    subjects = run.subjects(inputs.named(path), judge_broken=True)
+    subjects = run.subjects(inputs.named(path, args.boundary), judge_broken=True)
     if not subjects:
         raise UsageError(inputs.unknown(path, inputs.SKIP))
     for subject in subjects:

@@ -11,7 +11,7 @@ from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
 from cfglint.report import Style, encode, forms
 from cfglint.report.blocks import Line, few
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

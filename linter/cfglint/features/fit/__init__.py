@@ -74,10 +74,10 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = options.merged(parse(FitOptions, arguments))
     every, targets, notices = targets_of(args)
-    file = inputs.named(args.path)
+    file = inputs.named(args.path, args.boundary)
     every, targets = _asked(args, file, every, targets, notices)
     base = run_for(args, targets)
-    subject = subject_of(base, args.path, notices, file)
+    subject = subject_of(base, file, args.path, notices)
     chosen = cases(base.pack, subject, [read_axis(axis) for axis in args.vary])
     fit = fit_of(base, subject, chosen, every=every, fixes=args.fixes or not (every or args.vary))
     if args.format not in ("json", "svg"):
@@ -151,9 +151,8 @@ def _asked(
     return False, asked
 
 
-def subject_of(run: Run, path: str, notices: list[str], file: File | None = None) -> Subject:
+def subject_of(run: Run, file: File, path: str, notices: list[str]) -> Subject:
     """Return the first document of the file that a framework recognises. Raises UsageError."""
-    file = file or inputs.named(path)
     subjects = inputs.recognised(run, file, path)
     if len(subjects) > 1:
         notices.append(f"{file.path}: {len(subjects)} documents recognised; using the first")

@@ -31,7 +31,8 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.forms import escaped
-from cfglint.report.order import Lines, shown
+from cfglint.report.order import Lines
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

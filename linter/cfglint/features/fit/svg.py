@@ -8,7 +8,7 @@ from cfglint.engine.memory import PARTS, Fit, FitRow
 from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report import Style
 from cfglint.report.blocks import INF, about, cut, gib, said, spread
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -58,6 +58,7 @@ def main(arguments: list[str]) -> int:
     if args.diff:
         data = "".join(diffs).encode("utf-8", "surrogateescape")
         if args.output_file is not None:
+            args.boundary.check(args.output_file)
             files.write(args.output_file, data)
         else:
             output.put(data)
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    file, content = inputs.load(path, named=named) or (None, None)
+    file, content = inputs.load(path, args.boundary, named=named) or (None, None)
     if file is None or not run.subjects(file, judge_broken=explicit):
         if explicit:
             raise UsageError(inputs.unknown(path, inputs.SKIP))
@@ -117,6 +118,7 @@ def _written(outcome: Outcome, args: FixOptions) -> str | None:
             output.put(outcome.content)
         else:
             try:
+                args.boundary.check(to)
                 files.write(to, outcome.content)
             except UsageError as error:
                 return str(error)

@@ -6,6 +6,7 @@ import os
 
 from cfglint import about, files
 from cfglint.api import check_file
+from cfglint.boundary import Boundary
 from cfglint.command import inputs, options, parse, setup, switch, texts
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
@@ -85,11 +86,12 @@ def main(arguments: list[str]) -> int:
 
 def _configs() -> list[str]:
     """Return the paths below this folder that a framework recognises."""
-    run = Run(load(), library=Library(inputs.second))
+    boundary = Boundary(["."])
+    run = Run(load(), library=Library(inputs.second, boundary))
     configs = []
     for path, _ in inputs.find(["."], lambda _: None):
         try:
-            loaded = inputs.load(path, named=False)
+            loaded = inputs.load(path, boundary, named=False)
         except UsageError:
             continue
         if loaded is not None and check_file(run, loaded[0], explicit=False):
@@ -106,7 +108,7 @@ def _folders(configs: list[str]) -> str:
 
 def _write_settings(args: InitOptions) -> None:
     try:
-        present = options.find_settings(os.getcwd())
+        present = options.find_settings(os.getcwd(), Boundary())
     except CfglintError as error:
         print(f"settings: {error}")
         return
@@ -136,6 +138,7 @@ def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> N
             done = False
         print(f"{path}: exists, {'not changed' if done else otherwise}")
         return
+    Boundary(["."]).check(path)
     if os.path.dirname(path):
         files.make_folder(os.path.dirname(path))
     files.write(path, text.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint import files
-from cfglint.command import PAGES, form, free, number, options, output, parse, setup, switch, text
+from cfglint.command import PAGES, form, free, inputs, number, options, output, parse, setup, switch, text
 from cfglint.errors import UsageError
 from cfglint.features.fit import SYMBOLS, run_for, subject_of
 from cfglint.features.plan.compute import OFF, ON, STAGES, Ask, Planner, PlanRow
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
     if writes and len(targets) > 1:
         raise UsageError("a row is written for one GPU: give one --gpu")
     run = run_for(args, targets)
-    subject = subject_of(run, args.path, notices)
+    subject = subject_of(run, inputs.named(args.path, args.boundary), args.path, notices)
     samples = {"samples": args.samples, "sample_tokens": args.sample_tokens}
     given = {name: value for name, value in samples.items() if value is not None}
     planners = [Planner(subject, target, given) for target in run.targets]

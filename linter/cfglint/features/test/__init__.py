@@ -8,6 +8,7 @@ that they name must be one (gpus.py). A folder of rules may have pages of config
 from __future__ import annotations
 
 from cfglint import files
+from cfglint.boundary import Boundary
 from cfglint.command import Arguments, free, parse, switch
 from cfglint.features.test.conflicts import clashes
 from cfglint.features.test.examples import run_examples
@@ -35,7 +36,7 @@ class TestArguments(Arguments):
 def main(arguments: list[str]) -> int:
     """Run the rules' own examples and pages, and rules against rules; exit 1 if something is wrong."""
     args = parse(TestArguments, arguments)
-    pack = load(read_rules(args.rules) if args.rules else None)
+    pack = load(read_rules(args.rules, Boundary(args.rules)) if args.rules else None)
     mine = frozenset(pack.own()) if args.rules else None
     outcomes = run_examples(pack, mine)
     wrong = [outcome for outcome in outcomes if not outcome.ok]

@@ -11,7 +11,7 @@ from cfglint.errors import HardwareError, UsageError
 from cfglint.record import Value
 from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, said, spread
 from cfglint.report.encode import encode
-from cfglint.report.order import shown
+from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _predicted(args: VerifyOptions, path: str) -> dict[str, Span]:
 
     detection = detect()
     run = setup.run(options.merged(args), detection.targets)
-    subjects = run.subjects(inputs.named(path), judge_broken=False)
+    subjects = run.subjects(inputs.named(path, args.boundary), judge_broken=False)
     if not subjects:
         raise UsageError(inputs.unknown(path))
     values = run.on(next(iter(detection.targets), None), subjects[0]).values

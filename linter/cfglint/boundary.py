@@ -1,0 +1,114 @@
+"""Which files a run may touch: those of the repository that a config is in, or of the folder that was named.
+
+The command line is trusted; what a repository holds is not, be it a config, a setting, a rule file or a link.
+Whatever one of those names is touched only if its real path lies in the same repository (see SECURITY.md).
+"""
+
+from __future__ import annotations
+
+import os
+
+from cfglint import files
+from cfglint.errors import UsageError
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_DEEPEST = 64  # folders that are looked through for a project
+_REPOSITORY = (".git",)  # a folder, or in a worktree a file
+# A project without its repository, such as an archive that somebody downloaded.
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "LICENSE", "LICENSE.md", "LICENSE.txt")
+ADVICE = "--allow-outside reads and writes it all the same"
+
+
+class Boundary(Record):
+    """The folders that files may not lead out of; ``named`` are the paths of the command line.
+
+    With ``everywhere`` there is none.
+    """
+
+    named: Sequence[str] = ()
+    everywhere: bool = False
+    _roots: dict[str, tuple[str, bool]] = field(factory=dict, init=False)
+    _real: dict[str, str] = field(factory=dict, init=False)
+
+    def holds(self, path: str, by: str) -> bool:
+        """Whether what stands at ``path`` may be touched for the file ``by``, which may be the same."""
+        if self.everywhere:
+            return True
+        root, _ = self._root(by)
+        if root not in self._real:
+            self._real[root] = files.real(root)
+        return inside(files.real(path), self._real[root])
+
+    def check(self, path: str) -> None:
+        """Raise UsageError for a path of the command line that a link leads out of its repository.
+
+        Outside any project the user's own links lead where they like.
+        """
+        if self._root(path)[1] and not self.holds(path, path):
+            raise UsageError(f"{path}: a link that leads out of {self.root(path)}; {ADVICE}")
+
+    def root(self, path: str) -> str:
+        """Return the folder that the file at ``path`` may not lead out of, before any link is followed.
+
+        That is its repository, else the folder on the command line that it is in, else the nearest folder
+        that looks like a project's, else the working folder if the file is in it, else the file's own.
+        """
+        return self._root(path)[0]
+
+    def repository(self, folder: str) -> str | None:
+        """Return the repository that a folder is in, by its name; None where it is in none."""
+        return _nearest(folder, _REPOSITORY)
+
+    def _root(self, path: str) -> tuple[str, bool]:
+        """Return the folder, and whether it is more than the file's own."""
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._roots:
+            root = (
+                self.repository(folder) or self._named(folder) or _nearest(folder, _PROJECT) or _here(folder)
+            )
+            self._roots[folder] = (folder, False) if root is None else (root, True)
+        return self._roots[folder]
+
+    def _named(self, folder: str) -> str | None:
+        around = [at for at in map(os.path.abspath, self.named) if inside(folder, at)]
+        return max(around, key=len, default=None)
+
+
+def _nearest(folder: str, signs: Sequence[str]) -> str | None:
+    wide = _too_wide()
+    for at in upwards(folder):
+        if at in wide:
+            return None
+        if any(files.exists(os.path.join(at, sign)) for sign in signs):
+            return at
+    return None
+
+
+def _here(folder: str) -> str | None:
+    here = os.getcwd()
+    return here if inside(folder, here) and here not in _too_wide() else None
+
+
+def upwards(folder: str) -> Iterator[str]:
+    """Yield a folder and those above it, the nearest first."""
+    at = os.path.abspath(folder)
+    for _ in range(_DEEPEST):
+        yield at
+        above = os.path.dirname(at)
+        if above == at:
+            return
+        at = above
+
+
+def inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder's, or the folder itself; both are absolute."""
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+def _too_wide() -> list[str]:
+    """Return the folders that are nobody's project: the home folder, whatever is in it, and those above."""
+    return [os.path.abspath(os.sep), *upwards(os.path.expanduser("~"))]

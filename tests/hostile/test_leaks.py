@@ -1,0 +1,197 @@
+"""Nothing outside the repository is read for what the repository says, and nothing of it is printed."""
+
+import os
+
+import pytest
+
+from hostile.conftest import SECRET
+
+# One value is printed where it is wrong: a text for a number, a misspelled choice, an unknown key.
+LEAKY = f"""\
+model_path: {SECRET}
+policy:
+  dtype: {SECRET}
+  train_global_batch_size: {SECRET}
+  train_micro_batch_size: {SECRET}
+  {SECRET.replace("-", "_")}: 1
+cluster: {{gpus_per_node: {SECRET}, num_nodes: 1}}
+"""
+NEMO = """\
+defaults: {outside}
+policy:
+  model_name: Qwen/Qwen2.5-1.5B-Instruct
+  train_global_batch_size: 511
+  train_micro_batch_size: 4
+  max_total_sequence_length: 512
+  dtensor_cfg: {{enabled: true}}
+  precision: ${{policy.dtype}}
+cluster: {{gpus_per_node: 8, num_nodes: 1}}
+grpo: {{num_prompts_per_step: 32, num_generations_per_prompt: 16}}
+"""
+HYDRA = """\
+hydra:
+  searchpath: [{outside}]
+defaults: [secret, _self_]
+actor_rollout_ref:
+  model: {{path: Qwen/Qwen2.5-7B}}
+  actor: {{ppo_mini_batch_size: 256, ppo_micro_batch_size_per_gpu: 4}}
+  rollout: {{name: vllm, tensor_model_parallel_size: 1, gpu_memory_utilization: 0.6}}
+data: {{train_batch_size: ${{policy.train_global_batch_size}}}}
+trainer: {{n_gpus_per_node: 8, nnodes: 1}}
+algorithm: {{adv_estimator: grpo}}
+"""
+TRL = """\
+model_name_or_path: Qwen/Qwen2.5-7B
+per_device_train_batch_size: 8
+gradient_accumulation_steps: 1
+num_train_epochs: 1
+output_dir: out
+deepspeed: {outside}
+"""
+
+
+def reads(strange, name, config):
+    strange.write({name: config})
+    return strange.everything("check", name, "--gpu", "a40:8") + strange.everything("fix", "--diff", name)
+
+
+@pytest.mark.parametrize("outside", ["../home/secret.yaml", "{home}/secret.yaml", "sub/../../home/secret.yaml"])
+def test_a_parent_outside(strange, outside):
+    path = strange.secret("secret.yaml", LEAKY)
+    said = reads(strange, "train.yaml", NEMO.format(outside=outside.format(home=path.parent)))
+    assert SECRET not in said
+    assert "secret.yaml" in said  # it says what it did not read
+
+
+@pytest.mark.parametrize("outside", ["file://{home}", "file://../home", "file:///{home}/"])
+def test_a_search_path_outside(strange, outside):
+    path = strange.secret("secret.yaml", LEAKY)
+    assert SECRET not in reads(strange, "train.yaml", HYDRA.format(outside=outside.format(home=path.parent)))
+
+
+@pytest.mark.parametrize("name", ["/../home/secret", "../home/secret", "../../home/secret"])
+def test_a_default_outside(strange, name):
+    strange.secret("secret.yaml", LEAKY)
+    config = HYDRA.format(outside="pkg://x").replace("secret", name)
+    assert SECRET not in reads(strange, "conf/train.yaml", config)
+
+
+@pytest.mark.parametrize("outside", ["../home/ds.json", "{home}/ds.json"])
+def test_a_second_file_outside(strange, outside):
+    path = strange.secret("ds.json", f'{{"train_micro_batch_size_per_gpu": "{SECRET}", "{SECRET}": 1}}')
+    assert SECRET not in reads(strange, "sft.yaml", TRL.format(outside=outside.format(home=path.parent)))
+
+
+def test_a_link_to_a_second_file(strange):
+    path = strange.secret("ds.json", f'{{"train_micro_batch_size_per_gpu": "{SECRET}"}}')
+    (strange.repo / "ds.json").symlink_to(path)
+    assert SECRET not in reads(strange, "sft.yaml", TRL.format(outside="ds.json"))
+
+
+@pytest.mark.parametrize("link", ["train.yaml", "sub/train.yaml"])
+def test_a_link_that_is_checked(strange, link):
+    path = strange.secret("train.yaml", NEMO.format(outside="x") + f"{SECRET}: 1\n")
+    (strange.repo / "sub").mkdir()
+    (strange.repo / link).symlink_to(path)
+    assert SECRET not in strange.everything("check", "--gpu", "a40:8")
+    done = strange.run("check", link, "--gpu", "a40:8")
+    assert done.returncode == 2
+    assert "a link that leads out of" in done.stderr
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_a_folder_that_is_a_link(strange):
+    strange.secret("conf/train.yaml", NEMO.format(outside="x") + f"{SECRET}: 1\n")
+    (strange.repo / "conf").symlink_to(strange.home / "conf")
+    assert SECRET not in strange.everything("check", "--gpu", "a40:8")
+    assert SECRET not in strange.everything("check", "conf/train.yaml", "--gpu", "a40:8")
+
+
+@pytest.mark.parametrize("setting", ["rules = ['{}']", "hardware = '{}'", "model-config = '{}'"])
+@pytest.mark.parametrize("place", ["../home/token", "{home}/token", "link"])
+def test_a_setting_that_names_a_file_outside(strange, setting, place):
+    path = strange.secret("token", SECRET)
+    (strange.repo / "link").symlink_to(path)
+    strange.write({"train.yaml": NEMO.format(outside="x")})
+    strange.write({"cfglint.toml": setting.format(place.format(home=path.parent))})
+    done = strange.run("check", "train.yaml")
+    assert done.returncode == 2
+    assert "leads out of" in done.stderr
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_a_folder_of_rules_with_a_link(strange):
+    path = strange.secret("token", SECRET)
+    strange.write({"train.yaml": NEMO.format(outside="x"), "cfglint.toml": "rules = ['rules']", "rules/a.txt": ""})
+    (strange.repo / "rules" / "x.rules").symlink_to(path)
+    for words in (["check", "train.yaml"], ["check", "train.yaml", "--rules", "rules"], ["test", "rules"]):
+        done = strange.run(*words)
+        assert done.returncode == 2
+        assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["cfglint.toml", "pyproject.toml"])
+def test_settings_that_are_a_link(strange, name):
+    path = strange.secret("s.toml", f"[tool.cfglint]\n'{SECRET}' = 1\n")
+    (strange.repo / name).symlink_to(path)
+    strange.write({"train.yaml": NEMO.format(outside="x")})
+    done = strange.run("check", "train.yaml")
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_no_text_of_a_models_config(strange):
+    """Numbers may come from anywhere, since weights lie where they lie; texts may not."""
+    for shape in (
+        f'{{"hidden_size": "{SECRET}", "model_type": "llama"}}',
+        f'{{"model_type": "{SECRET}", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, '
+        '"intermediate_size": 128, "vocab_size": 1000}',
+        f'["{SECRET}"]',
+        SECRET,
+    ):
+        path = strange.secret("m/config.json", shape)
+        strange.secret("m/adapter_config.json", f'{{"base_model_name_or_path": "{SECRET}"}}')
+        config = NEMO.format(outside="x").replace("Qwen/Qwen2.5-1.5B-Instruct", str(path.parent))
+        assert SECRET not in reads(strange, "train.yaml", config)
+
+
+def test_the_environment(strange):
+    config = NEMO.format(outside="x").replace("511", "${oc.env:TOKEN}").replace("4\n", "${env:TOKEN}\n")
+    strange.write({"train.yaml": config, "run.sh": 'torchrun train.py --config $TOKEN --lr "$TOKEN"\n'})
+    assert SECRET not in strange.everything("check", "--gpu", "a40:8", TOKEN=SECRET)
+
+
+def test_what_the_command_line_allows(strange):
+    """The same parent is read where the user says so."""
+    path = strange.secret("secret.yaml", LEAKY)
+    strange.write({"train.yaml": NEMO.format(outside="../home/secret.yaml")})
+    done = strange.run("check", "train.yaml", "--gpu", "a40:8", "--allow-outside", "--verbose")
+    assert SECRET in done.stdout
+    strange.write({"mine.toml": f"rules = ['{path.parent}/x.rules']\n"})
+    (path.parent / "x.rules").write_text(f"rule ABC001 x error {{ num_gpus <= 4\n  say \"{SECRET}\" }}\n")
+    done = strange.run("check", "train.yaml", "--gpu", "a40:8", "--settings", "mine.toml")
+    assert SECRET in done.stdout
+
+
+def test_settings_of_the_repository_can_be_ignored(strange):
+    strange.write({"train.yaml": NEMO.format(outside="x"), "cfglint.toml": 'ignore = ["CFG021"]\n'})
+    assert "CFG021" not in strange.run("check", "train.yaml").stdout
+    assert "CFG021" in strange.run("check", "train.yaml", "--isolated").stdout
+
+
+def test_settings_above_the_repository_do_not_hold(strange):
+    (strange.repo.parent / "cfglint.toml").write_text(f"'{SECRET}' = 1\n")
+    strange.write({"train.yaml": NEMO.format(outside="x")})
+    assert "CFG021" in strange.run("check", "train.yaml").stdout
+
+
+def test_a_download_without_its_repository(strange):
+    """An archive has no .git; the folder that was named, or what looks like a project, stands for it."""
+    strange.secret("secret.yaml", LEAKY)
+    (strange.repo / ".git" / "HEAD").unlink()
+    (strange.repo / ".git").rmdir()
+    strange.write({"train.yaml": NEMO.format(outside="../home/secret.yaml")})
+    above = strange.repo.parent
+    assert SECRET not in strange.everything("check", "repo", "--gpu", "a40:8", where=above)
+    strange.write({"LICENSE": "none"})
+    done = strange.run("check", os.path.join("repo", "train.yaml"), "--gpu", "a40:8", "-v", where=above)
+    assert SECRET not in done.stdout + done.stderr
