@@ -1,13 +1,17 @@
 """Settings: where they are found, that flags win, what is refused; the schema says what the code does."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from cfglint.boundary import Boundary
 from cfglint.command import TABLE, offered, options, parse, setup
+from cfglint.command.globs import Glob
 from cfglint.errors import UsageError
 from cfglint.features.fix import FixOptions
 
@@ -94,7 +98,8 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(inner)
     absolute = str(tmp_path / "x.rules")
     (tmp_path / "cfglint.toml").write_text(f'rules = ["mine", "{absolute}"]\nhardware = "hw/sheet.json"\n')
-    assert options.settings_of(str(inner), Boundary()) == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
+    found = options.settings_of(str(inner), Boundary())
+    assert found == {"rules": ["../mine", absolute], "hardware": "../hw/sheet.json"}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +183,30 @@ GLOBS = [
 
 @pytest.mark.parametrize(("glob", "path", "fits"), GLOBS)
 def test_globs(glob, path, fits):
-    assert (options.pattern(glob).fullmatch(path) is not None) == fits
+    assert Glob(glob).matches(path) == fits
+
+
+@pytest.mark.parametrize("bad", ["[z-a]", "[]", "[!]", "[a-]", "[", "[[]", "[^a]", "[]-a]"])
+def test_any_glob_can_be_asked(bad):
+    assert not Glob(bad).matches("some/path.yaml")
+
+
+def as_regex(glob):
+    """Say what a glob of these letters means in another language."""
+    out, start = "", True
+    for part in re.findall(r"\*\*/|\*\*|.", glob):
+        if part == "**/" and start:
+            out += "(?:.*/)?"
+        else:
+            parts = re.findall(r"\*\*|.", part)
+            out += "".join({"*": "[^/]*", "?": "[^/]", "**": ".*"}.get(p, re.escape(p)) for p in parts)
+        start = part.endswith("/")
+    return out
+
+
+@given(st.text("ab/*?", max_size=8), st.text("ab/", max_size=8))
+def test_globs_mean_what_the_regular_expression_means(glob, path):
+    assert Glob(glob).matches(path) == (re.fullmatch(as_regex(glob), path) is not None)
 
 
 def test_frameworks_by_path(tmp_path, monkeypatch):

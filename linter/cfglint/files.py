@@ -178,11 +178,12 @@ def nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
 
 
-def write(path: str, data: bytes) -> None:
+def write(path: str, data: bytes, *, over: bytes | None = None) -> None:
     """Give a file new content in one step: whoever reads it sees the old or the new one, whole.
 
     Mode and owner stay, and a symbolic link goes on pointing to where it points. What is not a file, such as
-    /dev/stdout, is written to. Raises UsageError; the file is then as it was.
+    /dev/stdout, is written to. Raises UsageError, also where the file no longer holds ``over``, which was
+    read; it is then as it was.
     """
     try:
         try:
@@ -194,7 +195,7 @@ def write(path: str, data: bytes) -> None:
                 raise UsageError(
                     f"{path}: read-only, so nothing was written; make it writable, or use --output FILE"
                 )
-            _replace(os.path.realpath(path), data, about)
+            _replace(os.path.realpath(path), data, about, over=over)
             return
         with open(path, "wb") as stream:
             stream.write(data)
@@ -208,7 +209,14 @@ def write_kept(path: str, data: bytes) -> None:
     _replace(path, data, None, sync=False)
 
 
-def _replace(path: str, data: bytes, about: os.stat_result | None, *, sync: bool = True) -> None:
+def _replace(
+    path: str,
+    data: bytes,
+    about: os.stat_result | None,
+    *,
+    over: bytes | None = None,
+    sync: bool = True,
+) -> None:
     # A short name of its own: the target's may be as long as names get, and another run may be at work.
     temporary = os.path.join(os.path.dirname(path), f".cfglint-{os.getpid()}-{os.urandom(4).hex()}")
     descriptor = os.open(
@@ -225,10 +233,19 @@ def _replace(path: str, data: bytes, about: os.stat_result | None, *, sync: bool
                 os.chmod(temporary, stat.S_IMODE(about.st_mode))
             if sync:
                 os.fsync(descriptor)
+        if over is not None:  # as late as can be: what comes between this and the next line is lost
+            _check_same(path, over)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _check_same(path: str, content: bytes) -> None:
+    if read_bytes(path, len(content) + 1) != content:
+        raise UsageError(
+            f"{path}: changed by somebody else since it was read, so nothing was written; run cfglint again"
+        )
 
 
 def _copy_owner(descriptor: int, about: os.stat_result) -> None:

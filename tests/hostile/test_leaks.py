@@ -50,12 +50,20 @@ deepspeed: {outside}
 """
 
 
+SHAPE = (
+    f'{{"model_type": "{SECRET}", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, '
+    '"intermediate_size": 128, "vocab_size": 1000}'
+)
+
+
 def reads(strange, name, config):
     strange.write({name: config})
     return strange.everything("check", name, "--gpu", "a40:8") + strange.everything("fix", "--diff", name)
 
 
-@pytest.mark.parametrize("outside", ["../home/secret.yaml", "{home}/secret.yaml", "sub/../../home/secret.yaml"])
+@pytest.mark.parametrize(
+    "outside", ["../home/secret.yaml", "{home}/secret.yaml", "sub/../../home/secret.yaml"]
+)
 def test_a_parent_outside(strange, outside):
     path = strange.secret("secret.yaml", LEAKY)
     said = reads(strange, "train.yaml", NEMO.format(outside=outside.format(home=path.parent)))
@@ -122,7 +130,9 @@ def test_a_setting_that_names_a_file_outside(strange, setting, place):
 
 def test_a_folder_of_rules_with_a_link(strange):
     path = strange.secret("token", SECRET)
-    strange.write({"train.yaml": NEMO.format(outside="x"), "cfglint.toml": "rules = ['rules']", "rules/a.txt": ""})
+    strange.write(
+        {"train.yaml": NEMO.format(outside="x"), "cfglint.toml": "rules = ['rules']", "rules/a.txt": ""}
+    )
     (strange.repo / "rules" / "x.rules").symlink_to(path)
     for words in (["check", "train.yaml"], ["check", "train.yaml", "--rules", "rules"], ["test", "rules"]):
         done = strange.run(*words)
@@ -143,8 +153,7 @@ def test_no_text_of_a_models_config(strange):
     """Numbers may come from anywhere, since weights lie where they lie; texts may not."""
     for shape in (
         f'{{"hidden_size": "{SECRET}", "model_type": "llama"}}',
-        f'{{"model_type": "{SECRET}", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, '
-        '"intermediate_size": 128, "vocab_size": 1000}',
+        SHAPE,
         f'["{SECRET}"]',
         SECRET,
     ):
@@ -167,7 +176,7 @@ def test_what_the_command_line_allows(strange):
     done = strange.run("check", "train.yaml", "--gpu", "a40:8", "--allow-outside", "--verbose")
     assert SECRET in done.stdout
     strange.write({"mine.toml": f"rules = ['{path.parent}/x.rules']\n"})
-    (path.parent / "x.rules").write_text(f"rule ABC001 x error {{ num_gpus <= 4\n  say \"{SECRET}\" }}\n")
+    (path.parent / "x.rules").write_text(f'rule ABC001 x error {{ num_gpus <= 4\n  say "{SECRET}" }}\n')
     done = strange.run("check", "train.yaml", "--gpu", "a40:8", "--settings", "mine.toml")
     assert SECRET in done.stdout
 

@@ -7,7 +7,6 @@ Settings are ``[tool.cfglint]`` of the nearest pyproject.toml, or the nearest cf
 from __future__ import annotations
 
 import os
-import re
 import sys
 from functools import cache
 
@@ -144,7 +143,7 @@ class Options(Arguments):
 
 
 @cache
-def _boundary(paths: tuple[str, ...], everywhere: bool) -> Boundary:  # noqa: FBT001 (a cache's key)
+def _boundary(paths: tuple[str, ...], everywhere: bool) -> Boundary:
     return Boundary(paths, everywhere)
 
 
@@ -336,34 +335,15 @@ def merged(args: Own) -> Own:
 
 
 # ── frameworks by path ─────────────────────────────────────────────────────────────────────────────────────
-def pattern(glob: str) -> re.Pattern[str]:
-    """Return what the paths of a glob look like; ``*`` and ``?`` stay within a folder, ``**`` does not."""
-    out = ""
-    i = 0
-    while i < len(glob):
-        if glob.startswith("**/", i) and (i == 0 or glob[i - 1] == "/"):
-            out += "(?:.*/)?"
-            i += 3
-        elif glob.startswith("**", i):
-            out += ".*"
-            i += 2
-        elif glob[i] == "[" and (end := glob.find("]", i + 2)) > 0:
-            inner = glob[i + 1 : end].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
-            out += f"(?!/)[{'^' + inner[1:] if inner[0] == '!' else inner}]"
-            i = end + 1
-        else:
-            out += {"*": "[^/]*", "?": "[^/]"}.get(glob[i]) or re.escape(glob[i])
-            i += 1
-    return re.compile(out, re.DOTALL)
-
-
 class ByPath:
     """The frameworks of files by globs, relative to the settings' folder; the last that fits wins."""
 
     def __init__(self, settings: str, named: Sequence[tuple[str, Named]]) -> None:
+        from cfglint.command.globs import Glob  # few settings have globs
+
         self.settings = settings
         self._folder = os.path.dirname(os.path.abspath(settings))
-        self._named = [(glob, pattern(glob.removeprefix("./")), meant) for glob, meant in reversed(named)]
+        self._named = [(glob, Glob(glob.removeprefix("./")), meant) for glob, meant in reversed(named)]
 
     def glob_of(self, path: str) -> tuple[str, Named] | None:
         """Return the glob that holds for a file, and what it names; None where none does."""
@@ -373,7 +353,7 @@ class ByPath:
             relative = os.path.relpath(path, self._folder).replace(os.sep, "/")
         except ValueError:  # another drive
             return None
-        return next(((glob, meant) for glob, like, meant in self._named if like.fullmatch(relative)), None)
+        return next(((glob, meant) for glob, like, meant in self._named if like.matches(relative)), None)
 
     def __call__(self, path: str) -> Named | None:
         """Return the framework that the settings name for ``path``, None where no glob matches."""

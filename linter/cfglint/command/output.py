@@ -26,6 +26,12 @@ def say(line: str) -> None:
     print(f"cfglint: {without_marks(shown(line))}", file=sys.stderr)
 
 
+def tell(text: object = "") -> None:
+    """Print lines that a command has to say; they may quote anything."""
+    for line in str(text).split("\n"):
+        print(harmless(shown(line)))
+
+
 def announce(notices: Iterable[str], args: Options) -> None:
     """Print notes on the targets and the file."""
     if not args.quiet:

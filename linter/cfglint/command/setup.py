@@ -167,7 +167,7 @@ class Outcome(Record):
     """What came of one file: what was found, and ``error``, the line to print where it could not be judged.
 
     ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
-    alone), a line for each fix, and the patch.
+    alone), a line for each fix, and the patch. ``before`` is what was read.
     """
 
     path: str
@@ -175,6 +175,7 @@ class Outcome(Record):
     report: Report = field(factory=Report)
     fixes: int = 0
     skipped: bool = False
+    before: bytes | None = None
     content: bytes | None = None
     applied: list[str] = field(factory=list)
     diff: str = ""

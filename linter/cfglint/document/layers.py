@@ -50,7 +50,10 @@ class Source(Record):
 
 
 class Trouble(Record):
-    """A file that was named and does not come in: ``kind`` is ``broken``, ``cycle``, ``missing`` or ``outside``."""
+    """A file that was named and does not come in.
+
+    ``kind`` is ``broken``, ``cycle``, ``missing`` or ``outside``.
+    """
 
     kind: str
     node: Scalar

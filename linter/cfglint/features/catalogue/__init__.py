@@ -73,7 +73,7 @@ def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     """Print a table, the columns as wide as they must be."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        output.tell("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 # ── rules and frameworks ───────────────────────────────────────────────────────────────────────────────────
@@ -180,16 +180,18 @@ def hardware(arguments: list[str]) -> int:
 
         from cfglint.hardware.host import to_sheet
 
-        print(json.dumps(to_sheet(detection.host), indent=2))
+        output.tell(json.dumps(to_sheet(detection.host), indent=2))
         return 0
-    print(f"driver {detection.host.driver or 'not reported'}, CUDA {detection.host.cuda or 'not reported'}")
+    output.tell(
+        f"driver {detection.host.driver or 'not reported'}, CUDA {detection.host.cuda or 'not reported'}"
+    )
     for device in detection.host.units():
         usable = "memory not reported" if device.usable_mib is None else f"{_gib(device.usable_mib)} usable"
         free_now = "" if device.free_mib is None else f", {_gib(device.free_mib)} free"
         capability = f"compute capability {device.capability or 'not reported'}"
-        print(f"{device.index}: {device.name}, {usable}{free_now}, {capability}")
+        output.tell(f"{device.index}: {device.name}, {usable}{free_now}, {capability}")
     for target in detection.targets:
-        print(f"target: {target.name}")
+        output.tell(f"target: {target.name}")
         for notice in target.notices:
             output.say(notice)
     return 0
@@ -222,12 +224,12 @@ def _gpu(name: str) -> int:
     from cfglint.lang.pack import load
 
     target = parse_target(name)
-    print(f"{target.name}: {target.gpu}")
+    output.tell(f"{target.name}: {target.gpu}")
     for notice in target.notices:
-        print(f"  {notice}")
+        output.tell(f"  {notice}")
     evaluator = Evaluator(load().symbols())
     for fact, (value, source) in sorted(target.facts.items()):
-        print(f"  {fact:<18} {show_value(value, evaluator.type_of(fact)):<16} {source}")
+        output.tell(f"  {fact:<18} {show_value(value, evaluator.type_of(fact)):<16} {source}")
     return 0
 
 

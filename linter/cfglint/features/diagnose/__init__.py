@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     log = sum((_read(path) for path in args.logs), Log())
     if not log.incidents:
         names = ", ".join("standard input" if path == "-" else path for path in args.logs)
-        print(
+        output.tell(
             f"{names}: nothing in {log.lines:,} lines says that memory ran out; recognised are "
             f"{'; '.join(KINDS.values())}"
         )

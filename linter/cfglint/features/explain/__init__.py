@@ -54,12 +54,12 @@ def main(arguments: list[str]) -> int:
         return _file(args, rule.code, paths[0])
     from cfglint.lang.show import show_rule, version
 
-    print(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
+    output.tell(f"{rule.code} {rule.name} ({rule.level}), defined at {symbols.where[f'rule {rule.code}']}")
     of = pack.pack_of(rule.code)
     if of is not None:
-        print(f"pack {of.name} {version(of.version)}: {of.about}")
-    print()
-    print(show_rule(rule))
+        output.tell(f"pack {of.name} {version(of.version)}: {of.about}")
+    output.tell()
+    output.tell(show_rule(rule))
     return 0
 
 

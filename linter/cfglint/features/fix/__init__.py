@@ -74,6 +74,7 @@ def main(arguments: list[str]) -> int:
 def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
     file, content = inputs.load(path, args.boundary, named=named) or (None, None)
+    outcome.before = content
     if file is None or not run.subjects(file, judge_broken=explicit):
         if explicit:
             raise UsageError(inputs.unknown(path, inputs.SKIP))
@@ -119,7 +120,7 @@ def _written(outcome: Outcome, args: FixOptions) -> str | None:
         else:
             try:
                 args.boundary.check(to)
-                files.write(to, outcome.content)
+                files.write(to, outcome.content, over=outcome.before if to == outcome.path else None)
             except UsageError as error:
                 return str(error)
     output.announce(outcome.applied, args)

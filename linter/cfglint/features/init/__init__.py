@@ -7,7 +7,7 @@ import os
 from cfglint import about, files
 from cfglint.api import check_file
 from cfglint.boundary import Boundary
-from cfglint.command import inputs, options, parse, setup, switch, texts
+from cfglint.command import inputs, options, output, parse, setup, switch, texts
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError
@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit status."""
     args = parse(InitOptions, arguments)
     configs = _configs()
-    print(f"{len(configs)} training config{'s' * (len(configs) != 1)} found here")
+    output.tell(f"{len(configs)} training config{'s' * (len(configs) != 1)} found here")
     _write_settings(args)
     install = _requirement()
     hook = _HOOK.format(install=install)
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
     workflow = os.path.join(".github", "workflows", "cfglint.yml")
     _write(workflow, _WORKFLOW.format(install=install, paths=_folders(configs)), "", "not changed")
     if install == _UNKNOWN and not about.HOMEPAGE:
-        print("replace OWNER by the owner of the repository that you install cfglint from")
+        output.tell("replace OWNER by the owner of the repository that you install cfglint from")
     return 0
 
 
@@ -110,10 +110,10 @@ def _write_settings(args: InitOptions) -> None:
     try:
         present = options.find_settings(os.getcwd(), Boundary())
     except CfglintError as error:
-        print(f"settings: {error}")
+        output.tell(f"settings: {error}")
         return
     if present is not None:
-        print(f"{os.path.relpath(present[0])}: already has settings; not changed")
+        output.tell(f"{os.path.relpath(present[0])}: already has settings; not changed")
         return
     targets, notices = setup.targets(args)
     names = ", ".join(f'"{target.name}"' for target in targets)
@@ -124,9 +124,9 @@ def _write_settings(args: InitOptions) -> None:
         "not changed",
     )
     for notice in notices:
-        print(f"  {notice}")
+        output.tell(f"  {notice}")
     if not targets:
-        print("  it names no GPU yet: rules that need one cannot be checked")
+        output.tell("  it names no GPU yet: rules that need one cannot be checked")
 
 
 def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> None:
@@ -136,13 +136,13 @@ def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> N
             done = mark in files.read_text(path, errors="replace")
         except OSError:
             done = False
-        print(f"{path}: exists, {'not changed' if done else otherwise}")
+        output.tell(f"{path}: exists, {'not changed' if done else otherwise}")
         return
     Boundary(["."]).check(path)
     if os.path.dirname(path):
         files.make_folder(os.path.dirname(path))
     files.write(path, text.encode())
-    print(f"{path}: written{f'; enable it with: {then}' if then else ''}")
+    output.tell(f"{path}: written{f'; enable it with: {then}' if then else ''}")
 
 
 def _requirement() -> str:

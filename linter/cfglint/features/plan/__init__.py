@@ -149,7 +149,7 @@ def _take(run: Run, subject: Subject, planner: Planner, plan: Plan, args: PlanOp
     elif args.path == "-":
         output.put(file.encode(taken.text))
     elif taken.changes:
-        files.write(args.path, file.encode(taken.text))
+        files.write(args.path, file.encode(taken.text), over=file.encode(file.text))
     output.announce(what_was_taken(taken, row), args)
     return 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cfglint import files
 from cfglint.boundary import Boundary
-from cfglint.command import Arguments, free, parse, switch
+from cfglint.command import Arguments, free, output, parse, switch
 from cfglint.features.test.conflicts import clashes
 from cfglint.features.test.examples import run_examples
 from cfglint.features.test.gpus import misnamed
@@ -41,20 +41,20 @@ def main(arguments: list[str]) -> int:
     outcomes = run_examples(pack, mine)
     wrong = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in wrong:
-        print(outcome)
+        output.tell(outcome)
     failures, cases = _pages(args, mine or frozenset())
     for failure in failures:
-        print(failure)
+        output.tell(failure)
     fires = {outcome.code for outcome in outcomes if outcome.ok and outcome.expected in ("bad", "may")}
     idle = vacuous(pack, mine, fires)
     for rule in idle:
-        print(rule)
+        output.tell(rule)
     unmet = misnamed(pack)
     for complaint in unmet:
-        print(complaint)
+        output.tell(complaint)
     at_odds = clashes(pack, mine)
     for clash in at_odds:
-        print(clash)
+        output.tell(clash)
     counted = f"{len(outcomes)} example{'s' * (len(outcomes) != 1)}"
     counted += f" and {cases} case{'s' * (cases != 1)}" if cases else ""
     summary = [f"{counted}, {len(wrong) + len(failures)} wrong"]
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         summary.append(f"{len(unmet)} name{'s' * (len(unmet) != 1)} that no GPU has")
     if at_odds:
         summary.append(f"{len(at_odds)} clash{'es' * (len(at_odds) != 1)}")
-    print(", ".join(summary))
+    output.tell(", ".join(summary))
     return int(bool(wrong or failures or idle or unmet or at_odds))
 
 

@@ -1,0 +1,70 @@
+"""What a file's name or text says is shown, never obeyed: by a terminal, or by the runner of a workflow."""
+
+import pytest
+
+# GitHub's runner takes `::name …::` where a line begins, after blanks, and `##[name]` anywhere.
+COMMANDS = ("::error::pwned", "::stop-commands::x", "##[set-output name=x]pwned", "::add-mask::a")
+TRL = (
+    "model_name_or_path: x\nper_device_train_batch_size: {0}\nnum_train_epochs: 1\noutput_dir: out\n{1}: 2\n"
+)
+BAD = "a: [1\n"
+
+
+def orders(done):
+    """Return the lines of a run that a terminal or a runner would obey."""
+    lines = (done.stdout + done.stderr).splitlines()
+    text = [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    return text + [line for line in lines if not line.replace("\t", "").isprintable()]
+
+
+NAMES = [
+    *(f"{command}.yaml".replace("/", "") for command in COMMANDS),
+    *(f"x\n{command}.yaml" for command in COMMANDS),
+    "a\x1b[2Jb.yaml",
+    "a\x9b2Jb.yaml",
+    "a\rb.yaml",
+    "a\u202eb.yaml",
+    "a\u2028::error::b.yaml",
+    "a\x85::error::b.yaml",
+    "a\x0b::error::b.yaml",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files(strange, name):
+    for text in (BAD, "no: config\n", TRL.format("many", "zz"), b"\xff\xfe", "\0"):
+        strange.write({name: text})
+        for words in (
+            ["check", name], ["check", "."], ["check", "--format", "concise"], ["fix", name], ["fit", name],
+            ["check", "--rules", name], ["check", f"{name}.gone"], ["diagnose", name], ["frameworks", name],
+            ["check", "--settings", name], ["compare", name, name], ["test", name],
+        ):  # fmt: skip
+            assert orders(strange.run(*words)) == [], words
+    (strange.repo / name).unlink()
+
+
+VALUES = [*COMMANDS, "a\x1b[2J", "a\\x1b[2J", "a\u202eb", "x\\n::error::y", "x\\r\\n##[error]y", "a\x85b"]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_texts_of_files(strange, value):
+    quoted = '"' + value.replace('"', "") + '"'
+    strange.write(
+        {
+            "train.yaml": TRL.format(quoted, quoted),
+            "cfglint.toml": f"frameworks = {{ {quoted} = 'trl' }}\n".replace("\\r", "").replace("\\x1b", ""),
+            "x.rules": f"rule ABC001 x error {{ $.a <= 1\n say {quoted} }}\nrule {value} y {{}}\n",
+            "run.sh": f"accelerate launch train.py --lr {quoted} --config {quoted}\n",
+            "a.log": f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. {value}\n",
+        }
+    )
+    for words in (
+        *(["check", "--format", form] for form in ("concise", "markdown", "gitlab", "json", "junit")),
+        ["check"], ["check", "-v"], ["check", "--rules", "x.rules"], ["check", "run.sh"],
+        ["check", "--gpu", value],
+        ["check", "--isolated", "--framework", "trl", "train.yaml"], ["check", "--isolated", f"--{value}"],
+        ["check", "--rule", f"$.{quoted} <= 1"], ["check", "--select", value], [value],
+        ["fit", "train.yaml"], ["compare", "train.yaml", "train.yaml"], ["explain", "CFG009", "train.yaml"],
+        ["test", "x.rules"], ["rules", "--rules", "x.rules"], ["diagnose", "a.log"], ["frameworks", "."],
+    ):  # fmt: skip
+        assert orders(strange.run(*words)) == [], words

@@ -1,0 +1,68 @@
+"""``fix`` writes in the repository alone, and never over what it has not read."""
+
+import os
+
+import pytest
+
+from cfglint import files
+from cfglint.errors import UsageError
+
+AREAL = """\
+allocation_mode: sglang.d1p1t1+d1p1t1
+cluster: {n_nodes: 1, n_gpus_per_node: 1}
+actor: {path: Qwen/Qwen2.5-0.5B-Instruct}
+sglang: {mem_fraction_static: 0.8}
+"""
+FIX = ["--gpu", "a40", "--select", "CLI", "--rule", "gpu.vram<48 -> mem_fraction<=0.5"]
+
+
+def test_the_config_has_a_fix(strange):
+    strange.write({"train.yaml": AREAL})
+    strange.run("fix", "train.yaml", *FIX)
+    assert "0.5" in (strange.repo / "train.yaml").read_text()
+
+
+@pytest.mark.parametrize("words", [["."], ["link.yaml"], ["conf/train.yaml"]])
+def test_no_link_out_of_the_tree_is_followed(strange, words):
+    path = strange.home / "train.yaml"
+    path.write_text(AREAL)
+    (strange.repo / "link.yaml").symlink_to(path)
+    (strange.repo / "conf").symlink_to(strange.home)
+    strange.run("fix", *words, *FIX)
+    assert path.read_text() == AREAL
+
+
+@pytest.mark.parametrize("flag", ["--output", "--output-file"])
+def test_an_output_that_is_a_link(strange, flag):
+    path = strange.home / "profile"
+    path.write_text("mine")
+    strange.write({"train.yaml": AREAL})
+    (strange.repo / "out").symlink_to(path)
+    assert strange.run("fix", "train.yaml", *FIX, flag, "out").returncode == 2
+    assert path.read_text() == "mine"
+
+
+def test_init_follows_no_link(strange):
+    (strange.repo / ".github").symlink_to(strange.home)
+    (strange.repo / "cfglint.toml").symlink_to(strange.home / "new.toml")
+    strange.run("init")
+    assert list(strange.home.iterdir()) == []
+
+
+def test_a_link_in_the_tree_stays_a_link(strange):
+    strange.write({"train.yaml": AREAL})
+    (strange.repo / "link.yaml").symlink_to("train.yaml")
+    strange.run("fix", "link.yaml", *FIX)
+    assert (strange.repo / "link.yaml").is_symlink()
+    assert "0.5" in (strange.repo / "train.yaml").read_text()
+
+
+def test_a_change_since_it_was_read_stays(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"new")
+    with pytest.raises(UsageError, match="changed by somebody else"):
+        files.write(str(path), b"fixed", over=b"old")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.yaml"]
+    files.write(str(path), b"fixed", over=b"new")
+    assert path.read_bytes() == b"fixed"
