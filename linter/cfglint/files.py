@@ -142,18 +142,13 @@ def stdin(most: int) -> bytes:
     return sys.stdin.read(most).encode("utf-8", "surrogateescape")
 
 
-def read_config(path: str, most: int, most_unnamed: int | None = None) -> bytes | None:
-    """Return the bytes of a file that may be a config; ``most_unnamed`` is set if it was met in a folder.
-
-    None for one met in a folder that is larger than that, or no regular file. Raises UsageError, too.
-    """
+def read_config(path: str, most: int) -> bytes:
+    """Return the bytes of a file that may be a config, or of a pipe. Raises UsageError, too."""
     # Opening a pipe without a writer would wait forever, unless it is opened without waiting.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as stream:
         about = os.fstat(descriptor)
         regular = stat.S_ISREG(about.st_mode)
-        if most_unnamed is not None and (not regular or about.st_size > most_unnamed):
-            return None
         if about.st_size > most:
             size = about.st_size / 2**20
             raise UsageError(

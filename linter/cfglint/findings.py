@@ -132,6 +132,8 @@ class Report(Record):
     """All that a run found. ``texts`` maps a path to its decoded text (no BOM), for lines and carets.
 
     ``keys`` maps the facts that are missing to the keys that they are read from; "" where there is none.
+    ``skipped`` counts what was found in folders and not judged; most of that is for no framework. The rest,
+    which may be configs all the same, is counted in ``unjudged`` by what is wrong with it.
     """
 
     targets: list[TargetInfo] = field(factory=list, init=False)
@@ -142,6 +144,7 @@ class Report(Record):
     texts: dict[str, str] = field(factory=dict, init=False)
     files: int = field(default=0, init=False)
     skipped: int = field(default=0, init=False)
+    unjudged: dict[str, int] = field(factory=dict, init=False)
 
     def count(self, level: str) -> int:
         """Return how many findings have ``level``."""

@@ -77,7 +77,7 @@ class Strange:
                 text=True,
                 timeout=TIME,
                 check=False,
-            )  # fmt: skip
+            )
         )
 
     def _words(self, words, *, detect):

@@ -42,6 +42,7 @@ class Flag(Record):
     group: str = "options"
     short: str = ""
     choices: Sequence[str] = ()
+    several: bool = False  # with commas between them
     setting: str = ""
     name: str = ""  # where it is not the field's
 
@@ -49,11 +50,17 @@ class Flag(Record):
         """Return its value where it is not given."""
         return False if self.kind == SWITCH else [] if self.kind == LIST else None
 
+    def wrong(self, value: str) -> str | None:
+        """Return what of a value is none of the choices; None where all is well."""
+        words = value.split(",") if self.several else [value]
+        return next((word for word in words if word not in self.choices), None)
+
     def read(self, value: str, spelled: str) -> str | int:
         """Return what ``value`` means; ``spelled`` is the flag as the user wrote it. Raises UsageError."""
-        if self.choices and value not in self.choices:
-            near = did_you_mean(value, self.choices)
-            raise UsageError(f"{spelled} takes {', '.join(self.choices)}, not {value!r}{near}")
+        wrong = self.wrong(value) if self.choices else None
+        if wrong is not None:
+            near = did_you_mean(wrong, self.choices)
+            raise UsageError(f"{spelled} takes {', '.join(self.choices)}, not {wrong!r}{near}")
         if self.kind != NUMBER:
             return value
         if not (value.isascii() and value.isdigit() and len(value) <= 9 and int(value) > 0):

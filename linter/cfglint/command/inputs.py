@@ -7,7 +7,7 @@ import os
 
 from cfglint import files
 from cfglint.command.output import say
-from cfglint.document.reading import read
+from cfglint.document.reading import read, unread
 from cfglint.document.tree import MAX_BYTES, SCRIPTS, STARTERS, File
 from cfglint.errors import UsageError
 
@@ -21,13 +21,22 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
-_NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
-# In folders, a file larger than this is data; a file named on its own is read up to MAX_BYTES.
+_NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages"})
+_ENVIRONMENT = "pyvenv.cfg"  # beside it, a virtual environment
+# In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
 _BIGGEST_FOUND = 2**20
+_PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing, and blanks
 # One of these is in every script that launches a job; scripts of a folder without are not parsed.
 _LAUNCHERS = tuple(word.encode() for word in STARTERS)
 # A link to nowhere, or removed since the folder was listed.
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
+
+
+class Skipped(Exception):  # noqa: N818 (nothing is wrong with the command)
+    """A file that was found in a folder is not judged; the text is why, as a count of such files has it.
+
+    It is empty for what is no config of any framework.
+    """
 
 
 def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
@@ -47,18 +56,22 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
             continue
         for at, below, names in files.walk(path, unreadable):
             below[:] = sorted(f for f in below if not f.startswith(".") and f not in _NOT_ENTERED)
-            for name in sorted(names):
-                if name.endswith(SUFFIXES) and not name.startswith("."):
+            if _ENVIRONMENT in names:
+                below[:] = names[:] = []
+            # A link to a folder is not followed: what it leads to is found where it is, or is outside.
+            links = [name for name in below if files.is_link(os.path.join(at, name))]
+            for name in sorted((*names, *links)):
+                if (name.endswith(SUFFIXES) or name in links) and not name.startswith("."):
                     place = os.path.normpath(os.path.join(at, name))
                     if place not in seen:
                         seen.add(place)
                         yield place, False
 
 
-def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes] | None:
-    """Read and parse a file; None for one found in a folder that is not a config by its size or kind.
+def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
+    """Read and parse a file; returns its bytes as well, for whoever writes it unchanged.
 
-    Returns the bytes as well, for whoever writes the file unchanged. Raises UsageError.
+    Raises UsageError, and Skipped for one that was found in a folder and is not judged.
     """
     if path == "-":
         data = files.stdin(MAX_BYTES + 1)
@@ -66,10 +79,10 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes] | 
     if named:
         boundary.check(path)
     elif not boundary.holds(path, path):
-        return None
+        raise Skipped(_LINK)
     content = _bytes(path, named=named)
-    if content is None:
-        return None
+    if not named and len(content) > _BIGGEST_FOUND and _says_much(content):
+        return unread(content[:_BIGGEST_FOUND], path, _LARGE), content
     try:
         return read(content, path), content
     except UsageError as error:  # the extra is not installed: said once, and the configs are judged
@@ -78,28 +91,57 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes] | 
         if not _left_out:
             _left_out.append(path)
             say(f"launch scripts are skipped: {error}")
-        return None
+        raise Skipped("not parsed") from None
 
 
-def _bytes(path: str, *, named: bool) -> bytes | None:
-    """Return the bytes of what may be a config; None for what else a folder holds. Raises UsageError."""
+def _says_much(content: bytes) -> bool:
+    """Whether a file is large by what it says, and not by blanks and comments."""
+    import re
+
+    return len(re.sub(_PADDING, b"", content)) > _BIGGEST_FOUND
+
+
+def _bytes(path: str, *, named: bool) -> bytes:
+    """Return the bytes of what may be a config. Raises UsageError, and Skipped for what is no file."""
     try:
-        data = files.read_config(path, MAX_BYTES, None if named else _BIGGEST_FOUND)
+        if not named and not files.is_regular(path):
+            raise Skipped("" if files.is_folder(path) else "not a file")
+        data = files.read_config(path, MAX_BYTES)
     except OSError as error:
         if not named and error.errno in _GONE:
-            return None
+            raise Skipped("cannot be read") from None
         missing = isinstance(error, FileNotFoundError)
         why = "no such file or folder" if missing else f"cannot be read: {files.why(error)}"
         raise UsageError(f"{path}: {why}") from None
-    if data is None:
-        return None
-    binary = b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if named and binary:
+    if named and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError(f"{path}: a binary file, not a config")
-    idle = path.endswith(SCRIPTS) and not any(word in data for word in _LAUNCHERS)
-    return None if not named and (binary or idle) else data
+    if not named and path.endswith(SCRIPTS) and not any(word in data for word in _LAUNCHERS):
+        raise Skipped("")
+    return data
 
 
+def was_recognised(run: Run, file: File) -> bool:
+    """Whether a file that does not parse was a config in a commit that git compares with."""
+    if file.path == STDIN or all(document.error is None for document in file.documents):
+        return False
+    from cfglint.history import former
+
+    return any(
+        run.subjects(read(content, file.path), judge_broken=False)
+        for content in former(file.path, _BIGGEST_FOUND)
+    )
+
+
+def why_unknown(file: File) -> str:
+    """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
+    errors = [document.error for document in file.documents if document.error is not None]
+    if not errors:
+        return ""
+    return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "does not parse")
+
+
+_LINK = "link that leads out"
+_LARGE = "larger than 1 MiB"
 _left_out: list[str] = []
 
 
@@ -116,9 +158,7 @@ def unknown(path: str, otherwise: str = "") -> str:
 
 def named(path: str, boundary: Boundary) -> File:
     """Read the one file that a command is about. Raises UsageError."""
-    loaded = load(path, boundary, named=True)
-    assert loaded is not None
-    return loaded[0]
+    return load(path, boundary, named=True)[0]
 
 
 def recognised(run: Run, file: File, path: str) -> list[Subject]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Own = TypeVar("Own", bound="Options")
 
 PATHS = "files or folders, - for stdin (default: .)"
-FAIL_ON = ("error", "warning", "info", "never")
+FAIL_ON = ("error", "warning", "info", "never", "skipped")
 
 
 class Options(Arguments):
@@ -94,9 +94,11 @@ class Options(Arguments):
     )
     format: str | None = form(FORMATS, setting=SAME)
     fail_on: str | None = text(
-        f"exit with 1 on a finding of this level or a higher one: {', '.join(FAIL_ON)} (default: error)",
-        "LEVEL",
+        "exit with 1 on a finding of this level or a higher one: error, warning, info, never; "
+        "with ,skipped also on a file that may be a config and could not be judged (default: error)",
+        "LEVEL[,skipped]",
         choices=FAIL_ON,
+        several=True,
         group="output",
         setting=SAME,
     )
@@ -312,9 +314,10 @@ def _checked(path: str, key: str, value: Any) -> Any:
     kind, wanted = _KINDS[flag.kind]
     if type(value) is not kind or (kind is int and value < 1):
         raise UsageError(f"{path}: {key} must be {wanted}")
-    if flag.choices and value not in flag.choices:
-        near = did_you_mean(value, flag.choices)
-        raise UsageError(f"{path}: {key} must be one of {', '.join(flag.choices)}, not {value!r}{near}")
+    wrong = flag.wrong(value) if flag.choices else None
+    if wrong is not None:
+        near = did_you_mean(wrong, flag.choices)
+        raise UsageError(f"{path}: {key} must be one of {', '.join(flag.choices)}, not {wrong!r}{near}")
     return placed(path, value) if flag.setting == PATH else value
 
 

@@ -102,11 +102,11 @@ def emit_report(report: Report, args: Options, *, bad: bool = False, to: TextIO 
 
 def failed(report: Report, args: Options) -> int:
     """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
-    fail_on = args.fail_on or "error"
-    if fail_on == "never":
-        return 0
-    least = LEVELS.index(fail_on)
-    return int(any(LEVELS.index(finding.level) >= least for finding in report.findings))
+    words = (args.fail_on or "error").split(",")
+    if "skipped" in words and report.unjudged:
+        return 1
+    levels = [LEVELS.index(word) for word in words if word in LEVELS]
+    return int(any(LEVELS.index(finding.level) >= min(levels) for finding in report.findings if levels))
 
 
 # ── files and patches ──────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import sys
 from cfglint import files
 from cfglint.api import selector
 from cfglint.command import output
-from cfglint.command.inputs import second
+from cfglint.command.inputs import Skipped, second
 from cfglint.command.options import ByPath, Options
 from cfglint.document.reading import Library
 from cfglint.engine.run import Run
@@ -167,14 +167,15 @@ class Outcome(Record):
     """What came of one file: what was found, and ``error``, the line to print where it could not be judged.
 
     ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
-    alone), a line for each fix, and the patch. ``before`` is what was read.
+    alone), a line for each fix, and the patch. ``before`` is what was read. ``skipped`` says why it was not
+    judged (inputs.Skipped).
     """
 
     path: str
     error: str | None = None
     report: Report = field(factory=Report)
     fixes: int = 0
-    skipped: bool = False
+    skipped: str | None = None
     before: bytes | None = None
     content: bytes | None = None
     applied: list[str] = field(factory=list)
@@ -210,6 +211,8 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     run.report, run.fixes = outcome.report, 0
     try:
         task(run, args, path, named, outcome)
+    except Skipped as why:
+        outcome.skipped = str(why)
     except CfglintError as error:
         outcome.error = str(error)
     except Exception as error:
@@ -234,7 +237,10 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.keys.update(part.keys)
     report.texts.update(part.texts)
     report.files += part.files
-    report.skipped += outcome.skipped
+    if outcome.skipped is not None:
+        report.skipped += 1
+        if outcome.skipped:
+            report.unjudged[outcome.skipped] = report.unjudged.get(outcome.skipped, 0) + 1
 
 
 _state: list[tuple[Run, Any, Task[Any]]] = []

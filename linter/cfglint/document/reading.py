@@ -60,6 +60,11 @@ def read(data: bytes, path: str) -> File:
     return read_text(text, path, bom=bom)
 
 
+def unread(data: bytes, path: str, why: str) -> File:
+    """Return a file that is not parsed, for the reason ``why``."""
+    return _broken(path, data.decode("utf-8", "replace"), why, None)
+
+
 def read_text(text: str, path: str, *, bom: bool = False) -> File:
     """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, else YAML."""
     if text.startswith("\ufeff"):

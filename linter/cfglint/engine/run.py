@@ -96,13 +96,15 @@ class Run(Reading):
         """Return the documents of a file that a framework recognises.
 
         One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
-        what comes before the mistake is recognised.
+        it is recognised by what its lines still say.
         """
         self.look_near(file.path)
         subjects = []
         named, _ = self.named_for(file.path)
         for document in file.documents:
             framework = named or self.recognise(document)
+            if framework is None and document.error is not None:
+                framework = self.recognise_broken(document)
             if framework is None and not (document.error is not None and judge_broken):
                 continue
             parts = [document]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from cfglint.document.reading import sections
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
+from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
-from cfglint.document.tree import Scalar
 from cfglint.document.view import View
 from cfglint.facts import Values
 from cfglint.lang.values import NOTHING, needs_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
     from cfglint.document.scalars import Dialect
-    from cfglint.document.tree import Document
     from cfglint.engine.describe import Origins
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target
@@ -133,6 +132,33 @@ class Reading(Record):
         if names_bases(document) and self.library is not None and not composed:
             return self.recognise(document, whole=True)
         return None
+
+    def recognise_broken(self, document: Document) -> str | None:
+        """Return the framework of a document that does not parse, by what is left of it."""
+        from cfglint.document.outline import is_template, outline, variants, without_mistakes
+
+        text, error = document.file.text, document.error
+        if document.format == "shell" or (error is not None and is_template(text, error.offset or 0)):
+            return None
+        whole = without_mistakes(document.file)
+        for part in whole.documents if whole is not None else ():
+            if (framework := self.recognise(part)) is not None:
+                return framework
+        for root in variants(outline(text[document.start :], document.format), self._signs()):
+            part = Document(0, root=root, format=document.format)
+            part.file = document.file
+            if (framework := self.recognise(part)) is not None:
+                return framework
+        return None
+
+    def _signs(self) -> set[str]:
+        """Return the keys at the top that frameworks are recognised by."""
+        return {
+            key
+            for framework in self.pack.frameworks.values()
+            for needed, _ in framework["detect"]
+            for key in needed or ()
+        }
 
     def claims(self, document: Document, *, composed: bool) -> Iterator[tuple[str, int, Values | None]]:
         """Yield the frameworks that may claim a document, how many of their signs it has, and what they see.

@@ -213,7 +213,8 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
     Counts what was printed: a finding that several targets share is one.
     """
     files = f"{report.files} file{'s' * (report.files != 1)}"
-    skipped = f" ({report.skipped} skipped)" if report.skipped else ""
+    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(report.unjudged.items()))
+    skipped = f" ({report.skipped} skipped{f': {reasons}' if reasons else ''})" if report.skipped else ""
     if not groups:
         return f"no findings in {files}{skipped}"
     parts = []

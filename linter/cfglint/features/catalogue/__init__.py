@@ -133,11 +133,12 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
     unknown, hidden = False, 0
     for path, named in list(inputs.find(args.paths, wrong.append)):
         try:
-            loaded = inputs.load(path, args.boundary, named=named)
+            documents = _documents(run, inputs.load(path, args.boundary, named=named)[0], by)
+        except inputs.Skipped:
+            documents = []
         except UsageError as error:
             wrong.append(str(error))
             continue
-        documents = [] if loaded is None else _documents(run, loaded[0], by)
         if all(document.framework is None for document in documents):
             unknown = unknown or named
             if not named and not args.verbose:

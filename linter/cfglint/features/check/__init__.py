@@ -44,8 +44,10 @@ def judge(run: Run, args: CheckOptions) -> bool:
 
 def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    loaded = inputs.load(path, args.boundary, named=named)
-    if loaded is None or not check_file(run, loaded[0], explicit=explicit):
-        if explicit:
-            raise UsageError(inputs.unknown(path, inputs.SKIP))
-        outcome.skipped = True
+    file, _ = inputs.load(path, args.boundary, named=named)
+    if check_file(run, file, explicit=explicit):
+        return
+    if explicit:
+        raise UsageError(inputs.unknown(path, inputs.SKIP))
+    if not (inputs.was_recognised(run, file) and check_file(run, file)):
+        outcome.skipped = inputs.why_unknown(file)

@@ -73,12 +73,12 @@ def main(arguments: list[str]) -> int:
 
 def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
-    file, content = inputs.load(path, args.boundary, named=named) or (None, None)
+    file, content = inputs.load(path, args.boundary, named=named)
     outcome.before = content
-    if file is None or not run.subjects(file, judge_broken=explicit):
+    if not run.subjects(file, judge_broken=explicit or inputs.was_recognised(run, file)):
         if explicit:
             raise UsageError(inputs.unknown(path, inputs.SKIP))
-        outcome.skipped = True
+        outcome.skipped = inputs.why_unknown(file)
         if path == "-" or args.output is not None:
             outcome.content = content  # a filter gives back what it does not know
         return

@@ -91,10 +91,10 @@ def _configs() -> list[str]:
     configs = []
     for path, _ in inputs.find(["."], lambda _: None):
         try:
-            loaded = inputs.load(path, boundary, named=False)
-        except UsageError:
+            file, _ = inputs.load(path, boundary, named=False)
+        except (UsageError, inputs.Skipped):
             continue
-        if loaded is not None and check_file(run, loaded[0], explicit=False):
+        if check_file(run, file, explicit=False):
             configs.append(path)
     return configs
 

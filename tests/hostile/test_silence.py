@@ -1,0 +1,134 @@
+"""A file that may be a config is judged, or it is said that it was not."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+CONFIGS = {
+    "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  mem_fraction_static: 0.8\n",
+    "axolotl.yaml": "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\nsequence_len: 512\n",
+    "ds.json": '{\n  "train_batch_size": 8,\n  "zero_optimization": {\n    "stage": 3\n  }\n}\n',
+    "titan.toml": "[job]\nx = 1\n[training]\nlocal_batch_size = 8\nseq_len = 512\n[parallelism]\ntensor_parallel_degree = 1\n"
+    '[model]\nname = "llama3"\nflavor = "8B"\n',
+    "task.yaml": "resources:\n  accelerators: A100:8\nrun: |\n  trl sft --model_name_or_path x --output_dir y\n",
+}
+MISTAKES = {
+    "no colon": lambda line: line.replace(":", "", 1).replace("=", "", 1),
+    "a tab": lambda line: "\t" + line,
+    "a quote": lambda line: line + ' "x',
+    "a bracket": lambda line: line + " ]",
+    "a NUL": lambda line: line + "\0",
+    "an escape": lambda line: line + "\x1b",
+    "a conflict": lambda line: "<<<<<<< HEAD\n" + line,
+    "no UTF-8": lambda line: line + "\udcff",
+}
+
+
+def broken(text, number, mistake):
+    lines = text.split("\n")
+    lines[number] = mistake(lines[number])
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_one_mistake_on_any_line(strange, name, mistake):
+    text = CONFIGS[name]
+    assert strange.run("check").returncode == 0
+    for number in range(text.count("\n")):
+        data = broken(text, number, MISTAKES[mistake])
+        strange.write({name: data})
+        for words in (["check"], ["check", name, "--skip-unknown"], ["fix"]):
+            done = strange.run(*words, "--fail-on", "error,skipped", "--format", "concise")
+            judged = "in 1 file" in done.stdout  # a mistake that is none to this loader
+            assert done.returncode or judged, (number, words, done.stdout)
+
+
+def test_a_recognised_file_that_does_not_parse_is_an_error(strange):
+    for name, text in CONFIGS.items():
+        strange.write({name: broken(text, 1, MISTAKES["a NUL"])})
+    done = strange.run("check", "--format", "concise")
+    assert done.stdout.count("CFG001") == len(CONFIGS)
+
+
+@pytest.mark.parametrize("padding", ["# " + "x" * 200 + "\n", " " * 300 + "\n", "#\n\n"])
+def test_padding(strange, padding):
+    pad = padding * (2**21 // len(padding))
+    strange.write({"areal.yaml": pad + CONFIGS["areal.yaml"], "end.yaml": CONFIGS["areal.yaml"] + pad})
+    done = strange.run("check")
+    assert "in 2 files" in done.stdout
+
+
+def test_what_is_large_and_looks_like_a_config_is_an_error(strange):
+    much = "".join(f"key_{i}: {i}\n" for i in range(120_000))
+    strange.write({"areal.yaml": CONFIGS["areal.yaml"] + much, "data.yaml": much})
+    done = strange.run("check", "--format", "concise")
+    assert "areal.yaml:1:1: error CFG001 larger than 1 MiB" in done.stdout
+    assert "(1 skipped: 1 larger than 1 MiB)" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("folder", ["build", "dist", "venv", "env", "out", "target", "a/b/c"])
+def test_folders_of_any_name(strange, folder):
+    strange.write({f"{folder}/areal.yaml": CONFIGS["areal.yaml"]})
+    assert "in 1 file" in strange.run("check").stdout
+
+
+def test_links(strange):
+    (strange.home / "areal.yaml").write_text(CONFIGS["areal.yaml"])
+    (strange.repo / "file.yaml").symlink_to(strange.home / "areal.yaml")
+    (strange.repo / "folder").symlink_to(strange.home)
+    os.mkfifo(strange.repo / "pipe.yaml")
+    done = strange.run("check", "--format", "json", "--fail-on", "error,skipped")
+    assert json.loads(done.stdout)["summary"]["unjudged"] == {"link that leads out": 2, "not a file": 1}
+    assert done.returncode == 1
+    assert strange.run("check").returncode == 0
+
+
+def test_a_folder_in_the_tree_is_checked_once(strange):
+    strange.write({"conf/areal.yaml": CONFIGS["areal.yaml"]})
+    (strange.repo / "link").symlink_to("conf")
+    assert "in 1 file" in strange.run("check").stdout
+
+
+def test_what_was_recognised_in_the_last_commit(strange):
+    (strange.repo / ".git" / "HEAD").unlink()
+    (strange.repo / ".git").rmdir()
+
+    def git(*words):
+        name = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *name, *words], cwd=strange.repo, check=True, capture_output=True)
+
+    git("init")
+    strange.write({"areal.yaml": CONFIGS["areal.yaml"]})
+    git("add", ".")
+    git("commit", "-m", "first")
+    strange.write({"areal.yaml": "{{{ nothing is left of it"})
+    done = strange.run("check", "--format", "concise")
+    assert "areal.yaml:1:" in done.stdout
+    assert "CFG001" in done.stdout
+    assert strange.run("check", "areal.yaml", "--skip-unknown").returncode == 1
+
+
+def test_settings_say_what_a_file_is(strange):
+    strange.write({"x.yaml": "{{{", "cfglint.toml": "frameworks = { '*.yaml' = 'trl' }"})
+    assert strange.run("check").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ if .Values.x }}\nbase_model: {{ .Values.model }}\n{{ end }}\n",
+        "jobs:\n  build: [\n",
+        "a: b: c\n",
+        "- just\n- a list: of: things\n",
+    ],
+)
+def test_other_files_that_do_not_parse_are_no_errors(strange, text):
+    strange.write({"x.yaml": text})
+    done = strange.run("check")
+    assert done.returncode == 0
+    assert "(1 skipped: 1 does not parse)" in done.stdout
+    assert strange.run("check", "--fail-on", "error,skipped").returncode == 1
