@@ -35,7 +35,10 @@ def test_version_and_help(cfglint):
             ["check", "--format", "sarf"],
             "--format takes text, concise, json, sarif, github, gitlab, junit, markdown, not 'sarf'",
         ),
-        (["check", "--fail-on", "fatal"], "--fail-on takes error, warning, info, never, not 'fatal'"),
+        (
+            ["check", "--fail-on", "fatal"],
+            "--fail-on takes error, warning, info, never, skipped, not 'fatal'",
+        ),
         (["check", "--rules", "no.rules"], "no.rules: no such rule file"),
         (["check", "--hardware", "no.json"], "no.json: cannot read the hardware sheet: no such file"),
         (["check", "nowhere"], "nowhere: no such file or folder"),

@@ -7,12 +7,12 @@ import subprocess
 import pytest
 
 CONFIGS = {
-    "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  mem_fraction_static: 0.8\n",
-    "axolotl.yaml": "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\nsequence_len: 512\n",
+    "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  context_length: 9\n",
+    "axolotl.yaml": "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\nsequence_len: 9\n",
     "ds.json": '{\n  "train_batch_size": 8,\n  "zero_optimization": {\n    "stage": 3\n  }\n}\n',
-    "titan.toml": "[job]\nx = 1\n[training]\nlocal_batch_size = 8\nseq_len = 512\n[parallelism]\ntensor_parallel_degree = 1\n"
-    '[model]\nname = "llama3"\nflavor = "8B"\n',
-    "task.yaml": "resources:\n  accelerators: A100:8\nrun: |\n  trl sft --model_name_or_path x --output_dir y\n",
+    "titan.toml": "[job]\nx = 1\n[training]\nlocal_batch_size = 8\nseq_len = 512\n"
+    "[parallelism]\ntensor_parallel_degree = 1\n[model]\nname = 'llama3'\nflavor = '8B'\n",
+    "task.yaml": "resources:\n  cpus: 8\nrun: |\n  trl sft --model_name_or_path x --output_dir y\n",
 }
 MISTAKES = {
     "no colon": lambda line: line.replace(":", "", 1).replace("=", "", 1),

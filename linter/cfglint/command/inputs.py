@@ -107,6 +107,10 @@ def _bytes(path: str, *, named: bool) -> bytes:
         if not named and not files.is_regular(path):
             raise Skipped("" if files.is_folder(path) else "not a file")
         data = files.read_config(path, MAX_BYTES)
+    except UsageError:
+        if named:
+            raise
+        raise Skipped(_LARGE) from None
     except OSError as error:
         if not named and error.errno in _GONE:
             raise Skipped("cannot be read") from None
