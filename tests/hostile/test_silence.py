@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 CONFIGS = {
-    "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  context_length: 9\n",
-    "axolotl.yaml": "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\nsequence_len: 9\n",
+    "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  dtype: half\n",
+    "axolotl.yaml": "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\n",
     "ds.json": '{\n  "train_batch_size": 8,\n  "zero_optimization": {\n    "stage": 3\n  }\n}\n',
     "titan.toml": "[job]\nx = 1\n[training]\nlocal_batch_size = 8\nseq_len = 512\n"
     "[parallelism]\ntensor_parallel_degree = 1\n[model]\nname = 'llama3'\nflavor = '8B'\n",

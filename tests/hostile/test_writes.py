@@ -66,3 +66,21 @@ def test_a_change_since_it_was_read_stays(tmp_path):
     assert os.listdir(tmp_path) == ["a.yaml"]
     files.write(str(path), b"fixed", over=b"new")
     assert path.read_bytes() == b"fixed"
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]])
+def test_no_module_of_the_working_folder_is_imported(strange, jobs):
+    for name in (
+        "yaml",
+        "tomllib",
+        "lark",
+        "rich",
+        "tree_sitter",
+        "difflib",
+        "multiprocessing",
+        "concurrent",
+    ):
+        strange.write({f"{name}.py": "open('ran', 'w').write('x')\nraise SystemExit(9)\n"})
+    strange.write({"train.yaml": AREAL, "b.yaml": "a: [", "run.sh": "trl sft --output_dir x\n"})
+    strange.apart("check", ".", *FIX, *jobs)
+    assert not (strange.repo / "ran").exists()

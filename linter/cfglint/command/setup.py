@@ -198,6 +198,7 @@ def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own
         return
     from concurrent.futures import ProcessPoolExecutor
 
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # a worker imports nothing from the working folder
     # There is nothing to do for more, and no core that does it; settings may ask for any number.
     processes = min(jobs, -(-len(files) // _CHUNK), os.cpu_count() or 1)
     with ProcessPoolExecutor(processes, initializer=_begin, initargs=(args, run.targets, task)) as pool:
