@@ -38,7 +38,7 @@ else:
         """Puts the compiled rules into the wheel."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            """Compile, in a process of its own with a fixed hash seed: the same tree gives the same bytes."""
+            """Compile, in a process of its own with a fixed hash seed: the same rules give the same bytes."""
             if version == "editable":
                 return
             if find_spec("lark") is None or find_spec("yaml") is None:
