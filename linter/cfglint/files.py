@@ -244,11 +244,14 @@ def _home() -> str | None:
 def read_private(path: str) -> bytes:
     """Return the bytes of a file in the private folder. Raises PermissionError for one that is not."""
     no_links = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, os.O_RDONLY | no_links), "rb") as stream:
-        about = os.fstat(stream.fileno())
+    descriptor = os.open(path, os.O_RDONLY | no_links)
+    try:
+        about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or not _is_private(about):
             raise PermissionError(path)
-        return stream.read()
+        return os.read(descriptor, about.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def write_private(path: str, data: bytes) -> None:
