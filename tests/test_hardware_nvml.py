@@ -250,6 +250,14 @@ def test_no_interpreter_to_start(monkeypatch):
     assert nvml.detect().problem == "NVML cannot be asked: No such file or directory"
 
 
+def test_no_thread_to_start(monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", start)
+    assert nvml.detect().problem == "NVML cannot be asked: can't start new thread"
+
+
 def test_modules_of_the_working_folder_are_not_run(library, tmp_path):
     (tmp_path / "pynvml.py").write_text("import os; os.mkdir('ran')")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(library)}

@@ -133,9 +133,9 @@ def _asked(read: Callable[[dict[str, Any]], Answer], *words: str) -> Answer | st
         process = subprocess.Popen(  # noqa: S603 (this Python, and a module of this package)
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
-    except OSError as error:
-        return f"NVML cannot be asked: {error.strerror or error}"
-    data, status = _heard(process)
+        data, status = _heard(process)
+    except (OSError, RuntimeError) as error:  # no more processes, or no more threads
+        return f"NVML cannot be asked: {getattr(error, 'strerror', None) or error}"
     if data is None:
         return f"the NVIDIA driver did not answer within {LIMIT:g} s"
     if status is not None and status < 0 and not data:
@@ -178,9 +178,9 @@ def _heard(process: Popen[bytes]) -> tuple[bytes | None, int | None]:
             heard += chunk
 
     listener = Thread(target=listen, daemon=True)
-    listener.start()
     status = None
     try:
+        listener.start()
         listener.join(LIMIT)
         late = listener.is_alive()
         if not late and len(heard) <= _MOST:
@@ -191,9 +191,10 @@ def _heard(process: Popen[bytes]) -> tuple[bytes | None, int | None]:
             process.kill()
             with suppress(TimeoutExpired):
                 status = process.wait(1)
-    listener.join(1)
-    if not listener.is_alive():
-        process.stdout.close()
+            if listener.is_alive():
+                listener.join(1)
+        if not listener.is_alive():
+            process.stdout.close()
     return None if late else heard, status
 
 
