@@ -34,7 +34,7 @@ if __name__ == "__main__":
 else:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-    class CompiledRules(BuildHookInterface):  # type: ignore[type-arg]
+    class CompiledRules(BuildHookInterface):
         """Puts the compiled rules into the wheel."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
