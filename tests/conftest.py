@@ -108,11 +108,12 @@ def cfglint():
 
 
 @pytest.fixture
-def warm(cfglint, config, small, tmp_path):
+def warm(cfglint, config, small, tmp_path_factory):
     """A cache of its own that holds what ``check config *small`` compiles; and what that prints."""
     done = cfglint("check", config, *small)
-    shutil.copytree(os.environ["CFGLINT_CACHE"], tmp_path / "warm")
-    return tmp_path / "warm", done
+    folder = tmp_path_factory.mktemp("warm")  # not below the working folder: such a cache is not used
+    shutil.copytree(os.environ["CFGLINT_CACHE"], folder, dirs_exist_ok=True)
+    return folder, done
 
 
 @pytest.fixture

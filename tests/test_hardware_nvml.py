@@ -7,9 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
+from cfglint.hardware import nvml
 from cfglint.hardware.host import load_sheet
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -55,11 +57,11 @@ def library(tmp_path_factory):
     return folder
 
 
-def ask(folder, code=ASK, **environment):
+def ask(folder, code=ASK, warnings="error", **environment):
     clean = {key: value for key, value in os.environ.items() if key not in GIVEN}
     clean.update(environment, PYTHONPATH=os.pathsep.join(sys.path), LD_LIBRARY_PATH=str(folder))
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], env=clean, capture_output=True, text=True, check=False
+        [sys.executable, "-W", warnings, "-c", code], env=clean, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
@@ -171,14 +173,121 @@ def test_problems(library, tmp_path, role, problem, calls):
 
 
 def test_no_library(tmp_path):
-    code = "import ctypes.util; import ctypes\n" + ASK.replace(
-        "found = detect()",
+    code = (
+        "import ctypes, json\nfrom cfglint.hardware import probe\n"
         # A machine with a driver would find the real one.
         "ctypes.CDLL.__init__ = lambda *a, **k: (_ for _ in ()).throw(\n"
-        "    OSError('cannot open shared object file: No such file or directory'))\nfound = detect()",
+        "    OSError('cannot open shared object file: No such file or directory'))\n"
+        "print(json.dumps(probe._said(processes=False)))"
     )
     said = ask(tmp_path, code)
-    assert said["problem"] == "no NVIDIA driver on this machine (libnvidia-ml.so.1 not found)"
+    assert said == {"problem": "no NVIDIA driver on this machine (libnvidia-ml.so.1 not found)"}
+
+
+# ── a driver that hangs, crashes or lies ───────────────────────────────────────────────────────────────────
+SOON = "import cfglint.hardware.nvml\ncfglint.hardware.nvml.LIMIT = 1.5\n" + ASK
+
+
+@pytest.mark.parametrize(
+    ("role", "problem"),
+    [
+        ("hang", "the NVIDIA driver did not answer within 1.5 s"),
+        ("hanglate", "the NVIDIA driver did not answer within 1.5 s"),
+        ("crash", "the NVIDIA library crashed (signal 11)"),
+        ("crashlate", "the NVIDIA library crashed (signal 6)"),
+        ("exit", "the process that asks NVML ended without an answer (status 3)"),
+        ("many", "the answer of the NVIDIA library makes no sense: 4000000000 GPUs"),
+    ],
+)
+def test_what_a_driver_does_is_one_line(library, role, problem):
+    said = ask(library, SOON, FAKE_NVML=role)
+    assert (said["problem"], said["targets"], said["host"]) == (problem, [], None)
+
+
+def test_a_process_that_cannot_be_killed_is_left_behind(library):
+    """As one that waits inside of the kernel: nothing waits for it."""
+    code = (
+        "import subprocess, atexit\nreal = subprocess.Popen.kill\n"
+        "subprocess.Popen.kill = lambda self: atexit.register(real, self)\n" + SOON
+    )
+    before = time.monotonic()
+    assert "did not answer" in ask(library, code, "ignore", FAKE_NVML="hang")["problem"]
+    assert time.monotonic() - before < 15
+
+
+def test_what_the_library_prints_goes_nowhere(library):
+    assert ask(library, FAKE_NVML="garbage") == ask(library)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"devices": [{}]}', "{" * 5000, "x" * 2**21, "\xff"])
+def test_an_answer_that_makes_no_sense(text, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        nvml, "_START", f"import sys; sys.stdout.write(open({str(tmp_path / 'said')!r}).read())"
+    )
+    (tmp_path / "said").write_text(text)
+    problem = nvml.detect().problem
+    assert problem == nvml.holdings().problem
+    assert problem == (
+        "the answer of the NVIDIA library makes no sense"
+        if text
+        else "the process that asks NVML ended without an answer (status 0)"
+    )
+
+
+def test_figures_that_cannot_be_are_not_believed(library):
+    said = ask(library, FAKE_NVML="lies")
+    (device,) = said["host"]["devices"]
+    assert device["name"] == "NVIDIA?[31m A40?::error::?"
+    assert said["host"]["driver"] == "550?]0;title?"
+    assert said["host"]["cuda"] is None
+    for figure in ("total_mib", "free_mib", "reserved_mib", "capability", "utilisation"):
+        assert device[figure] is None
+    assert said["problem"] is None
+
+
+def test_no_interpreter_to_start(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert nvml.detect().problem == "NVML cannot be asked: No such file or directory"
+
+
+def test_no_thread_to_start(monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", start)
+    assert nvml.detect().problem == "NVML cannot be asked: can't start new thread"
+
+
+def test_modules_of_the_working_folder_are_not_run(library, tmp_path):
+    (tmp_path / "pynvml.py").write_text("import os; os.mkdir('ran')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(library)}
+    done = subprocess.run(
+        [sys.executable, "-m", "cfglint", "hardware"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "NVIDIA A40" in done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+def test_nvml_is_asked_elsewhere(library):
+    code = "import json, sys\nfrom cfglint.hardware.nvml import detect\nassert detect().targets\n"
+    assert not {"pynvml", "ctypes"} & set(ask(library, code + "print(json.dumps(sorted(sys.modules)))"))
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_process_finds_its_modules(library, tmp_path, zipped):
+    """cfglint and pynvml in a folder or in a zip, which only this process's path names."""
+    package, place = os.path.dirname(nvml.__file__), tmp_path / "modules"
+    shutil.copytree(os.path.dirname(package), place / "cfglint", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(pytest.importorskip("pynvml").__file__, place)
+    if zipped:
+        place = shutil.make_archive(str(place), "zip", place)
+    code = (
+        f"import sys\nsys.path[:0] = [{str(place)!r}]\n"
+        + ASK
+        + f"assert {str(place)!r} in sys.modules['cfglint'].__file__"
+    )
+    assert ask(library, code)["targets"]
 
 
 @pytest.mark.parametrize("content", [b"", b"no library at all\n", b"\x7fELF" + bytes(200)])

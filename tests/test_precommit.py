@@ -49,6 +49,7 @@ def source(tmp_path_factory):
         "rules",
         "schemas",
         "pyproject.toml",
+        "build_compiled.py",
         "README.md",
         "LICENSE",
         ".pre-commit-hooks.yaml",

@@ -104,6 +104,18 @@ def test_without_a_gpu(library, role):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [("crash", "the NVIDIA library crashed (signal 11)"), ("garbage", None), ("lies", None)],
+)
+def test_a_driver_that_misbehaves(library, role, said):
+    done = verify(library, CONFIG, FAKE_NVML=role)
+    assert (done.returncode, bool(done.stdout)) == ((2, False) if said else (0, True))
+    assert done.stderr.count("\n") == bool(said)
+    assert (said or "") in done.stderr
+    assert "\033" not in done.stdout + done.stderr
+
+
 def test_a_config_that_is_not_there(library):
     done = verify(library, "nothing.yaml")
     assert (done.returncode, done.stdout) == (2, "")

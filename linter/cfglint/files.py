@@ -42,6 +42,14 @@ def is_regular(path: str) -> bool:
     return stat.S_ISREG(os.stat(path).st_mode)
 
 
+def program(name: str) -> str | None:
+    """Return the absolute path of an installed program; one that the working folder offers is none."""
+    from shutil import which
+
+    found = which(name)
+    return found if found is not None and os.path.isabs(found) else None
+
+
 def is_open_to_all(folder: str) -> bool:
     """Whether everybody on this machine may put files into a folder."""
     try:
@@ -116,14 +124,6 @@ def read_text(
     return text
 
 
-def read_own(path: str) -> bytes:
-    """Return the bytes of a file that this user owns. Raises PermissionError for another's."""
-    with open(path, "rb") as stream:
-        if hasattr(os, "getuid") and os.fstat(stream.fileno()).st_uid != os.getuid():
-            raise PermissionError(path)
-        return stream.read()
-
-
 def chunks(path: str, size: int) -> Iterator[bytes]:
     """Yield a file, or stdin for ``-``, piece by piece."""
     if path == "-":
@@ -163,9 +163,9 @@ def read_config(path: str, most: int) -> bytes:
 
 
 # ── writing ────────────────────────────────────────────────────────────────────────────────────────────────
-def make_folder(path: str, mode: int = 0o777) -> None:
+def make_folder(path: str) -> None:
     """Make a folder, and those above it, unless it is there."""
-    os.makedirs(path, mode=mode, exist_ok=True)
+    os.makedirs(path, exist_ok=True)
 
 
 def nowhere() -> TextIO:
@@ -199,25 +199,20 @@ def write(path: str, data: bytes, *, over: bytes | None = None) -> None:
         raise UsageError(f"{path}: cannot be written: {why(error)}{left}") from None
 
 
-def write_kept(path: str, data: bytes) -> None:
-    """Write an entry of the cache in one step; it may be lost when the machine goes down."""
-    _replace(path, data, None, sync=False)
-
-
 def _replace(
     path: str,
     data: bytes,
     about: os.stat_result | None,
     *,
     over: bytes | None = None,
-    sync: bool = True,
+    private: bool = False,
 ) -> None:
     # A short name of its own: the target's may be as long as names get, and another run may be at work.
     temporary = os.path.join(os.path.dirname(path), f".cfglint-{os.getpid()}-{os.urandom(4).hex()}")
     descriptor = os.open(
         temporary,
         os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0),
-        0o666 if about is None else 0o600,
+        0o600 if private or about is not None else 0o666,
     )
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -226,7 +221,7 @@ def _replace(
             if about is not None:
                 _copy_owner(descriptor, about)
                 os.chmod(temporary, stat.S_IMODE(about.st_mode))
-            if sync:
+            if not private:  # an entry of the cache may be lost when the machine goes down
                 os.fsync(descriptor)
         if over is not None:  # as late as can be: what comes between this and the next line is lost
             _check_same(path, over)
@@ -250,6 +245,84 @@ def _copy_owner(descriptor: int, about: os.stat_result) -> None:
             os.fchown(descriptor, about.st_uid, about.st_gid)
 
 
+# ── the private folder: what lies in it may be code, so nobody else may have put it there ──────────────────
+def private_folder(base: str) -> str:
+    """Return the path of the folder in ``base`` that only this user can write to. It need not be there yet.
+
+    Raises PermissionError where it is a link or somebody else's, where others may enter it, and where it
+    would be part of a checkout or of the working folder: what came with a repository belongs to the user,
+    too. Windows has no modes: there, only the place counts.
+    """
+    folder = f"{os.path.realpath(base)}{os.sep}private"
+    if _comes_with_files(folder):
+        raise PermissionError(folder)
+    try:
+        about = os.lstat(folder)
+    except FileNotFoundError:
+        return folder
+    if not stat.S_ISDIR(about.st_mode) or not _is_private(about):
+        raise PermissionError(folder)
+    return folder
+
+
+def _is_private(about: os.stat_result) -> bool:
+    return os.name != "posix" or (about.st_uid == os.getuid() and not about.st_mode & 0o077)
+
+
+def _comes_with_files(folder: str) -> bool:
+    """Whether a checkout or the working folder holds ``folder``; neither counts where it holds the home."""
+    doubtful = []
+    above = folder
+    while above := above[: above.rfind(os.sep)]:
+        if os.access(above + "/.git", os.F_OK):
+            doubtful.append(above)
+    here = os.getcwd()
+    if _holds(here, folder):
+        doubtful.append(here)
+    if not doubtful:
+        return False
+    home = _home()
+    return home is None or not all(_holds(place, home) for place in doubtful)
+
+
+def _holds(folder: str, path: str) -> bool:
+    return f"{path}{os.sep}".startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
+
+
+def _home() -> str | None:
+    """Return the home folder as the system has it: $HOME may have been set to a checkout."""
+    if os.name != "posix":
+        return os.path.realpath(os.path.expanduser("~"))
+    import pwd
+
+    try:
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return None
+
+
+def read_private(path: str) -> bytes:
+    """Return the bytes of a file in the private folder. Raises PermissionError for one that is not."""
+    no_links = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, os.O_RDONLY | no_links)
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or not _is_private(about):
+            raise PermissionError(path)
+        return os.read(descriptor, about.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def write_private(path: str, data: bytes) -> None:
+    """Write a file of the private folder in one step, and make the folder where it is not there."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        private_folder(os.path.dirname(folder))
+    _replace(path, data, None, private=True)
+
+
 # ── the files that come with cfglint, from a wheel, a zip or its checkout ──────────────────────────────────
 def in_checkout() -> bool:
     """Whether this module is in a checkout, where it may change."""
@@ -267,15 +340,19 @@ def shipped_folder(name: str) -> str:
     return checkout if not os.path.isdir(packaged) and os.path.isdir(checkout) else packaged
 
 
-def shipped_text(*path: str) -> str:
-    """Return the text of a file of this package, by an absolute path or one below the package."""
+def shipped_bytes(*path: str) -> bytes:
+    """Return a file of this package, by an absolute path or one below the package."""
     place = os.path.join(_HERE, *path)
     try:
         with open(place, "rb") as stream:
-            data = stream.read()
+            return stream.read()
     except OSError:  # inside a zip only the loader can read it
-        data = globals()["__loader__"].get_data(place)
-    return data.decode("utf-8")
+        return globals()["__loader__"].get_data(place)  # type: ignore[no-any-return]
+
+
+def shipped_text(*path: str) -> str:
+    """Return the text of such a file."""
+    return shipped_bytes(*path).decode("utf-8")
 
 
 def shipped_contents(name: str, suffix: str) -> dict[str, bytes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from shutil import which
+
+from cfglint import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ _ALONE = {
 
 def former(path: str, most: int) -> Iterator[bytes]:
     """Yield up to ``most`` bytes of what a file was: in HEAD, in its parent, in the branch to merge into."""
-    git = which("git")
-    if git is None or not os.path.isabs(git):
+    git = files.program("git")
+    if git is None:
         return
     folder, name = os.path.split(os.path.abspath(path))
     branches = [f"origin/{os.environ[name]}" for name in _BRANCHES if os.environ.get(name)]

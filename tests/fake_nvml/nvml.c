@@ -1,16 +1,18 @@
 /* A stand-in for libnvidia-ml.so.1, with the calls that cfglint makes. The environment says what it plays:
 
    FAKE_NVML       ok nov2 nomemory none notloaded nopermission mismatch lost mig migempty mixed unknown
-                   noprocesses
+                   noprocesses hang crash exit garbage lies many crashlate hanglate
    FAKE_NVML_GPUS  how many GPUs (1 where unset)
    FAKE_NVML_PROCESSES  what runs on the first GPU: PID:MIB pairs with commas; MIB is - where it is not told
    FAKE_NVML_LOG   a file that gets a line for each init and each shutdown
 
    Memory figures are an A40's, an A100-SXM4-40GB's and those of an RTX 3090 and 4090, as NVML prints them. */
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OK 0
 #define INVALID_ARGUMENT 2
@@ -49,7 +51,25 @@ static void note(const char *what) {
     }
 }
 
+/* Things a driver or its library may do, in place of an answer. */
+static void misbehave(const char *when) {
+    if (strcmp(when, "init") == 0) {
+        if (plays("hang")) for (;;) sleep(1000);
+        if (plays("crash")) raise(SIGSEGV);
+        if (plays("exit")) exit(3);
+    }
+    if (strcmp(when, "name") == 0 && plays("crashlate")) abort();
+    if (strcmp(when, "shutdown") == 0 && plays("hanglate")) for (;;) sleep(1000);
+    if (plays("garbage"))
+        for (int i = 0; i < 100000; i++) {
+            printf("{\"problem\": \"::error::garbage\"}\n");
+            fprintf(stderr, "\033[31m::error::garbage\n");
+        }
+    fflush(stdout);
+}
+
 static int init(void) {
+    misbehave("init");
     if (plays("notloaded")) return DRIVER_NOT_LOADED;
     if (plays("nopermission")) return NO_PERMISSION;
     if (plays("mismatch")) return VERSION_MISMATCH;
@@ -59,7 +79,7 @@ static int init(void) {
 
 int nvmlInit_v2(void) { return init(); }
 int nvmlInitWithFlags(unsigned flags) { (void)flags; return init(); }
-int nvmlShutdown(void) { note("shutdown"); return OK; }
+int nvmlShutdown(void) { note("shutdown"); misbehave("shutdown"); return OK; }
 const char *nvmlErrorString(int code) { return code == GPU_IS_LOST ? "GPU is lost" : "some error"; }
 
 static int text(char *buffer, unsigned length, const char *value) {
@@ -68,13 +88,15 @@ static int text(char *buffer, unsigned length, const char *value) {
     return OK;
 }
 
-int nvmlSystemGetDriverVersion(char *buffer, unsigned length) { return text(buffer, length, "550.54.15"); }
-int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = 12040; return OK; }
-int nvmlSystemGetCudaDriverVersion(int *version) { *version = 12040; return OK; }
+int nvmlSystemGetDriverVersion(char *buffer, unsigned length) {
+    return text(buffer, length, plays("lies") ? "550\033]0;title\a" : "550.54.15");
+}
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = plays("lies") ? -7 : 12040; return OK; }
+int nvmlSystemGetCudaDriverVersion(int *version) { return nvmlSystemGetCudaDriverVersion_v2(version); }
 
 int nvmlDeviceGetCount_v2(unsigned *count) {
     const char *gpus = getenv("FAKE_NVML_GPUS");
-    *count = plays("none") ? 0 : plays("mixed") ? 2 : gpus ? (unsigned)atoi(gpus) : 1;
+    *count = plays("many") ? 4000000000u : plays("none") ? 0 : plays("mixed") ? 2 : gpus ? (unsigned)atoi(gpus) : 1;
     return OK;
 }
 
@@ -84,7 +106,9 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *device) {
 }
 
 int nvmlDeviceGetName(device_t device, char *buffer, unsigned length) {
+    misbehave("name");
     if (plays("lost")) return GPU_IS_LOST;
+    if (plays("lies")) return text(buffer, length, "NVIDIA\033[31m A40\n::error::\xe2\x80\xae");
     if (number(device) >= 100)
         return text(buffer, length, number(device) == 100 ? "NVIDIA A100-SXM4-40GB MIG 3g.20gb" : "NVIDIA A100-SXM4-40GB MIG 1g.5gb");
     if (is_mig()) return text(buffer, length, "NVIDIA A100-SXM4-40GB");
@@ -108,14 +132,14 @@ static unsigned reserved_mib(device_t device) {
 
 int nvmlDeviceGetMemoryInfo(device_t device, memory_t *memory) {
     if (plays("nomemory")) return NOT_SUPPORTED;
-    memory->total = total_mib(device) * MIB;
+    memory->total = plays("lies") ? 1ULL << 63 : total_mib(device) * MIB;
     memory->used = 1000 * MIB;
-    memory->free = memory->total - memory->used;
+    memory->free = plays("lies") ? ~0ULL : memory->total - memory->used;
     return OK;
 }
 
 int nvmlDeviceGetMemoryInfo_v2(device_t device, memory_v2_t *memory) {
-    if (plays("nov2")) return FUNCTION_NOT_FOUND;
+    if (plays("nov2") || plays("lies")) return FUNCTION_NOT_FOUND;
     if (plays("nomemory")) return NOT_SUPPORTED;
     if (memory->version != (sizeof(memory_v2_t) | (2u << 24))) return INVALID_ARGUMENT;
     memory->total = total_mib(device) * MIB;
@@ -126,7 +150,7 @@ int nvmlDeviceGetMemoryInfo_v2(device_t device, memory_v2_t *memory) {
 }
 
 int nvmlDeviceGetCudaComputeCapability(device_t device, int *major, int *minor) {
-    *major = plays("unknown") ? 12 : 8;
+    *major = plays("lies") ? -2000000000 : plays("unknown") ? 12 : 8;
     *minor = is_mig() || plays("unknown") ? 0 : plays("mixed") && number(device) == 2 ? 9 : 6;
     return OK;
 }
@@ -154,7 +178,7 @@ int nvmlDeviceGetMigDeviceHandleByIndex(device_t device, unsigned index, device_
 int nvmlDeviceGetUtilizationRates(device_t device, utilization_t *rates) {
     (void)device;
     if (is_mig()) return NOT_SUPPORTED;
-    rates->gpu = 37;
+    rates->gpu = plays("lies") ? 4000000000u : 37;
     rates->memory = 12;
     return OK;
 }

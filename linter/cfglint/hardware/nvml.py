@@ -1,8 +1,12 @@
-"""Asks NVML what this machine has. Nothing here runs, and pynvml is not imported, before ``detect()``."""
+"""Asks NVML what this machine has, in a process of its own: the driver may hang or crash, cfglint must not.
+
+Nothing is started before ``detect()`` or ``holdings()``. Figures that cannot be are left out.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 
 from cfglint.hardware.catalogue import MIB
@@ -12,25 +16,25 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from subprocess import Popen
     from typing import Any, TypeVar
 
     from cfglint.hardware.target import Target
 
     Answer = TypeVar("Answer")
 
-_BROKEN = "the NVIDIA driver library on this machine is broken or does not match the driver"
-# NVML's own numbers (nvml.h), which no version of pynvml changes.
-_PROBLEMS = {
-    1: _BROKEN,
-    4: "NVML is not accessible: no permission for the GPU devices",
-    9: "the NVIDIA driver is installed but not loaded",
-    12: "no NVIDIA driver on this machine (libnvidia-ml.so.1 not found)",
-    13: _BROKEN,
-    15: "a GPU was lost: it fell off the bus or must be reset",
-    17: "NVML is not accessible: the operating system blocks the GPU devices",
-    18: "the NVIDIA driver library and the loaded driver have different versions; reboot to fix it",
-}
-_UNSAID = (2, 3, 4, 6, 13)  # invalid argument, not supported, no permission, not found, no such function
+LIMIT = 20.0  # seconds; without persistence mode each of many GPUs takes one or two to wake up
+_MOST = 2**20  # bytes of an answer
+_START = """
+import sys
+end = 2 + int(sys.argv[1])
+sys.path[:] = sys.argv[2:end]
+from cfglint.hardware.probe import main
+main(sys.argv[end:])
+"""
+_LONGEST = 120  # characters of a name
+_LARGEST = 2**24  # MiB of a GPU
+_NO_GPU = "the NVIDIA driver finds no GPU on this machine"
 
 
 class Detection(Record):
@@ -61,43 +65,26 @@ class Holdings(Record):
 
 
 def detect() -> Detection:
-    """Return this machine's GPUs as NVML reports them. Never raises, and leaves NVML shut down.
+    """Return this machine's GPUs as NVML reports them. Never raises, and takes 20 seconds at most.
 
     ``CUDA_VISIBLE_DEVICES`` is respected where it is a plain list of numbers, since a job started here would
     see only those (a notice says so); NVML's order is assumed, which is CUDA's own only where all GPUs are
     alike or ``CUDA_DEVICE_ORDER`` is ``PCI_BUS_ID``. The host lists all GPUs in any case.
     """
-    return _answer(Detection, _detection)
+    found = _asked(_host)
+    return Detection(problem=found) if isinstance(found, str) else detection(found)
 
 
 def holdings() -> Holdings:
-    """Return the processes on this machine's GPUs and what each holds. Never raises."""
-    return _answer(Holdings, _holdings)
+    """Return the processes on this machine's GPUs and what each holds. Never raises, as ``detect``."""
+    found = _asked(_holdings, "processes")
+    return Holdings(problem=found) if isinstance(found, str) else found
 
 
-def _answer(kind: Callable[..., Answer], ask: Callable[[Any], Answer]) -> Answer:
-    """Return what NVML says to ``ask``, or a ``kind`` with the problem."""
-    try:
-        import pynvml
-    except Exception:  # noqa: BLE001 (a broken install of a library must not stop a linter)
-        return kind(problem="NVML is not available: the Python package nvidia-ml-py is missing or broken")
-    try:
-        pynvml.nvmlInit()
-    except Exception as error:  # noqa: BLE001 (NVMLError, or whatever ctypes makes of a broken library)
-        return kind(problem=_problem(error))
-    try:
-        return ask(pynvml)
-    except Exception as error:  # noqa: BLE001 (a GPU may go at any moment)
-        return kind(problem=_problem(error))
-    finally:
-        with suppress(Exception):
-            pynvml.nvmlShutdown()
-
-
-def _detection(nvml: Any) -> Detection:
-    host = _host(nvml)
+def detection(host: Host) -> Detection:
+    """Return what this machine is for a job that is started here."""
     if not host.devices:
-        return Detection(host, problem="the NVIDIA driver finds no GPU on this machine")
+        return Detection(host, problem=_NO_GPU)
     visible, notices = _visible(host)
     units = visible.units()
     if not units:
@@ -134,127 +121,150 @@ def _visible(host: Host) -> tuple[Host, list[str]]:
     return Host(devices, driver=host.driver, cuda=host.cuda), notices
 
 
-def _host(nvml: Any) -> Host:
+# ── the process that asks ──────────────────────────────────────────────────────────────────────────────────
+def _asked(read: Callable[[dict[str, Any]], Answer], *words: str) -> Answer | str:
+    """Return what ``read`` makes of what probe.py prints, or the problem in one line."""
+    import json
+    import subprocess
+
+    path = _path()
+    command = [sys.executable or "python3", "-I", "-S", "-c", _START, str(len(path)), *path, *words]
+    try:
+        process = subprocess.Popen(  # noqa: S603 (this Python, and a module of this package)
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        data, status = _heard(process)
+    except (OSError, RuntimeError) as error:  # no more processes, or no more threads
+        return f"NVML cannot be asked: {getattr(error, 'strerror', None) or error}"
+    if data is None:
+        return f"the NVIDIA driver did not answer within {LIMIT:g} s"
+    if status is not None and status < 0 and not data:
+        return f"the NVIDIA library crashed (signal {-status})"
+    if not data:
+        return f"the process that asks NVML ended without an answer (status {status})"
+    try:
+        said = json.loads(data)
+        problem = said.get("problem")
+        return _line(problem) if problem else read(said)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        return "the answer of the NVIDIA library makes no sense"
+
+
+def _path() -> list[str]:
+    """Return where that process finds modules: here's, but for a stranger's working folder."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        here = ""
+    return [entry for entry in sys.path if entry not in ("", here) or entry == package]
+
+
+def _heard(process: Popen[bytes]) -> tuple[bytes | None, int | None]:
+    """Return what a process prints, and its exit status; None in place of what does not come in time.
+
+    One that waits inside of the driver cannot be killed, so nothing here waits for its end for long.
+    """
+    from subprocess import TimeoutExpired
+    from threading import Thread
+
+    assert process.stdout is not None
+    stream = process.stdout.fileno()
+    heard = b""
+
+    def listen() -> None:
+        nonlocal heard
+        while len(heard) <= _MOST and (chunk := os.read(stream, 1 << 16)):
+            heard += chunk
+
+    listener = Thread(target=listen, daemon=True)
+    status = None
+    try:
+        listener.start()
+        listener.join(LIMIT)
+        late = listener.is_alive()
+        if not late and len(heard) <= _MOST:
+            with suppress(TimeoutExpired):
+                status = process.wait(1)
+    finally:
+        if status is None:
+            process.kill()
+            with suppress(TimeoutExpired):
+                status = process.wait(1)
+            if listener.is_alive():
+                listener.join(1)
+        if not listener.is_alive():
+            process.stdout.close()
+    return None if late else heard, status
+
+
+# ── what it said ───────────────────────────────────────────────────────────────────────────────────────────
+def _host(said: dict[str, Any]) -> Host:
     devices = []
-    for index in range(int(nvml.nvmlDeviceGetCount())):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        device = _device(nvml, handle, index)
-        if device.mig_mode:
-            device.instances = _instances(nvml, handle, device)
+    for index, entry in enumerate(said["devices"]):
+        device = _device(entry, index, _capability(entry["capability"]))
+        device.mig_mode = entry["mig_mode"]
+        device.utilisation = _number(entry["utilisation"], 100)
+        device.computes = bool(entry["computes"])
+        for part in entry.get("instances", ()):
+            instance = _device(part, index, device.capability)
+            instance.mig = profile_in(instance.name)
+            device.instances.append(instance)
         devices.append(device)
-    version = _ask(nvml.nvmlSystemGetCudaDriverVersion)
+    version = _number(said["cuda"], 10**6)
     return Host(
         devices,
-        driver=_text(_ask(nvml.nvmlSystemGetDriverVersion)) or None,
+        driver=_line(said["driver"]) or None,
         cuda=f"{version // 1000}.{version % 1000 // 10}" if version else None,
     )
 
 
-def _device(nvml: Any, handle: Any, index: int) -> Device:
-    memory = _memory(nvml, handle)
-    capability = _ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    mode = _ask(nvml.nvmlDeviceGetMigMode, handle)
-    use = _ask(nvml.nvmlDeviceGetUtilizationRates, handle)
+def _device(entry: dict[str, Any], index: int, capability: float | None) -> Device:
+    """Return a GPU or an instance; a figure that cannot be is one that nobody said."""
+    total = _number(entry.get("total_mib"), _LARGEST)
     return Device(
-        _text(nvml.nvmlDeviceGetName(handle)),
+        _line(entry["name"]) or "NVIDIA GPU",
         index=index,
-        **memory,
-        # As written (`8.6`, `12.0`): major + minor / 10 would give 8.600000000000001 for some.
-        capability=float(f"{capability[0]}.{capability[1]}") if capability else None,
-        mig_mode=bool(mode[0]) if mode else None,
-        utilisation=int(use.gpu) if use else None,
-        computes=bool(_ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)),
+        total_mib=total,
+        free_mib=_number(entry.get("free_mib"), total or 0),
+        reserved_mib=_number(entry.get("reserved_mib"), total or 0),
+        capability=capability,
     )
 
 
-def _instances(nvml: Any, handle: Any, parent: Device) -> list[Device]:
-    instances = []
-    for index in range(int(_ask(nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0)):
-        instance = _ask(nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
-        if instance is None:
-            continue  # not every slot is taken
-        name, memory = _text(nvml.nvmlDeviceGetName(instance)), _memory(nvml, instance)
-        instances.append(
-            Device(name, index=parent.index, capability=parent.capability, mig=profile_in(name), **memory)
-        )
-    return instances
+def _capability(said: Any) -> float | None:
+    if not said or any(_number(part, 99) is None for part in said):
+        return None
+    # As written (`8.6`, `12.0`): major + minor / 10 would give 8.600000000000001 for some.
+    return float(f"{said[0]}.{said[1]}")
 
 
-def _memory(nvml: Any, handle: Any) -> dict[str, Any]:
-    """Return the figures of a device's memory; only version 2 of the call knows what the driver reserves."""
-    version = getattr(nvml, "nvmlMemory_v2", None)
-    if version is not None:
-        memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle, version)
-        if memory is not None and memory.total and memory.reserved < memory.total // 2:
-            reserved = -(-int(memory.reserved) // MIB)  # rounded up: the rest is never more than there is
-            return {**_sizes(memory), "reserved_mib": reserved}
-    memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
-    # A GPU that shares the CPU's memory (GB10) reports none.
-    return _sizes(memory) if memory is not None and memory.total else {}
+def _number(value: Any, most: int) -> int | None:
+    return value if type(value) is int and 0 <= value <= most else None
 
 
-def _sizes(memory: Any) -> dict[str, Any]:
-    return {"total_mib": int(memory.total) // MIB, "free_mib": int(memory.free) // MIB}
+def _line(text: Any) -> str:
+    return "".join(c if c.isprintable() else "?" for c in str(text)[:_LONGEST]).strip()
 
 
-def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what ``call`` says, None where this GPU, driver or pynvml does not say it."""
-    try:
-        return call(*arguments)
-    except TypeError:
-        return None  # an older pynvml, without that argument
-    except Exception as error:
-        if getattr(error, "value", None) in _UNSAID:
-            return None
-        raise
-
-
-def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
-
-
-def _problem(error: Exception) -> str:
-    number = getattr(error, "value", None)
-    if number == 12 and os.name == "posix":
-        # pynvml says «not found» of a library that is there and cannot be loaded.
-        import ctypes
-
-        try:
-            ctypes.CDLL("libnvidia-ml.so.1")
-        except OSError as reason:
-            if "No such file" not in str(reason):
-                return _BROKEN
-    problem = _PROBLEMS.get(number) if isinstance(number, int) else None
-    if problem is None:
-        return f"NVML does not answer: {' '.join(str(error).split()) or type(error).__name__}"
-    return problem
-
-
-def _holdings(nvml: Any) -> Holdings:
-    host = _host(nvml)
+def _holdings(said: dict[str, Any]) -> Holdings:
+    host = _host(said)
     if not host.devices:
-        return Holdings(problem="the NVIDIA driver finds no GPU on this machine")
+        return Holdings(problem=_NO_GPU)
     holdings: dict[tuple[int, int, int | None], Holding] = {}
     used = {}
-    for device in host.devices:
-        handle = nvml.nvmlDeviceGetHandleByIndex(device.index)
+    for device, entry in zip(host.devices, said["devices"], strict=True):
         if device.total_mib is not None and device.free_mib is not None:
             used[device.index] = (device.total_mib - device.free_mib - (device.reserved_mib or 0)) * MIB
-        for kind, call in (
-            ("compute", nvml.nvmlDeviceGetComputeRunningProcesses),
-            ("graphics", nvml.nvmlDeviceGetGraphicsRunningProcesses),
-        ):
-            for process in _ask(call, handle) or ():
-                holding = _holding(device, process, kind)
-                # One that computes and draws is in both lists.
-                holdings.setdefault((device.index, holding.pid, holding.mig), holding)
+        for process in entry["processes"]:
+            holding = _holding(device, process)
+            # One that computes and draws is in both lists.
+            holdings.setdefault((device.index, holding.pid, holding.mig), holding)
     return Holdings(host, sorted(holdings.values(), key=lambda p: (p.index, -(p.held or 0), p.pid)), used)
 
 
-def _holding(device: Device, process: Any, kind: str) -> Holding:
-    held = getattr(process, "usedGpuMemory", None)
-    if held is not None and (held >= 1 << 62 or (device.total_mib and held > device.total_mib * MIB)):
-        held = None  # NVML's mark of what it does not know
-    instance = getattr(process, "gpuInstanceId", None)
-    mig = instance if device.mig_mode and instance is not None and instance < 1 << 31 else None
-    return Holding(device.index, int(process.pid), None if held is None else int(held), kind, mig)
+def _holding(device: Device, process: dict[str, Any]) -> Holding:
+    # NVML has marks for what it does not know; they are larger than any memory and any number of instances.
+    held = _number(process["held"], (device.total_mib or _LARGEST) * MIB)
+    mig = _number(process["mig"], (1 << 31) - 1) if device.mig_mode else None
+    return Holding(device.index, int(process["pid"]), held, str(process["kind"]), mig)

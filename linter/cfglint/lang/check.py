@@ -6,13 +6,14 @@ the cache (pack.py).
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from cfglint.document.resolvers import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.calls import FUNCTIONS
-from cfglint.lang.compile import CompileError, Function, Names, Tables
+from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
 from cfglint.lang.salvage import first_causes
 from cfglint.lang.show import show
@@ -23,6 +24,8 @@ from cfglint.record import Record, field
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from cfglint.lang.compile import Emitted
 
 
 DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
@@ -291,8 +294,8 @@ class Builder:
                     self.home[id(lent)] = self.home[id(lender)]
 
     # ── the whole ──────────────────────────────────────────────────────────────────────────────────────
-    def build(self, sources: Sequence[Source]) -> tuple[str, Tables]:
-        """Return the source of the functions, and of the tables that name them.
+    def build(self, sources: Sequence[Source]) -> Emitted:
+        """Return the source of the functions, of the tables that name them, and of each framework's block.
 
         Raises RulesError with every complaint.
         """
@@ -317,14 +320,17 @@ class Builder:
         types = self.symbols.types.items()
         asks = {name: fact.asks for name, fact in self.symbols.facts.items() if fact.asks}
         registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
-        functions = (source.replace("{}", name, 1) for source, name in self.functions.items())
-        return "\n".join(functions) + "\n", Tables(
-            facts={n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None) for n, k in types},
-            measures={n: (k.dimension, k.whole) for n, k in types if k.kind == "number"},
-            source=f"LETS = {_dict(self.lets)}\nREGISTRIES = {registries!r}\nASKS = {asks!r}\n"
-            f"FRAMEWORKS = {_dict(frameworks)}\nRULES = {_tuple(self.rules)}\n",
-            blocks=blocks,
+        functions = [f"{source.replace('{}', name, 1)}\n" for source, name in self.functions.items()]
+        others = (
+            f"LETS = {_dict(self.lets)}\nREGISTRIES = {registries!r}\nASKS = {asks!r}\n"
+            f"FRAMEWORKS = {_dict(frameworks)}\nRULES = {_tuple(self.rules)}\n"
         )
+        tables = (
+            {n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None) for n, k in types},
+            {n: (k.dimension, k.whole) for n, k in types if k.kind == "number"},
+            others,
+        )
+        return "".join(functions), tuple(accumulate(map(len, functions))), tables, blocks
 
     def _define(self, sources: Sequence[Source]) -> None:
         """Take in all that the files define, and find out the types of the lets."""

@@ -19,12 +19,18 @@ from cfglint.lang.emit import CompileError, Scope, is_number, is_text, pattern_o
 from cfglint.lang.runtime import MAX_TEXT
 from cfglint.lang.show import show
 from cfglint.lang.types import ANY, BOOL, NULL, PLAIN, TEXT, UNITS, VERSION, Type
-from cfglint.record import Record, replace
+from cfglint.record import replace
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
 
-__all__ = ["CompileError", "Function", "Names", "Tables", "packed"]
+    Ends: TypeAlias = tuple[int, ...]  # of the functions, which lie one behind the other
+    Data: TypeAlias = dict[str, Any]
+    # Functions; facts, measures and the source of the other tables; the block of each framework.
+    Emitted: TypeAlias = tuple[str, Ends, tuple[Data, Data, str], dict[str, str]]
+    Code: TypeAlias = tuple[bytes | memoryview, Ends, tuple[Data, Data, CodeType], dict[str, bytes]]
+
+__all__ = ["CompileError", "Function", "Names", "packed"]
 
 _BARE = replace(types.NUMBER, bare=True)  # a term of the file: in the unit of the other terms
 _ALIKE = 0.75  # of a misspelled name; one that is less alike is probably a key of the file
@@ -415,30 +421,19 @@ def _hull(low: str, high: str) -> str:
 
 
 # ── source to code ─────────────────────────────────────────────────────────────────────────────────────────
-class Tables(Record):
-    """What names the functions: plain data, the source of the rest, and of each framework's block."""
+def packed(functions: str, ends: Ends, tables: tuple[Data, Data, str], blocks: dict[str, str]) -> Code:
+    """Compile what check.py gives: source that ``Pack.add`` runs as well, each function when it is called.
 
-    facts: dict[str, tuple[str, float, float, float, dict[str, str] | None]]
-    measures: dict[str, tuple[tuple[int, int, int], bool]]
-    source: str
-    blocks: dict[str, str]
-
-
-def packed(
-    functions: str, tables: Tables
-) -> tuple[tuple[int, ...], bytes, tuple[dict[str, Any], dict[str, Any], CodeType], dict[str, bytes]]:
-    """Compile what check.py gives.
-
-    Returns where each function ends and all of them, packed one behind the other; the tables, plain data
-    first and then those that name functions; and the block of each framework, packed as well.
+    Returns the same as code: the functions packed one behind the other, and where each of them ends.
     """
     module = compile(functions, "<rules>", "exec")
     codes = [marshal.dumps(_without_lines(c)) for c in module.co_consts if isinstance(c, CodeType)]
-    ends = tuple(accumulate(map(len, codes)))
-    blocks = {n: marshal.dumps(compile(text, "<block>", "eval")) for n, text in tables.blocks.items()}
+    assert len(codes) == len(ends)
+    compiled = {n: marshal.dumps(compile(text, "<block>", "eval")) for n, text in blocks.items()}
     # Plain data are put together in C as they are read, half a millisecond faster than by code.
-    ready = tables.facts, tables.measures, compile(tables.source, "<tables>", "exec")
-    return ends, b"".join(codes), ready, blocks
+    facts, measures, source = tables
+    ready = facts, measures, compile(source, "<tables>", "exec")
+    return b"".join(codes), tuple(accumulate(map(len, codes))), ready, compiled
 
 
 def _without_lines(code: CodeType) -> CodeType:

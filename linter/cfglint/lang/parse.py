@@ -15,7 +15,7 @@ from lark import __version__ as lark_version
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from cfglint import files
-from cfglint.cache import cached
+from cfglint.cache import cached, shipped
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang.expand import Statements
@@ -156,24 +156,30 @@ class _Newlines:
 @cache
 def _lark() -> Lark:
     """Return the parser; its tables take most of a second to make, so they are kept between runs."""
-    grammar = files.shipped_text("lang", "grammar.lark")
-
-    def build() -> bytes:
-        made = Lark(
-            grammar,
-            parser="lalr",
-            lexer="contextual",
-            start=["start", "rule_only", "expr_only"],
-            postlex=_Newlines(),
-            propagate_positions=True,
-            maybe_placeholders=False,
-        )
-        tables = BytesIO()
-        made.save(tables)
-        return tables.getvalue()
-
-    tables: Any = cached("grammar", {"grammar.lark": grammar, "lark": lark_version}, build)
+    sources = {"grammar.lark": files.shipped_text("lang", "grammar.lark"), "lark": lark_version}
+    tables: Any = cached("grammar", sources, lambda: shipped("grammar", sources) or _tables(sources))
     return Lark.load(BytesIO(tables))
+
+
+def _tables(sources: Mapping[str, str]) -> bytes:
+    made = Lark(
+        sources["grammar.lark"],
+        parser="lalr",
+        lexer="contextual",
+        start=["start", "rule_only", "expr_only"],
+        postlex=_Newlines(),
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+    tables = BytesIO()
+    made.save(tables)
+    return tables.getvalue()
+
+
+def grammar_to_ship() -> tuple[Mapping[str, str], bytes]:
+    """Return what a wheel brings of the parser, with what it is made of: see ``cache.shipped``."""
+    sources = {"grammar.lark": files.shipped_text("lang", "grammar.lark"), "lark": lark_version}
+    return sources, _tables(sources)
 
 
 def _listed(expected: set[str]) -> str:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cfglint.hardware.host import Device
+    from cfglint.hardware.host import Device, Host
     from cfglint.hardware.nvml import Holding, Holdings
     from cfglint.report import Style
     from cfglint.report.blocks import Block
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
             f"{measured.problem or 'NVML reports nothing here'}; run cfglint verify on the machine where the "
             "job runs, or read the job's log: cfglint diagnose LOG"
         )
-    predicted = _predicted(args, args.path) if args.path is not None else {}
+    predicted = _predicted(args, args.path, measured.host) if args.path is not None else {}
     gpus = tuple(_gpu(device, measured, predicted) for device in measured.host.devices)
     verified = Verified(args.path, dict(sorted(predicted.items())), gpus)
     args.format = "json" if args.json else "text"
@@ -105,17 +105,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _predicted(args: VerifyOptions, path: str) -> dict[str, Span]:
+def _predicted(args: VerifyOptions, path: str, host: Host) -> dict[str, Span]:
     """Return what the rules say of engine and trainer on this machine."""
     from cfglint.features.diagnose.compute import predictions
-    from cfglint.hardware.nvml import detect
+    from cfglint.hardware.nvml import detection
 
-    detection = detect()
-    run = setup.run(options.merged(args), detection.targets)
+    targets = detection(host).targets
+    run = setup.run(options.merged(args), targets)
     subjects = run.subjects(inputs.named(path, args.boundary), judge_broken=False)
     if not subjects:
         raise UsageError(inputs.unknown(path))
-    values = run.on(next(iter(detection.targets), None), subjects[0]).values
+    values = run.on(next(iter(targets), None), subjects[0]).values
     return {role: prediction.span for role, prediction in predictions(values).items()}
 
 
