@@ -204,3 +204,52 @@ def test_a_download_without_its_repository(strange):
     strange.write({"LICENSE": "none"})
     done = strange.run("check", os.path.join("repo", "train.yaml"), "--gpu", "a40:8", "-v", where=above)
     assert SECRET not in done.stdout + done.stderr
+
+
+def test_a_page_of_cases_that_is_a_link(strange):
+    path = strange.secret("notes.md", f"# {SECRET}\n\n```console\n$ cfglint check {SECRET}\n{SECRET}\n```\n")
+    strange.write({"pack/x.rules": "rule ABC001 x error { num_gpus <= 4 }\n", "pack/tests/a.txt": ""})
+    (strange.repo / "pack" / "tests" / "notes.md").symlink_to(path)
+    for words in (["test", "pack"], ["test", "pack", "--update"]):
+        done = strange.run(*words)
+        assert done.returncode == 2
+        assert SECRET not in done.stdout + done.stderr
+    assert path.read_text().count(SECRET) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["cfglint.toml", "pyproject.toml", "train.yaml", "ds.json", "x.rules", "a.log"]
+)
+def test_pipes_and_devices_are_not_waited_for(strange, name):
+    strange.write({"sft.yaml": TRL.format(outside="ds.json")})
+    for make in (
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("/dev/tty"),
+    ):
+        make(strange.repo / name)
+        for words in (
+            ["check"], ["check", "sft.yaml"], ["check", "train.yaml"], ["fix"], ["diagnose", "a.log"],
+            ["check", "--rules", "x.rules"], ["check", "--settings", "cfglint.toml"], ["test", "x.rules"],
+            ["check", "--hardware", "ds.json"], ["check", "--model-config", "ds.json"], ["frameworks", "."],
+        ):  # fmt: skip
+            strange.apart(*words)
+        (strange.repo / name).unlink()
+
+
+def test_a_device_is_no_log(strange):
+    done = strange.apart("diagnose", "/dev/zero")
+    assert "cannot read the log: not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--rules", "--settings", "--hardware", "--model-config", "--output-file"])
+def test_a_page_of_cases_names_no_files(strange, flag):
+    path = strange.secret("token", SECRET)
+    page = (
+        f"```yaml bad_a.yaml\nnum_gpus: 8\n```\n\n```console\n$ cfglint check bad_a.yaml {flag} {path}\n```\n"
+    )
+    strange.write({"pack/x.rules": "rule ABC001 x error { num_gpus <= 4 }\n", "pack/tests/ABC001.md": page})
+    done = strange.run("test", "pack", "--update")
+    assert f"has no flag {flag}" in done.stdout
+    assert SECRET not in done.stdout + done.stderr
+    assert path.read_text() == SECRET

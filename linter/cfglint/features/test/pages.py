@@ -15,6 +15,7 @@ import shlex
 
 from cfglint import files
 from cfglint.api import check_file
+from cfglint.boundary import Boundary
 from cfglint.command import free, options, parse, setup
 from cfglint.document.reading import Library, read
 from cfglint.errors import CfglintError, UsageError
@@ -37,10 +38,10 @@ _MOST = 2**20  # bytes of a page
 
 
 class CaseOptions(options.Options):
-    """The flags of a case's command."""
+    """The flags of a case's command: none that names a file, since the page may be a stranger's."""
 
     command = "check"
-    offers = options.SHARED
+    offers = ("gpu", "framework", "set", "rule", "select", "ignore", "verbose", "no_detect")
 
     paths: list[str] = free("PATH", options.PATHS, many=True)
 
@@ -86,6 +87,9 @@ def read_pages(folders: Iterable[str]) -> list[Page]:
         for name in names
         if name.endswith(".md")
     ]
+    boundary = Boundary(folders)
+    for path in paths:
+        boundary.check(path)
     return [_page(path, files.read_text(path, most=_MOST)) for path in sorted(paths)]
 
 
