@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,8 @@ def test_it_speaks_where_it_is_switched_on(cfglint, folder: Path, name: str) -> 
 
     assert said() == []
     assert said("--rules", pack) == said("--rules", pack.parent) == expected
-    (folder / "cfglint.toml").write_text(f"rules = ['{pack}']\n")
+    shutil.copy(pack, folder)
+    (folder / "cfglint.toml").write_text(f"rules = ['{pack.name}']\n")
     assert said() == expected
 
 

@@ -77,7 +77,7 @@ class Page(Record):
         return None if text is None else text.encode()
 
 
-def read_pages(folders: Iterable[str]) -> list[Page]:
+def read_pages(folders: Sequence[str]) -> list[Page]:
     """Return the pages in folders named ``tests`` below some folders. Raises UsageError."""
     paths = [
         os.path.join(at, name)
