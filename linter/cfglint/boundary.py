@@ -10,7 +10,6 @@ import os
 
 from cfglint import files
 from cfglint.errors import UsageError
-from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +22,17 @@ _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "LICENSE", "LICENSE.md", 
 ADVICE = "--allow-outside reads and writes it all the same"
 
 
-class Boundary(Record):
+class Boundary:
     """The folders that files may not lead out of; ``named`` are the paths of the command line.
 
     With ``everywhere`` there is none.
     """
 
-    named: Sequence[str] = ()
-    everywhere: bool = False
-    _roots: dict[str, tuple[str, bool]] = field(factory=dict, init=False)
-    _real: dict[str, str] = field(factory=dict, init=False)
+    def __init__(self, named: Sequence[str] = (), *, everywhere: bool = False) -> None:
+        self.named = named
+        self.everywhere = everywhere
+        self._roots: dict[str, tuple[str, bool]] = {}
+        self._real: dict[str, str] = {}
 
     def holds(self, path: str, by: str) -> bool:
         """Whether what stands at ``path`` may be touched for the file ``by``, which may be the same."""

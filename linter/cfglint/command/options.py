@@ -146,7 +146,7 @@ class Options(Arguments):
 
 @cache
 def _boundary(paths: tuple[str, ...], everywhere: bool) -> Boundary:
-    return Boundary(paths, everywhere)
+    return Boundary(paths, everywhere=everywhere)
 
 
 # What says which model on which GPU.

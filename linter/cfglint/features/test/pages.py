@@ -25,7 +25,7 @@ from cfglint.report import render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cfglint.engine.run import Run
 
