@@ -39,9 +39,12 @@ class Boundary:
         if self.everywhere:
             return True
         root, _ = self._root(by)
+        place = os.path.abspath(path)
+        if inside(place, root) and not any(map(files.is_link, _below(place, root))):
+            return True
         if root not in self._real:
             self._real[root] = files.real(root)
-        return inside(files.real(path), self._real[root])
+        return inside(files.real(place), self._real[root])
 
     def check(self, path: str) -> None:
         """Raise UsageError for a path of the command line that a link leads out of its repository.
@@ -91,6 +94,13 @@ def _nearest(folder: str, signs: Sequence[str]) -> str | None:
 def _here(folder: str) -> str | None:
     here = os.getcwd()
     return here if inside(folder, here) and here not in _too_wide() else None
+
+
+def _below(path: str, root: str) -> Iterator[str]:
+    """Yield a path and the folders between it and the root, the nearest first."""
+    while path != root:
+        yield path
+        path = os.path.dirname(path)
 
 
 def upwards(folder: str) -> Iterator[str]:
