@@ -50,13 +50,13 @@ def test_no_such_path(check):
 def test_binary(check, folder):
     (folder / "x.yaml").write_bytes(bytes(range(256)) * 8)
     one_error(check("x.yaml"), "x.yaml: a binary file, not a config")
-    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 does not parse)\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 with syntax errors)\n")
 
 
 def test_other_toml_is_passed_over(check, folder):
     (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     (folder / "Cargo.toml").write_text("[package]\nname = \n")
-    assert check(".")[:2] == (0, "no findings in 0 files (2 skipped: 1 does not parse)\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (2 skipped: 1 with syntax errors)\n")
     assert "no framework recognises this file" in check("pyproject.toml")[2]
     assert "Cargo.toml:2:7: error CFG001" in check("Cargo.toml")[1]
 
@@ -226,7 +226,7 @@ def test_a_file_without_permission(check, folder, without_privileges):
 def test_pipes(check, folder):
     os.mkfifo("x.yaml")
     one_error(check("x.yaml"), "x.yaml: a pipe without a writer")
-    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 not a file)\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 not regular)\n")
 
 
 def test_a_pipe_from_the_shell(folder):
@@ -259,7 +259,7 @@ def test_links(check, folder):
     (folder / "up").symlink_to("..")
     one_error(check("a.yaml"), "a.yaml: cannot be read: too many levels of symbolic links")
     one_error(check("gone.yaml"), "gone.yaml: no such file or folder")
-    why = "4 skipped: 3 cannot be read, 1 link that leads out"
+    why = "4 skipped: 1 linked from outside, 3 unreadable"
     assert check(".") == (0, f"no findings in 0 files ({why})\n", "")
 
 
@@ -272,7 +272,7 @@ def test_a_file_that_vanishes(monkeypatch, folder):
     found = list(inputs.find(["."], pytest.fail))
     (folder / "x.yaml").unlink()
     for path, named in found:
-        with pytest.raises(inputs.Skipped, match="cannot be read"):
+        with pytest.raises(inputs.Skipped, match="unreadable"):
             inputs.load(path, Boundary(["."]), named=named)
     with pytest.raises(UsageError, match="no such file or folder"):
         inputs.load("x.yaml", Boundary(), named=True)

@@ -105,7 +105,7 @@ def _bytes(path: str, *, named: bool) -> bytes:
     """Return the bytes of what may be a config. Raises UsageError, and Skipped for what is no file."""
     try:
         if not named and not files.is_regular(path):
-            raise Skipped("" if files.is_folder(path) else "not a file")
+            raise Skipped("" if files.is_folder(path) else "not regular")
         data = files.read_config(path, MAX_BYTES)
     except UsageError:
         if named:
@@ -113,7 +113,7 @@ def _bytes(path: str, *, named: bool) -> bytes:
         raise Skipped(_LARGE) from None
     except OSError as error:
         if not named and error.errno in _GONE:
-            raise Skipped("cannot be read") from None
+            raise Skipped("unreadable") from None
         missing = isinstance(error, FileNotFoundError)
         why = "no such file or folder" if missing else f"cannot be read: {files.why(error)}"
         raise UsageError(f"{path}: {why}") from None
@@ -141,10 +141,10 @@ def why_unknown(file: File) -> str:
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
         return ""
-    return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "does not parse")
+    return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
-_LINK = "link that leads out"
+_LINK = "linked from outside"
 _LARGE = "larger than 1 MiB"
 _left_out: list[str] = []
 
