@@ -134,7 +134,7 @@ def test_output_file(cfglint, config, small):
 
 @pytest.fixture
 def many(config):
-    """A folder with twelve configs, some other YAML, and what is never looked at."""
+    """A folder with twelve configs, one in a hidden folder, and some other YAML."""
     text = config.read_text()
     for i in range(12):
         folder = config.parent / f"d{i % 3}"
@@ -151,10 +151,10 @@ def many(config):
 def test_folders(cfglint, many, small):
     done = cfglint("check", *small, "--format", "json")
     summary = json.loads(done.stdout)["summary"]
-    assert (summary["files"], summary["skipped"]) == (12, 2)
+    assert (summary["files"], summary["skipped"]) == (13, 2)
     paths = [f["path"] for f in json.loads(done.stdout)["findings"]]
     assert paths == sorted(paths)
-    assert paths[0].startswith("d0/")
+    assert paths[0].startswith(".hidden/")
     again = cfglint("check", "d0", "d0", "./d0/c00.yaml", "d0/c00.yaml", *small, "--format", "json")
     assert json.loads(again.stdout)["summary"]["files"] <= 5, (
         "a file is judged once however often it is named"

@@ -70,10 +70,21 @@ def test_what_is_large_and_looks_like_a_config_is_an_error(strange):
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("folder", ["build", "dist", "venv", "env", "out", "target", "a/b/c"])
+@pytest.mark.parametrize("folder", ["build", "dist", "venv", "env", "out", ".hidden", ".github", "a/b/c"])
 def test_folders_of_any_name(strange, folder):
     strange.write({f"{folder}/areal.yaml": CONFIGS["areal.yaml"]})
     assert "in 1 file" in strange.run("check").stdout
+
+
+@pytest.mark.parametrize("name", ["node_modules/x", "a/site-packages", "env/pyvenv.cfg", "b/.c/CACHEDIR.TAG"])
+def test_folders_that_are_not_entered_are_counted(strange, name):
+    folder = os.path.dirname(name) if "." in os.path.basename(name) else name
+    strange.write(
+        {name if folder != name else f"{name}/x": "", f"{folder}/areal.yaml": CONFIGS["areal.yaml"]}
+    )
+    assert "0 files (1 skipped: 1 not entered)" in strange.run("check").stdout
+    assert strange.run("check", "--fail-on", "error,skipped").returncode == 1
+    assert "in 1 file" in strange.run("check", folder).stdout
 
 
 def test_links(strange):

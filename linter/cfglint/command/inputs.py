@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
-_NOT_ENTERED = frozenset({"node_modules", "__pycache__", "site-packages"})
-_ENVIRONMENT = "pyvenv.cfg"  # beside it, a virtual environment
+_NO_CONFIGS = frozenset({".git", ".hg", ".svn", "__pycache__"})
+_PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they are not entered is counted
+_MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a cache
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
 _BIGGEST_FOUND = 2**20
 _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing, and blanks
@@ -55,13 +56,14 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
             yield path, True
             continue
         for at, below, names in files.walk(path, unreadable):
-            below[:] = sorted(f for f in below if not f.startswith(".") and f not in _NOT_ENTERED)
-            if _ENVIRONMENT in names:
+            if at != path and any(mark in names for mark in _MARKS):
                 below[:] = names[:] = []
+                yield at, False
             # A link to a folder is not followed: what it leads to is found where it is, or is outside.
-            links = [name for name in below if files.is_link(os.path.join(at, name))]
-            for name in sorted((*names, *links)):
-                if (name.endswith(SUFFIXES) or name in links) and not name.startswith("."):
+            passed = [f for f in below if f in _PACKAGES or files.is_link(os.path.join(at, f))]
+            below[:] = sorted(f for f in below if f not in _NO_CONFIGS and f not in passed)
+            for name in sorted((*names, *passed)):
+                if name.endswith(SUFFIXES) or name in passed:
                     place = os.path.normpath(os.path.join(at, name))
                     if place not in seen:
                         seen.add(place)
@@ -105,7 +107,7 @@ def _bytes(path: str, *, named: bool) -> bytes:
     """Return the bytes of what may be a config. Raises UsageError, and Skipped for what is no file."""
     try:
         if not named and not files.is_regular(path):
-            raise Skipped("" if files.is_folder(path) else "not regular")
+            raise Skipped(_why_irregular(path))
         data = files.read_config(path, MAX_BYTES)
     except UsageError:
         if named:
@@ -134,6 +136,12 @@ def was_recognised(run: Run, file: File) -> bool:
         run.subjects(read(content, file.path), judge_broken=False)
         for content in former(file.path, _BIGGEST_FOUND)
     )
+
+
+def _why_irregular(path: str) -> str:
+    if not files.is_folder(path):
+        return "not regular"
+    return "" if files.is_link(path) else "not entered"  # a link's folder is found where it is
 
 
 def why_unknown(file: File) -> str:
