@@ -6,6 +6,8 @@ import pytest
 
 from hostile.conftest import SECRET
 
+NUMBER = 48151623
+
 # One value is printed where it is wrong: a text for a number, a misspelled choice, an unknown key.
 LEAKY = f"""\
 model_path: {SECRET}
@@ -28,6 +30,12 @@ policy:
 cluster: {{gpus_per_node: 8, num_nodes: 1}}
 grpo: {{num_prompts_per_step: 32, num_generations_per_prompt: 16}}
 """
+VERL = f"""\
+# @package _global_
+actor_rollout_ref: {{rollout: {{name: {SECRET}}}, actor: {{strategy: {SECRET}}}}}
+data: {{max_prompt_length: {SECRET}}}
+"""
+DEEPSPEED = f'{{"train_micro_batch_size_per_gpu": {NUMBER}, "comment": "{SECRET}"}}'
 HYDRA = """\
 hydra:
   searchpath: [{outside}]
@@ -35,8 +43,8 @@ defaults: [secret, _self_]
 actor_rollout_ref:
   model: {{path: Qwen/Qwen2.5-7B}}
   actor: {{ppo_mini_batch_size: 256, ppo_micro_batch_size_per_gpu: 4}}
-  rollout: {{name: vllm, tensor_model_parallel_size: 1, gpu_memory_utilization: 0.6}}
-data: {{train_batch_size: ${{policy.train_global_batch_size}}}}
+  rollout: {{tensor_model_parallel_size: 1, gpu_memory_utilization: 0.6}}
+data: {{train_batch_size: 256}}
 trainer: {{n_gpus_per_node: 8, nnodes: 1}}
 algorithm: {{adv_estimator: grpo}}
 """
@@ -56,8 +64,14 @@ SHAPE = (
 )
 
 
+def leaks(text):
+    return SECRET in text or str(NUMBER) in text or f"{NUMBER:,}" in text
+
+
 def reads(strange, name, config):
+    """Return what is said of a config; with leave to read outside, the secret is in it."""
     strange.write({name: config})
+    assert leaks(strange.run("check", name, "--gpu", "a40:8", "--allow-outside", "-v").stdout)
     return strange.everything("check", name, "--gpu", "a40:8") + strange.everything("fix", "--diff", name)
 
 
@@ -73,27 +87,27 @@ def test_a_parent_outside(strange, outside):
 
 @pytest.mark.parametrize("outside", ["file://{home}", "file://../home", "file:///{home}/"])
 def test_a_search_path_outside(strange, outside):
-    path = strange.secret("secret.yaml", LEAKY)
-    assert SECRET not in reads(strange, "train.yaml", HYDRA.format(outside=outside.format(home=path.parent)))
+    path = strange.secret("secret.yaml", VERL)
+    assert not leaks(reads(strange, "train.yaml", HYDRA.format(outside=outside.format(home=path.parent))))
 
 
-@pytest.mark.parametrize("name", ["/../home/secret", "../home/secret", "../../home/secret"])
+@pytest.mark.parametrize("name", ["/../../home/secret", "../../home/secret", "./../../home/secret"])
 def test_a_default_outside(strange, name):
-    strange.secret("secret.yaml", LEAKY)
+    strange.secret("secret.yaml", VERL)
     config = HYDRA.format(outside="pkg://x").replace("secret", name)
-    assert SECRET not in reads(strange, "conf/train.yaml", config)
+    assert not leaks(reads(strange, "conf/train.yaml", config))
 
 
 @pytest.mark.parametrize("outside", ["../home/ds.json", "{home}/ds.json"])
 def test_a_second_file_outside(strange, outside):
-    path = strange.secret("ds.json", f'{{"train_micro_batch_size_per_gpu": "{SECRET}", "{SECRET}": 1}}')
-    assert SECRET not in reads(strange, "sft.yaml", TRL.format(outside=outside.format(home=path.parent)))
+    path = strange.secret("ds.json", DEEPSPEED)
+    assert not leaks(reads(strange, "sft.yaml", TRL.format(outside=outside.format(home=path.parent))))
 
 
 def test_a_link_to_a_second_file(strange):
-    path = strange.secret("ds.json", f'{{"train_micro_batch_size_per_gpu": "{SECRET}"}}')
+    path = strange.secret("ds.json", DEEPSPEED)
     (strange.repo / "ds.json").symlink_to(path)
-    assert SECRET not in reads(strange, "sft.yaml", TRL.format(outside="ds.json"))
+    assert not leaks(reads(strange, "sft.yaml", TRL.format(outside="ds.json")))
 
 
 @pytest.mark.parametrize("link", ["train.yaml", "sub/train.yaml"])
@@ -160,7 +174,8 @@ def test_no_text_of_a_models_config(strange):
         path = strange.secret("m/config.json", shape)
         strange.secret("m/adapter_config.json", f'{{"base_model_name_or_path": "{SECRET}"}}')
         config = NEMO.format(outside="x").replace("Qwen/Qwen2.5-1.5B-Instruct", str(path.parent))
-        assert SECRET not in reads(strange, "train.yaml", config)
+        strange.write({"train.yaml": config})
+        assert SECRET not in strange.everything("check", "train.yaml", "--gpu", "a40:8")
 
 
 def test_the_environment(strange):
