@@ -38,7 +38,7 @@ _ARCHITECTURES = (
 )  # fmt: skip
 # Capability from which tensor cores know a format.
 _SINCE = {"bf16": 8.0, "tf32": 8.0, "fp8": 8.9, "fp4": 10.0}
-_PROFILE = r"[1-9]g\.[1-9][0-9]*gb(\+[a-z.]+)?"
+_PROFILE = r"[1-9]g\.[1-9][0-9]{0,5}gb(\+[a-z.]+)?"
 
 
 class Device(Record):
