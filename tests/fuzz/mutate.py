@@ -35,7 +35,7 @@ _LINES = (
     "---", "...", "%YAML 1.2", "<<: *a", "<<: [*a, *a]", "? x\n: y", "- 1", "a: &a {b: 1}", "b: *a", "defaults: [x]",
     "[a]", "[[a]]", "a.b.c = 1", "a = '''\nx\n'''", "if true; then", "fi", "for a in 1 2; do", "done", "cat <<EOF",
     "EOF", "# cfglint: ignore", "# cfglint: ignore CFG009", "export A=1", "A=1", "}", "{", "]", "=== y.yaml",
-    "source x.sh", "eval \"$A\"", "set -- a b", "function f() {", "case $a in x) ;; esac", "defaults: train.yaml",
+    "source x.sh", 'eval "$A"', "set -- a b", "function f() {", "case $a in x) ;; esac", "defaults: train.yaml",
 )  # fmt: skip
 _VALUE = re.compile(r"(?<=[:=,\[({ ])[^\s,:=\[\](){}]+(?=[\s,\])}]|\Z)")
 _KEY = re.compile(r"[A-Za-z_][\w-]*(?=\"? ?[:=])")
@@ -77,7 +77,9 @@ def _key(random: Random, text: str, _: str) -> str:
     match = random.choice(found)
     name = match.group()
     at = random.randrange(len(name))
-    new = random.choice((name[:at] + name[at + 1 :], name[:at] + "x" + name[at:], random.choice(found).group()))
+    new = random.choice(
+        (name[:at] + name[at + 1 :], name[:at] + "x" + name[at:], random.choice(found).group())
+    )
     return text[: match.start()] + new + text[match.end() :]
 
 
@@ -113,7 +115,9 @@ def _spliced(random: Random, text: str, kind: str) -> str:
 def _line(random: Random, text: str, _: str) -> str:
     lines = _lines(text)
     at = random.randrange(len(lines) + 1)
-    return "".join([*lines[:at], random.choice(("", "  ", "    ")) + random.choice(_LINES) + "\n", *lines[at:]])
+    return "".join(
+        [*lines[:at], random.choice(("", "  ", "    ")) + random.choice(_LINES) + "\n", *lines[at:]]
+    )
 
 
 def _indented(random: Random, text: str, _: str) -> str:
@@ -134,7 +138,9 @@ def _nested(random: Random, text: str, kind: str) -> str:
         at = random.randrange(len(lines) + 1)
         deep = min(depth, 100)
         return "".join([*lines[:at], *(" " * i + "a:\n" for i in range(deep)), *lines[at:]])
-    opening, closing = random.choice((("[", "]"), ("{a: ", "}"), ('{"a":', "}"), ("${", "}"), ("$(", ")"), ("(", ")")))
+    opening, closing = random.choice(
+        (("[", "]"), ("{a: ", "}"), ('{"a":', "}"), ("${", "}"), ("$(", ")"), ("(", ")"))
+    )
     match = random.choice(list(_VALUE.finditer(text)) or [None])  # type: ignore[list-item]
     start, end = match.span() if match else (len(text), len(text))
     inner = text[start:end]
@@ -169,7 +175,7 @@ def _moved(random: Random, text: str, _: str) -> str:
 
 def _aliased(random: Random, text: str, _: str) -> str:
     """Anchor one value and refer to it from others."""
-    found = [m for m in _VALUE.finditer(text)]
+    found = list(_VALUE.finditer(text))
     for match in sorted(random.sample(found, min(len(found), 3)), key=lambda m: -m.start())[:-1]:
         text = text[: match.start()] + random.choice(("*a", "${a}")) + text[match.end() :]
     if found:
@@ -182,7 +188,9 @@ def _quoted(random: Random, text: str, _: str) -> str:
     match = random.choice(list(_VALUE.finditer(text)) or [None])  # type: ignore[list-item]
     if match is None:
         return text
-    before, after = random.choice((("'", "'"), ('"', '"'), ("[", "]"), ("", "  # c"), ("!!str ", ""), ("&b ", ""), ("\n  ", "")))
+    before, after = random.choice(
+        (("'", "'"), ('"', '"'), ("[", "]"), ("", "  # c"), ("!!str ", ""), ("&b ", ""), ("\n  ", ""))
+    )
     return text[: match.start()] + before + match.group() + after + text[match.end() :]
 
 

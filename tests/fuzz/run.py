@@ -1,7 +1,7 @@
 """The long run of fuzzing: ``.ci/fuzz [KIND] [MINUTES]``, or one input again: ``.ci/fuzz KIND FILE``.
 
-Guided by coverage where atheris is installed (``pip install atheris``), else by chance alone. What it found to
-reach new code lies in .fuzz/KIND, inputs that fail in .fuzz/failures; both stay for the next run.
+Guided by coverage where atheris is installed (``pip install atheris``), else by chance alone. What
+reached new code lies in .fuzz/KIND, inputs that fail in .fuzz/failures; both stay for the next run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Session:
             self._failed(data, error)
 
     def _failed(self, data: bytes, error: Exception) -> None:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "cfglint" in f.filename or "fuzz" in f.filename]
+        frames = traceback.extract_tb(error.__traceback__)
+        frames = [frame for frame in frames if "cfglint" in frame.filename or "fuzz" in frame.filename]
         place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
         what = f"{type(error).__name__} {place}"
         if what in self.failures:
@@ -66,8 +67,8 @@ class Session:
         """Print what was done; returns the exit status."""
         seconds = time.monotonic() - self.start
         print(
-            f"{self.kind}: {self.inputs:,} inputs in {seconds / 60:.1f} minutes, {self.inputs / seconds:.1f} a second, "
-            f"{how}; {len(self.failures)} failures"
+            f"{self.kind}: {self.inputs:,} inputs in {seconds / 60:.1f} minutes, {self.inputs / seconds:.1f} "
+            f"a second, {how}; {len(self.failures)} failures"
         )
         for what, (path, count) in self.failures.items():
             print(f"  {count:6,} × {what}: {path.relative_to(ROOT)}")
@@ -106,9 +107,18 @@ def guided(session: Session, atheris: Any) -> None:
         random = Random(seed)
         if random.randrange(4) == 0:
             return atheris.Mutate(data, size)  # type: ignore[no-any-return]
-        return mutated(random, session.kind, data.decode("utf-8", "surrogateescape").encode("utf-8", "replace").decode())[:size]
+        return mutated(
+            random, session.kind, data.decode("utf-8", "surrogateescape").encode("utf-8", "replace").decode()
+        )[:size]
 
-    options = ["-verbosity=0", "-timeout=1200", "-report_slow_units=1200", "-rss_limit_mb=4096", "-max_len=20000", "-print_final_stats=0"]
+    options = [
+        "-verbosity=0",
+        "-timeout=1200",
+        "-report_slow_units=1200",
+        "-rss_limit_mb=4096",
+        "-max_len=20000",
+        "-print_final_stats=0",
+    ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=change)
     atheris.Fuzz()
 
@@ -135,7 +145,9 @@ def main(arguments: list[str]) -> int:
     kind = arguments[0] if arguments else "all"
     minutes = float(arguments[1]) if len(arguments) > 1 else 10.0
     if kind == "all":  # each in a process of its own, which libFuzzer ends
-        return max(os.waitstatus_to_exitcode(os.system(f"{sys.executable} {__file__} {k} {minutes}")) for k in KINDS)
+        return max(
+            os.waitstatus_to_exitcode(os.system(f"{sys.executable} {__file__} {k} {minutes}")) for k in KINDS
+        )
     if kind not in KINDS:
         print(f"no kind {kind!r}; there are {', '.join(KINDS)}, and all", file=sys.stderr)
         return 2

@@ -127,7 +127,7 @@ def _commands() -> list[str]:
     for path in sorted(CASES.glob("*.md"))[::8] + sorted(ROOT.glob("tests/*/pages.md")):
         for line in path.read_text().splitlines():
             if line.startswith("$ cfglint "):
-                lines.append("\n".join(shlex.split(line)[2:]))
+                lines += ["\n".join(shlex.split(line)[2:])]
     return lines
 
 
@@ -158,5 +158,7 @@ KINDS = tuple(_KINDS)
 @cache
 def seeds(kind: str) -> tuple[str, ...]:
     """Return the texts that inputs of a kind are made from, none of them long."""
-    cut = [text if len(text) < LONGEST else text[:LONGEST].rpartition("\n")[0] + "\n" for text in _KINDS[kind]()]
+    cut = [
+        text if len(text) < LONGEST else text[:LONGEST].rpartition("\n")[0] + "\n" for text in _KINDS[kind]()
+    ]
     return tuple(dict.fromkeys(cut))

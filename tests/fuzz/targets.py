@@ -16,17 +16,17 @@ import shutil
 import signal
 import sys
 import tempfile
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+import tomllib
 import yaml
 
 from cfglint.api import check_file
 from cfglint.cli import main
-from cfglint.document.reading import read, read_text
+from cfglint.document.reading import read
 from cfglint.document.tree import Alias, Mapping, Node, Scalar, Sequence
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, HardwareError, RulesError
@@ -50,7 +50,20 @@ GPUS = ("", "a40:8", "h100-sxm:8x2", "rtx-4090:1")
 EXAMPLE = (ROOT / "examples" / "grpo_one_gpu.yaml").read_bytes()
 SMALL = (ROOT / "examples" / "sft_zero3.yaml").read_bytes()
 LOG = (ROOT / "examples" / "out_of_memory.log").read_bytes()
-COMMANDS = ("check", "fix", "fit", "compare", "plan", "explain", "diagnose", "gpus", "rules", "frameworks", "schema", "test")
+COMMANDS = (
+    "check",
+    "fix",
+    "fit",
+    "compare",
+    "plan",
+    "explain",
+    "diagnose",
+    "gpus",
+    "rules",
+    "frameworks",
+    "schema",
+    "test",
+)
 
 
 class Slow(Exception):  # noqa: N818 (what it says)
@@ -100,7 +113,8 @@ def config(data: bytes, name: str, run: Run | None = None) -> None:
     _only_its_spans(file, again, result)
     after = checked(run, again)
     assert after is not None, f"not recognised after {_titles(result)}"
-    new = {f.code for f in after.findings if f.level == "error"} - set(codes)
+    # A number in quotes stays in quotes, which CFG013 tells once the number itself is right.
+    new = {f.code for f in after.findings if f.level == "error"} - {*codes, "CFG013"}
     assert not new, f"{new} after {_titles(result)}"
 
 
@@ -110,7 +124,9 @@ def checked(run: Run, file: File) -> Report | None:
     if not check_file(run, file):
         return None
     for finding in run.report.findings:
-        assert 0 <= finding.place.start <= finding.place.end <= len(file.text) or finding.place.path != file.path
+        assert (
+            0 <= finding.place.start <= finding.place.end <= len(file.text) or finding.place.path != file.path
+        )
     for form in FORMATS:
         page = render(run.report, form, color=form == "text", width=60, verbose=True)
         if form in ("json", "sarif", "gitlab"):
@@ -134,7 +150,9 @@ def _only_its_spans(before: File, after: File, result: Repaired) -> None:
     assert len(now) == len(broken), f"{len(broken)} documents became {len(now)} by {titles}"
     assert sum(map(bool, now)) <= sum(map(bool, broken)), f"{now} after {titles}"
     old, new = before.text.split("\n"), after.text.split("\n")
-    changed = [line for line in difflib.ndiff(old, new) if line.startswith(("+ ", "- "))] if len(old) < 400 else []
+    changed = (
+        [line for line in difflib.ndiff(old, new) if line.startswith(("+ ", "- "))] if len(old) < 400 else []
+    )
     assert len(set(changed)) <= 4 * edits, f"{changed} by {titles}"
     first = values(before)
     if first is None:
@@ -143,7 +161,9 @@ def _only_its_spans(before: File, after: File, result: Repaired) -> None:
     assert second is not None, f"no longer parsed by others after {titles}"
     if any(title.startswith("rename") for title in titles):
         return
-    lost = {path for path in first.keys() - second.keys() if first[path] not in ("", None, "{}", "null", "[]")}
+    lost = {
+        path for path in first.keys() - second.keys() if first[path] not in ("", None, "{}", "null", "[]")
+    }
     if before.format not in ("yaml", "json", "toml"):
         lost = {path for path in lost if first[path] != "true"}  # a flag without a value, which is taken away
     assert not lost, f"{lost} lost by {titles}"
@@ -317,12 +337,11 @@ def rules(data: bytes) -> None:
     except UnicodeDecodeError:
         text = ""
     if crc32(data) % 8 == 0:
-        status, _, _ = command({"own.rules": data, "x.yaml": EXAMPLE}, "test", "own.rules")
+        command({"own.rules": data, "x.yaml": EXAMPLE}, "test", "own.rules")
     try:
         pack = load({"own.rules": text})
     except RulesError as error:
-        assert error.complaints
-        assert all(complaint.line >= 1 and complaint.column >= 1 for complaint in error.complaints)
+        _has_places(error)
         return
     run = Run(pack, [parse_target("a40:8")])
     for example in (EXAMPLE, SMALL):
@@ -333,11 +352,23 @@ def rules(data: bytes) -> None:
                 repair(run, file, unsafe=True, least="info", notes=False)
 
 
+def _has_places(error: RulesError) -> None:
+    assert error.complaints
+    assert all(complaint.line >= 1 and complaint.column >= 1 for complaint in error.complaints)
+
+
+def _names(error: CfglintError, file: str) -> None:
+    assert str(error).startswith(file)
+
+
 def settings(data: bytes) -> None:
     """Check a file under settings, in a cfglint.toml or a pyproject.toml."""
     name = "cfglint.toml"
     if crc32(data) % 4 == 0:
-        name, data = "pyproject.toml", b"[tool.cfglint]\n" + data.replace(b"[frameworks]", b"[tool.cfglint.frameworks]")
+        name, data = (
+            "pyproject.toml",
+            b"[tool.cfglint]\n" + data.replace(b"[frameworks]", b"[tool.cfglint.frameworks]"),
+        )
     files = {name: data, "x.yaml": SMALL, "own.rules": b"", "sheet.json": b"{}", "config.json": b"{}"}
     command(files, "fix" if crc32(data) % 3 == 0 else "check", "x.yaml", "--no-detect")
 
@@ -347,7 +378,7 @@ def sheet(data: bytes) -> None:
     try:
         targets: list[Target] = load_sheet(data.decode("utf-8", "replace"), "sheet.json")
     except HardwareError as error:
-        assert str(error).startswith("sheet.json")
+        _names(error, "sheet.json")
         return
     run = Run(load(), targets)
     checked(run, read(EXAMPLE, "x.yaml"))
@@ -368,7 +399,9 @@ def log(data: bytes) -> None:
     form = ("text", "json", "markdown")[number % 3]
     command({"a.log": data}, "diagnose", "a.log", "--format", form)
     if number % 4 == 0:
-        command({"a.log": data, "x.yaml": EXAMPLE}, "diagnose", "a.log", "--config", "x.yaml", "--format", form)
+        command(
+            {"a.log": data, "x.yaml": EXAMPLE}, "diagnose", "a.log", "--config", "x.yaml", "--format", form
+        )
 
 
 _HARMLESS = re.compile(r"/|\.\.|--online|--jobs|\x00")
@@ -383,7 +416,13 @@ def flags(data: bytes) -> None:
         words.append("--no-detect")
     if "*" in words or "." in words[1:]:
         words = [word for word in words if word != "test"] or ["rules"]
-    files = {"x.yaml": EXAMPLE, "sft.yaml": SMALL, "out.log": LOG, "own.rules": b"", "run.sh": b"python a.py --b 1\n"}
+    files = {
+        "x.yaml": EXAMPLE,
+        "sft.yaml": SMALL,
+        "out.log": LOG,
+        "own.rules": b"",
+        "run.sh": b"python a.py --b 1\n",
+    }
     command(files, *words, stdin=SMALL)
 
 
@@ -392,8 +431,13 @@ def layers(data: bytes) -> None:
     files: dict[str, bytes] = {}
     for number, part in enumerate(re.split(rb"(?m)^" + BETWEEN.encode(), data)):
         first, _, rest = part.partition(b"\n")
-        name = re.sub(r"[^\w./-]|\.\.+|^/+", "", first.decode("utf-8", "replace"))[:60].strip("/") or f"x{number}.yaml"
-        if number and not any(name.startswith(f"{other}/") or other.startswith(f"{name}/") for other in files):
+        name = (
+            re.sub(r"[^\w./-]|\.\.+|^/+", "", first.decode("utf-8", "replace"))[:60].strip("/")
+            or f"x{number}.yaml"
+        )
+        if number and not any(
+            name.startswith(f"{other}/") or other.startswith(f"{name}/") for other in files
+        ):
             files[name] = rest
     with contextlib.suppress(OSError):
         _write(files)

@@ -16,12 +16,17 @@ FOUND = [
     ("manifest", f"resources: {{accelerators: A100-80GB-1g.{DIGITS}gb}}\nrun: {LAUNCH}\n"),
     (
         "sheet",
-        f'{{"cfglint": "hardware", "version": 1, "devices": [{{"name": "NVIDIA A100-SXM4-80GB", "mig": "1g.{DIGITS}gb"}}]}}',
+        '{"cfglint": "hardware", "version": 1, "devices": [{"name": "NVIDIA A100-SXM4-80GB", "mig": "MIG"}]}'.replace(
+            "MIG", f"1g.{DIGITS}gb"
+        ),
     ),
     ("flags", f"check\nx.yaml\n--gpu\na100-80gb-1g.{DIGITS}gb"),
     ("flags", f"fit\nx.yaml\n--vary\ngrpo[{DIGITS}]=1,2"),
     # More nodes than a float holds.
-    ("sheet", '{"cfglint": "hardware", "version": 1, "nodes": 1e308, "devices": [{"name": "A40", "count": 9}]}'),
+    (
+        "sheet",
+        '{"cfglint": "hardware", "version": 1, "nodes": 1e308, "devices": [{"name": "A40", "count": 9}]}',
+    ),
     # A flag added amid the words of another.
     ("script", f"{LAUNCH} --train.micro_batch_size 2 *a\n --ds.zero_stage 2\n"),
     ("script", f"N=8\n{LAUNCH} --data.max_len $N --train.micro_batch_size $N\n"),

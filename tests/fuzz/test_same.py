@@ -7,7 +7,13 @@ from fuzz.mutate import mutated
 from fuzz.seeds import seeds
 from tiers import LONG, tried
 
-NAMES = {"yaml": "c{}.yaml", "json": "c{}.json", "toml": "c{}.toml", "script": "c{}.sh", "manifest": "job{}.yaml"}
+NAMES = {
+    "yaml": "c{}.yaml",
+    "json": "c{}.json",
+    "toml": "c{}.toml",
+    "script": "c{}.sh",
+    "manifest": "job{}.yaml",
+}
 
 
 def test_reports_are_equal(cfglint, folder):
@@ -22,7 +28,15 @@ def test_reports_are_equal(cfglint, folder):
         first = None
         for seed, jobs in runs:
             done = cfglint(
-                *words, ".", "--gpu", "a40:8", "--jobs", jobs, env={"PYTHONHASHSEED": str(seed)}, seconds=300, text=False
+                *words,
+                ".",
+                "--gpu",
+                "a40:8",
+                "--jobs",
+                jobs,
+                env={"PYTHONHASHSEED": str(seed)},
+                seconds=300,
+                text=False,
             )
             said = done.returncode, done.stdout, done.stderr
             first = first or said
