@@ -108,6 +108,8 @@ BAD = [
     (sheet({"name": "a", "capability": "x"}), "does not match"),
     (sheet({"name": "a", "mig": "half"}), "does not match"),
     (sheet({"name": "a"}, nodes=0), "less than the minimum"),
+    (sheet({"name": "a"}, nodes=1e308), "greater than the maximum"),
+    (sheet({"name": "a", "total_mib": 10**400}), "greater than the maximum"),
     (sheet({"name": "a"}, driver=550), "$.driver"),
     (sheet("NVIDIA A40"), "$.devices[0]"),
     (sheet(*[{"name": "a"}] * 65), "$.devices"),

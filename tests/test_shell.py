@@ -332,6 +332,11 @@ def test_a_definition_that_two_flags_read_names_both():
         ("torchrun t.py --a 1 --b 2\n", "on", True, "torchrun t.py --a 1 --b 2 --on\n"),
         ("torchrun t.py x.a=1 x.b=2\n", "x.c", 3, "torchrun t.py x.a=1 x.b=2 x.c=3\n"),
         ("A=(\n  --a 1\n  --b 2\n)\ntorchrun t.py ${A[@]}\n", "c", 3, "A=(\n  --a 1\n  --b 2\n  --c 3\n)\ntorchrun t.py ${A[@]}\n"),  # noqa: E501
+        # Of several words, all are the last flag's; so is one that the script sets.
+        ("torchrun t.py --a 1 --b 2 'x' y*\n", "c", 3, "torchrun t.py --a 1 --b 2 'x' y* --c 3\n"),
+        ("A=2\ntorchrun t.py --a $A --b $A\n", "c", 3, "A=2\ntorchrun t.py --a $A --b $A --c 3\n"),
+        ("A=2\ntorchrun t.py --a 1 --b x $A\n", "c", 3, "A=2\ntorchrun t.py --a 1 --b x $A --c 3\n"),
+        (f"torchrun t.py --a 1 --b {'x' * 500}\n", "c", 3, f"torchrun t.py --a 1 --b {'x' * 500} --c 3\n"),
     ],
 )  # fmt: skip
 def test_a_flag_is_added_behind_the_last_one(script, key, new, result):

@@ -56,6 +56,11 @@ def line_starts(text: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer("\r\n?|\n", text))]
 
 
+def small_number(text: str) -> int | None:
+    """Return the whole number that up to six ASCII digits spell; None for any other text, such as ``²``."""
+    return int(text) if len(text) <= 6 and text.isascii() and text.isdigit() else None
+
+
 class LineIndex(Record):
     """Turns offsets of one text into lines and columns, both counted from 1."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cfglint.record import Record, field
+from cfglint.text import small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,8 +81,9 @@ def read_job(text: str) -> Job | None:
             _take_gpus(job, _FIGURES[key], value, (start, start + len(value)))
         else:
             low, _, high = value.partition("-")
-            if low.isdigit() and len(low) < 7 and (not high or high == low):
-                job.say(_FIGURES[key], int(low), start, start + len(value))
+            number = small_number(low)
+            if number is not None and high in ("", low):
+                job.say(_FIGURES[key], number, start, start + len(value))
             else:
                 job.figures.pop(_FIGURES[key], None)
     job.add_up()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 VERSION = 1
 SCHEMA = "hardware.schema.json"
 _COUNTS = ("total_mib", "usable_mib")
+_MOST = 10**9 - 1  # of nodes, as in --gpu, and of MiB; what follows from more is no number to a computer
 _SHEET = {"$schema", "cfglint", "version", "driver", "cuda", "nodes", "devices"}
 # Architectures by the compute capability that they begin with, the newest first.
 _ARCHITECTURES = (
@@ -37,7 +38,7 @@ _ARCHITECTURES = (
 )  # fmt: skip
 # Capability from which tensor cores know a format.
 _SINCE = {"bf16": 8.0, "tf32": 8.0, "fp8": 8.9, "fp4": 10.0}
-_PROFILE = r"[1-9]g\.[1-9][0-9]*gb(\+[a-z.]+)?"
+_PROFILE = r"[1-9]g\.[1-9][0-9]{0,5}gb(\+[a-z.]+)?"
 
 
 class Device(Record):
@@ -333,7 +334,7 @@ def _holds(sheet: Any) -> bool:
         and sheet.get("cfglint") == "hardware"
         and _count(sheet.get("version")) == VERSION
         and all(isinstance(sheet.get(key, ""), str) for key in ("$schema", "driver", "cuda"))
-        and _count(sheet.get("nodes", 1)) > 0
+        and 0 < _count(sheet.get("nodes", 1)) <= _MOST
         and isinstance(devices, list)
         and 0 < len(devices) <= 64
         and all(_device_holds(device) for device in devices)
@@ -347,7 +348,7 @@ def _device_holds(device: Any) -> bool:
         and isinstance(device.get("name"), str)
         and bool(device["name"].strip())
         and 0 < _count(device.get("count", 1)) <= 1024
-        and all(_count(device.get(key, 1)) > 0 for key in _COUNTS)
+        and all(0 < _count(device.get(key, 1)) <= _MOST for key in _COUNTS)
         and _matches(r"[0-9]{1,2}\.[0-9]", device.get("capability", "1.0"))
         and _matches(_PROFILE, device.get("mig", "1g.1gb"))
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # On a folded name: `a10040gbmig1g.5gb`, `a10040gb.1g.5gb`, `1g.5gb@a100`, `.com/mig1g.5gb` of a Kubernetes
 # resource. The digit before `g.` is the profile's, whatever the model ends in.
-_MIG = r"(.*?)[.]?(?:mig)?(\d)g\.(\d+)gb((?:\+[a-z.]+)?)(?:@(.+))?"
+_MIG = r"(.*?)[.]?(?:mig)?([0-9])g\.([0-9]{1,6})gb((?:\+[a-z.]+)?)(?:@(.+))?"
 # The least share of an eighth of the memory that any listed MIG profile gets.
 _ESTIMATE = 0.87
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.launch import text_at
-from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved, walk
+from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
@@ -64,10 +64,9 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
         return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
     style = _OVERRIDE.match(text, flag.start)
-    near = flag.start <= last.end <= flag.end + 400
-    end = max(_word_end(text, last.start, last.end), flag.end) if near else flag.end
-    if last.start < flag.start or last.start > flag.end + 400:
+    if last.start < flag.start or (last.end > document.end and not document.listed):
         return _behind(document, names, value, leaves)  # where the word itself ends is not kept
+    end = max(_word_end(text, last.start, last.end), flag.end)
     word = spelled(value)
     if word is None or (value is False and style is None):
         return None
@@ -90,7 +89,7 @@ def _flag(name: str, value: object, word: str, *, dashes: bool, override: bool) 
 
 
 def _behind(
-    document: Document, names: list[str], value: object, leaves: list[tuple[Scalar, Scalar]]
+    document: Document, names: list[str], value: object, leaves: list[tuple[Scalar, Node]]
 ) -> Edit | None:
     """Return the edit that adds a flag at the end of a command."""
     text, end = document.file.text, document.end
@@ -111,7 +110,7 @@ def _behind(
     return Edit(end, end, (goes_on[-1] if goes_on else " ") + " ".join(words))
 
 
-def _has_dashes(text: str, leaves: list[tuple[Scalar, Scalar]]) -> bool:
+def _has_dashes(text: str, leaves: list[tuple[Scalar, Node]]) -> bool:
     """Whether flags of several words are written with dashes."""
     words = [match.group(1) for flag, _ in leaves if (match := _FLAG.match(text, flag.start)) is not None]
     return any("-" in word for word in words) and not any("_" in word for word in words)
@@ -135,11 +134,11 @@ def _items(text: str, flag: int, end: int, items: list[str]) -> Edit | None:
     return Edit(end, end, "".join(f", {item}" for item in spelled_items))
 
 
-def _leaves(node: Node, key: Scalar) -> list[tuple[Scalar, Scalar]]:
+def _leaves(node: Node, key: Scalar) -> list[tuple[Scalar, Node]]:
+    """Return the flags below ``node`` with all that is their value: one word, several, or what one reads."""
     if isinstance(node, Mapping):
         return [leaf for entry in node.entries.values() for leaf in _leaves(entry.value, entry.key)]
-    last = walk(node)[-1]
-    return [(key, last)] if isinstance(last, Scalar) else [(key, key)]
+    return [(key, node)]
 
 
 def _word_end(text: str, start: int, end: int) -> int:

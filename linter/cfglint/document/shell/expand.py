@@ -24,6 +24,7 @@ from cfglint.document.shell.words import (
 )
 from cfglint.errors import UsageError
 from cfglint.record import Record
+from cfglint.text import small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,8 +244,9 @@ class Expander(Record):
         return [piece.within(mode) for piece in value] or [Piece("", -1, -1, mode)]
 
     def _value(self, name: str) -> Pieces | Array | None:
-        if name.isdigit() and self.arguments is not None and 0 < int(name[:9]) <= len(self.arguments):
-            return self.arguments[int(name[:9]) - 1].pieces
+        place = small_number(name)
+        if place is not None and self.arguments is not None and 0 < place <= len(self.arguments):
+            return self.arguments[place - 1].pieces
         return self.variables.get(name)
 
     def _expansion(self, node: Any, depth: int, mode: str) -> list[Piece]:
@@ -302,8 +304,8 @@ class Expander(Record):
         items = value.items if isinstance(value, Array) else [value]
         if index in ("@", "*"):
             return _items(items, index, mode)
-        number = int(index) if index.isascii() and index.isdigit() and len(index) < 9 else -1
-        if any(map(uncertain, items)) or not 0 <= number < len(items):
+        number = small_number(index)
+        if number is None or any(map(uncertain, items)) or number >= len(items):
             return [unknown(name)]
         return [piece.within(mode) for piece in items[number]]
 

@@ -29,6 +29,7 @@ from cfglint.document.tree import (
     walk,
 )
 from cfglint.record import Value
+from cfglint.text import small_number
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
@@ -409,7 +410,7 @@ def whole(node: Node | None) -> int | None:
     """Return a node's whole number, None where it is not one."""
     node = target(node)
     text = node.text if isinstance(node, Scalar) and not isinstance(node, Unresolved) else ""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+    return small_number(text)
 
 
 def _product(per_node: Node, nodes: Node) -> Node:

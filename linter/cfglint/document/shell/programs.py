@@ -14,6 +14,7 @@ from cfglint.document.job import Job
 from cfglint.document.shell.words import Word, uncertain, values_of
 from cfglint.document.tree import HydraRef
 from cfglint.record import Record, Value, field
+from cfglint.text import small_number
 
 Words = list[Word]
 
@@ -304,8 +305,8 @@ def _pod(words: list[Word]) -> Job:
         job.kind = kind.text or ""
     if count is None and kind is not None:
         job.say("gpus_per_node", 1, kind.start, kind.end)  # one where nothing is said
-    elif count is not None and (count.text or "").isdigit():
-        job.say("gpus_per_node", int((count.text or "0")[:6]), count.start, count.end)
+    elif count is not None and (number := small_number(count.text or "")) is not None:
+        job.say("gpus_per_node", number, count.start, count.end)
     job.add_up()
     return job
 
@@ -317,13 +318,14 @@ def _name(word: Word) -> str:
 def _count(text: str) -> int | None:
     """Return how many GPUs ``--gpus`` names: ``2``, ``count=2``, ``device=0,1``, ``"device=0,1",…``."""
     text = text.strip("'")
-    if text.isdigit():
-        return int(text[:6])
+    number = small_number(text)
+    if number is not None:
+        return number
     quoted = text.partition('"')[2].partition('"')[0] if '"' in text else text.partition(",capabilities")[0]
     key, _, value = quoted.partition("=")
     if key == "device":
         return len([device for device in value.split(",") if device])
-    return int(value[:6]) if key == "count" and value.isdigit() else None
+    return small_number(value) if key == "count" else None
 
 
 # ── Hydra ──────────────────────────────────────────────────────────────────────────────────────────────────

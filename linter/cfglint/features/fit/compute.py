@@ -14,6 +14,7 @@ from cfglint.findings import Fix
 from cfglint.lang.types import show_number, text_of
 from cfglint.lang.values import INF, UNRULED, Interval, needs_of
 from cfglint.record import Value, replace
+from cfglint.text import small_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -136,7 +137,7 @@ def _fact(pack: Pack, name: str, text: str) -> object:
 
 
 def _override(pack: Pack, subject: Subject, name: str, text: str) -> str:
-    steps = tuple(int(key) if key.isdecimal() else key for key in split_key(name))
+    steps = tuple(key if (number := small_number(key)) is None else number for key in split_key(name))
     if not subject.view.has(steps):
         near = did_you_mean(name, (*pack.facts, *_keys(subject.view, ())))
         raise UsageError(f"--vary {name}: unknown name, and no key of the file{near}")
