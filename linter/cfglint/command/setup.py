@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # what `signal` wraps into enums, at a price
 import os
 import sys
+from contextlib import suppress
 
 from cfglint import files
 from cfglint.api import selector
+from cfglint.budget import Judging, OverBudgetError, OverTimeError
 from cfglint.command import output
 from cfglint.command.inputs import Skipped, second
 from cfglint.command.options import ByPath, Options
-from cfglint.document.reading import Library
+from cfglint.document.reading import Library, unread
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
 from cfglint.findings import Report
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
+_SECONDS = 30  # for one file, where steps are not counted
 _CHUNK = 8  # files that a process takes at once
 
 
@@ -211,7 +215,10 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     whole, fixes = run.report, run.fixes
     run.report, run.fixes = outcome.report, 0
     try:
-        task(run, args, path, named, outcome)
+        with Judging(), _Alarm():
+            task(run, args, path, named, outcome)
+    except OverBudgetError as why:
+        run.overran(unread(b"", path, str(why)), str(why))
     except Skipped as why:
         outcome.skipped = str(why)
     except CfglintError as error:
@@ -223,6 +230,28 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     outcome.fixes = run.fixes
     run.report, run.fixes = whole, fixes
     return outcome
+
+
+class _Alarm:
+    """``with _Alarm():`` raises OverTimeError where the steps that are counted do not end a file in time."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before: Any = None
+        if hasattr(signal, "setitimer"):
+            with suppress(ValueError):  # not in the main thread
+                self._before = signal.signal(signal.SIGALRM, _ring)
+                signal.setitimer(signal.ITIMER_REAL, _SECONDS, 5)  # again, should one be swallowed
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+
+
+def _ring(*_: object) -> None:
+    raise OverTimeError(_SECONDS)
 
 
 def _gather(run: Run, outcome: Outcome) -> None:
