@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cfglint.budget import Judging, OverBudgetError
+from cfglint.budget import BUDGET
 from cfglint.document.reading import read_text, unread
 from cfglint.engine.run import Run
-from cfglint.errors import UsageError
+from cfglint.errors import OverBudgetError, UsageError
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import load
 
@@ -103,7 +103,7 @@ def check_text(  # noqa: PLR0913 (keywords of the public interface)
 
 
 def _check(run: Run, text: str, path: str) -> None:
-    with Judging():
+    with BUDGET:
         try:
             file = read_text(text, path)
         except OverBudgetError as why:
@@ -133,7 +133,7 @@ def fix_text(  # noqa: PLR0913 (keywords of the public interface)
 
     run = _run(hardware, rules, framework, overrides, read)
     fixed = text
-    with Judging(), suppress(OverBudgetError):  # then the report says so
+    with BUDGET, suppress(OverBudgetError):  # then the report says so
         fixed = repair(run, read_text(text, path), unsafe=unsafe, least=least, notes=False).text
     _check(run, fixed, path)
     return fixed, run.report

@@ -5,17 +5,16 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found] # what `signal` wraps into enums, at a price
 import os
 import sys
-from contextlib import suppress
 
 from cfglint import files
 from cfglint.api import selector
-from cfglint.budget import Judging, OverBudgetError, OverTimeError
+from cfglint.budget import BUDGET
 from cfglint.command import output
 from cfglint.command.inputs import Skipped, second
 from cfglint.command.options import ByPath, Options
 from cfglint.document.reading import Library, unread
 from cfglint.engine.run import Run
-from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
+from cfglint.errors import CfglintError, OverBudgetError, UsageError, bug, did_you_mean
 from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
@@ -214,8 +213,9 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     outcome = Outcome(path)
     whole, fixes = run.report, run.fixes
     run.report, run.fixes = outcome.report, 0
+    alarm = _set_alarm()
     try:
-        with Judging(), _Alarm():
+        with BUDGET:
             task(run, args, path, named, outcome)
     except OverBudgetError as why:
         run.overran(unread(b"", path, str(why)), str(why))
@@ -227,31 +227,35 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
         if "CFGLINT_TRACEBACK" in os.environ:
             raise
         outcome.error = f"{path}: {bug(error)}"
+    finally:
+        _stop_alarm(alarm)
     outcome.fixes = run.fixes
     run.report, run.fixes = whole, fixes
     return outcome
 
 
-class _Alarm:
-    """``with _Alarm():`` raises OverTimeError where the steps that are counted do not end a file in time."""
+def _set_alarm() -> Any:
+    """Have OverBudgetError raised where the steps that are counted do not end a file in time."""
+    if not hasattr(signal, "setitimer"):
+        return None
+    try:
+        before = signal.signal(signal.SIGALRM, _ring)
+    except ValueError:  # not in the main thread
+        return None
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS, 5)  # again, should one be swallowed
+    return before
 
-    __slots__ = ("_before",)
 
-    def __enter__(self) -> None:
-        self._before: Any = None
-        if hasattr(signal, "setitimer"):
-            with suppress(ValueError):  # not in the main thread
-                self._before = signal.signal(signal.SIGALRM, _ring)
-                signal.setitimer(signal.ITIMER_REAL, _SECONDS, 5)  # again, should one be swallowed
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, self._before)
+def _stop_alarm(before: Any) -> None:
+    if before is not None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _ring(*_: object) -> None:
-    raise OverTimeError(_SECONDS)
+    error = OverBudgetError(f"judging this file takes more than {_SECONDS} seconds: it was not judged")
+    error.by_time = True
+    raise error
 
 
 def _gather(run: Run, outcome: Outcome) -> None:

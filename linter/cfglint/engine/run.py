@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from cfglint.budget import Judging, OverBudgetError, renew
+from cfglint.budget import BUDGET
 from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
 from cfglint.engine.judge import judge, values_for
 from cfglint.engine.subject import Judged, Reading, Subject
+from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided
 from cfglint.models.registry import near
 from cfglint.record import field, replace
@@ -104,7 +105,7 @@ class Run(Reading):
         One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
         it is recognised by what its lines still say.
         """
-        with Judging():
+        with BUDGET:
             return self._subjects(file, judge_broken)
 
     def _subjects(self, file: File, judge_broken: bool) -> list[Subject]:
@@ -223,7 +224,7 @@ class Run(Reading):
 
         ``mend`` attaches fixes to the findings of a document. A file that costs too much gets a finding.
         """
-        with Judging():
+        with BUDGET:
             try:
                 return self._add(file, explicit, mend)
             except OverBudgetError as why:
@@ -232,7 +233,7 @@ class Run(Reading):
 
     def overran(self, file: File, why: str) -> None:
         """Add to the report that a file costs too much to judge."""
-        renew()
+        BUDGET.renew()
         document = Document(0, len(file.text), format=file.format)
         document.file, document.overrun = file, why
         judged = self.on(None, Subject(self.pack, document, View(document, PYYAML), None, None, self.tables))

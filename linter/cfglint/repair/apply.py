@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cfglint.budget import TOO_LONG, Judging, Searching
+from cfglint.budget import BUDGET
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
+from cfglint.repair.allowance import TOO_LONG, Searching
 from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend, renames
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.write import comments
@@ -194,7 +195,7 @@ def repair(
     circle, which is a bug in the rules.
     """
     result = Repaired(file.text)
-    with Judging(), Searching():
+    with BUDGET, Searching():
         _repair(run, file, Wanted(least, unsafe, accept_may), result, notes=notes)
     return result
 

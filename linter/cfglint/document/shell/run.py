@@ -11,6 +11,7 @@ from cfglint.budget import spend
 from cfglint.document.shell.expand import DEEPEST, SCRIPT, Expander, Source
 from cfglint.document.shell.programs import pod_script
 from cfglint.document.shell.words import Array, Piece, Pieces, Word, joined, meet, unknown
+from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 
-MAX_STEPS = 50_000
-MAX_COMMANDS = 2_000
-MAX_WORDS = 20_000
+MAX_WORDS = 20_000  # of one variable
+_STATEMENT, _WORD = 20, 5  # steps
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
@@ -98,8 +98,6 @@ class Runner:
         self.commands: list[Command] = []
         self.variables = Variables(variables or {})
         self.functions: dict[str, tuple[Source, Any]] = {}
-        self._steps = 0
-        self._words = 0
         self._arguments: list[Word] | None = None
         self._outer: list[Word] = []
         self._source = Source(())
@@ -145,11 +143,10 @@ class Runner:
 
     # ── statements ─────────────────────────────────────────────────────────────────────────────────────
     def _run(self, node: Any, depth: int) -> None:
-        self._steps += 1
-        if depth > DEEPEST or self._steps > MAX_STEPS:
-            self._forget(node, depth)
-        else:
-            self._by_kind.get(node.type, Runner._forget)(self, node, depth)
+        spend(_STATEMENT, SCRIPT)
+        if depth > DEEPEST:
+            raise OverBudgetError(f"the script is nested more than {DEEPEST} levels deep: it was not judged")
+        self._by_kind.get(node.type, Runner._forget)(self, node, depth)
 
     def _forget(self, node: Any, _: int) -> None:
         """Forget every variable that a statement names: it is not understood and may have changed them."""
@@ -359,7 +356,7 @@ class Runner:
             elif child.type not in _REDIRECTS:
                 for part in child.named_children if child.type == "command_name" else [child]:
                     words.extend(expander.words(part))
-        self._words += len(words)
+        spend(_WORD * len(words), SCRIPT)
         return words, environment
 
     def _lines_before(self, node: Any) -> None:
@@ -376,7 +373,7 @@ class Runner:
                     self._assign(assignment, 0)
 
     def _command(self, node: Any, depth: int) -> None:
-        if node.has_error or self._words > MAX_WORDS:
+        if node.has_error:
             return
         words, environment = self._words_of(node)
         name = words[0].text if words else None
@@ -401,7 +398,7 @@ class Runner:
             self._nested(Source(nested.pieces), depth + 1)
             self.variables.undo(before)
             self._outer = outer
-        elif len(self.commands) < MAX_COMMANDS:
+        else:
             end = self._source.span(node)[1]
             self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
 
