@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from cfglint.document.reading import read_text
+from contextlib import suppress
+
+from cfglint.budget import BUDGET
+from cfglint.document.reading import read_text, unread
 from cfglint.engine.run import Run
-from cfglint.errors import UsageError
+from cfglint.errors import OverBudgetError, UsageError
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import load
 
@@ -95,8 +98,18 @@ def check_text(  # noqa: PLR0913 (keywords of the public interface)
     for a rule that does not load.
     """
     run = _run(hardware, rules, framework, overrides, read)
-    check_file(run, read_text(text, path))
+    _check(run, text, path)
     return run.report
+
+
+def _check(run: Run, text: str, path: str) -> None:
+    with BUDGET:
+        try:
+            file = read_text(text, path)
+        except OverBudgetError as why:
+            run.overran(unread(b"", path, str(why)), str(why))
+        else:
+            check_file(run, file)
 
 
 def fix_text(  # noqa: PLR0913 (keywords of the public interface)
@@ -119,7 +132,8 @@ def fix_text(  # noqa: PLR0913 (keywords of the public interface)
     from cfglint.repair.apply import repair
 
     run = _run(hardware, rules, framework, overrides, read)
-    file = read_text(text, path)
-    fixed = repair(run, file, unsafe=unsafe, least=least, notes=False).text
-    check_file(run, read_text(fixed, path))
+    fixed = text
+    with BUDGET, suppress(OverBudgetError):  # then the report says so
+        fixed = repair(run, read_text(text, path), unsafe=unsafe, least=least, notes=False).text
+    _check(run, fixed, path)
     return fixed, run.report

@@ -4,6 +4,7 @@ CfglintError                 what the user can fix: one line, exit status 2
 ├── UsageError               a flag, a path or a setting is wrong
 ├── RulesError               one or more rule files do not load; carries every complaint
 ├── HardwareError            a GPU name, a hardware sheet or NVML
+├── OverBudgetError          a file that costs too much to judge; becomes CFG023
 └── DocumentError            bytes that are not text, or a text that is not a document; becomes CFG001
 """
 
@@ -34,6 +35,12 @@ class DocumentError(CfglintError):
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message)
         self.offset = offset
+
+
+class OverBudgetError(CfglintError):
+    """A file costs more steps than it may, or ``by_time`` more seconds; becomes CFG023."""
+
+    by_time = False
 
 
 class Complaint(Record):

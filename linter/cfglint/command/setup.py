@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # what `signal` wraps into enums, at a price
 import os
 import sys
 
 from cfglint import files
 from cfglint.api import selector
+from cfglint.budget import BUDGET
 from cfglint.command import output
 from cfglint.command.inputs import Skipped, second
 from cfglint.command.options import ByPath, Options
-from cfglint.document.reading import Library
+from cfglint.document.reading import Library, unread
 from cfglint.engine.run import Run
-from cfglint.errors import CfglintError, UsageError, bug, did_you_mean
+from cfglint.errors import CfglintError, OverBudgetError, UsageError, bug, did_you_mean
 from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
+_SECONDS = 30  # for one file, where steps are not counted
 _CHUNK = 8  # files that a process takes at once
 
 
@@ -210,8 +213,12 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     outcome = Outcome(path)
     whole, fixes = run.report, run.fixes
     run.report, run.fixes = outcome.report, 0
+    alarm = _set_alarm()
     try:
-        task(run, args, path, named, outcome)
+        with BUDGET:
+            task(run, args, path, named, outcome)
+    except OverBudgetError as why:
+        run.overran(unread(b"", path, str(why)), str(why))
     except Skipped as why:
         outcome.skipped = str(why)
     except CfglintError as error:
@@ -220,9 +227,35 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
         if "CFGLINT_TRACEBACK" in os.environ:
             raise
         outcome.error = f"{path}: {bug(error)}"
+    finally:
+        _stop_alarm(alarm)
     outcome.fixes = run.fixes
     run.report, run.fixes = whole, fixes
     return outcome
+
+
+def _set_alarm() -> Any:
+    """Have OverBudgetError raised where the steps that are counted do not end a file in time."""
+    if not hasattr(signal, "setitimer"):
+        return None
+    try:
+        before = signal.signal(signal.SIGALRM, _ring)
+    except ValueError:  # not in the main thread
+        return None
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS, 5)  # again, should one be swallowed
+    return before
+
+
+def _stop_alarm(before: Any) -> None:
+    if before is not None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _ring(*_: object) -> None:
+    error = OverBudgetError(f"judging this file takes more than {_SECONDS} seconds: it was not judged")
+    error.by_time = True
+    raise error
 
 
 def _gather(run: Run, outcome: Outcome) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+from cfglint.budget import spend
 from cfglint.document.layers import Layers, Source, Trouble, Way
 from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
@@ -27,7 +28,7 @@ from cfglint.document.tree import (
     effective,
     target,
 )
-from cfglint.record import Record
+from cfglint.record import Record, field
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
@@ -109,12 +110,16 @@ def _first(document: Document, library: Library | None, names: Listed[str]) -> F
 
 # ── NeMo-RL's inheritance ──────────────────────────────────────────────────────────────────────────────────
 class _Family(Record):
-    """A file and those that its ``defaults`` names, and theirs; ``absent`` says that one is not here."""
+    """A file and those that its ``defaults`` names, and theirs; ``absent`` says that one is not here.
+
+    ``whole`` has what each parent comes to, by its path: however often it is named, it is composed once.
+    """
 
     layers: Layers
     library: Library | None
     way: Way
     absent: bool = False
+    whole: dict[str, Node | None] = field(factory=dict)
 
     def over_parents(
         self, root: Node | None, file: File, by: Source | None, chain: tuple[str, ...]
@@ -155,9 +160,13 @@ class _Family(Record):
             note = f"cyclic includes: {' -> '.join((*chain, parent.path))}"
             layers.troubles.append(Trouble("cycle", node, "defaults", note, by))
             return None
-        source = Source(parent, node, "defaults", by)
-        root = layers.enter(source)
-        return None if root is None else self.over_parents(root, parent, source, (*chain, parent.path))
+        if parent.path not in self.whole:
+            source = Source(parent, node, "defaults", by)
+            root = layers.enter(source)
+            if root is not None:
+                root = self.over_parents(root, parent, source, (*chain, parent.path))
+            self.whole[parent.path] = root
+        return self.whole[parent.path]
 
 
 def _merged(layers: Layers, base: Node | None, upper: Node) -> Node:
@@ -215,6 +224,7 @@ def _scalar_at(node: Node | None, steps: Path) -> Scalar | None:
 def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
     """Return a document after edits of its file; None where it cannot be found in it any more."""
     before = document.file
+    spend(len(before.text) // 4, "texts after a fix")
     file = read_text(apply_edits(before.text, edits), before.path, bom=before.bom)
     if len(file.documents) != len(before.documents):
         return None

@@ -10,6 +10,7 @@ import os
 import re
 from fnmatch import fnmatchcase
 
+from cfglint.budget import spend
 from cfglint.document.layers import Layers, Source, Trouble, Way
 from cfglint.document.omega import MalformedError, Reference, parse
 from cfglint.document.reading import Library, read_text, same
@@ -239,6 +240,7 @@ class _Composer(Record):
     deletions: dict[str, str | None] = field(factory=dict)
     deleted: set[str] = field(factory=set)
     appended: list[Default] = field(factory=list)
+    full: bool = False  # more files than are followed
 
     def __post_init__(self) -> None:
         self.search.append(os.path.dirname(self.file.path))
@@ -405,6 +407,9 @@ class _Composer(Record):
         if circle:
             note = f"cyclic defaults: {' -> '.join(circle)}"
         elif depth > MAX_DEPTH or len(self.layers.files) > MAX_ITEMS:
+            if self.full:
+                return True  # which was said
+            self.full = True
             note = f"too many files at {item.path}"
         else:
             return False
@@ -414,6 +419,7 @@ class _Composer(Record):
     def _entered(self, item: Default, file: File, depth: int, *, fixed: bool) -> list[tuple[Default, Node]]:
         item.header = header_of(file.text)
         if id(file.documents[0].root) in self.layers.sources:
+            spend(len(file.text) // 4, "files read again")
             file = read_text(file.text, file.path)  # a second use of the file has nodes of its own
         source = Source(file, item.node, "defaults", item.by)
         root = self.layers.enter(source)

@@ -7,6 +7,7 @@ which file that is, and by which key it came in. No tree that was parsed is chan
 
 from __future__ import annotations
 
+from cfglint.budget import spend
 from cfglint.document.tree import (
     Entry,
     File,
@@ -29,6 +30,9 @@ from cfglint.record import Record, field, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
+
+
+_FILES = "files laid over each other"
 
 
 class Source(Record):
@@ -109,7 +113,9 @@ class Layers(Record):
     def adopt(self, root: Node, source: Source) -> None:
         """Note of a file's nodes where they come from."""
         self._kept.append(root)
-        for node in walk(root):
+        nodes = walk(root)
+        spend(len(nodes), _FILES)
+        for node in nodes:
             self.sources.setdefault(id(node), source)  # of a file that came in twice, the first way counts
             for entry in node.entries.values() if isinstance(node, Mapping) else ():
                 self.sources.setdefault(id(entry.key), source)
@@ -124,6 +130,7 @@ class Layers(Record):
         if not isinstance(above, Mapping) or not isinstance(below, Mapping):
             return upper
         entries = dict(effective(below))
+        spend(5 + len(entries) + 2 * len(above.entries), _FILES)
         for name, entry in effective(above).items():
             old = entries.get(name)
             value = entry.value if old is None else self.lay(entry.value, old.value)
@@ -143,6 +150,7 @@ class Layers(Record):
 
     def without(self, node: Mapping, *names: str) -> Mapping:
         """Return a mapping in the place of ``node``, with what it merges and without some of its keys."""
+        spend(5 + len(node.entries), _FILES)
         return self.like(node, {name: entry for name, entry in effective(node).items() if name not in names})
 
     def own(self, holder: Mapping, source: Source | None) -> None:

@@ -26,7 +26,9 @@ _LINE = re.compile(
     r"(?P<quote>[\"']?)(?P<key>[A-Za-z_][\w.@/-]*)(?P=quote)?[ \t]*(?P<sign>[:=]?)[ \t]*(?P<value>[^\r\n#]*)"
 )
 _TABLE = re.compile(r"[ \t]*\[+[ \t]*(?P<path>[\w.\"-]+)[ \t]*\]*")
-_TOKEN = re.compile(r"\"(?P<text>(?:[^\"\\\n]|\\.)*)\"(?:\s*(?P<colon>:))?|(?P<mark>[{}])|(?P<word>[\w.+-]+)")
+_TOKEN = re.compile(
+    r"\"(?P<text>(?:[^\"\\\n]|\\.)*)(?:\"(?:\s*(?P<colon>:))?|(?=[\n\\])|\Z)|(?P<mark>[{}])|(?P<word>[\w.+-]+)"
+)
 # What a program fills in before anything reads the text.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
@@ -106,7 +108,10 @@ def _in_lines(text: str, root: Mapping, *, tables: bool) -> None:
         if value:
             _set(parent, found["key"], value, found.start("key"))
             if value[0] in "{[":
-                for inner in _LINE.finditer(value.replace(",", "\n").replace("{", "\n")):
+                for part in value.replace(",", "\n").replace("{", "\n").split("\n"):
+                    inner = _LINE.match(part)
+                    if inner is None:
+                        continue
                     _set(_at(parent, [found["key"]]), inner["key"], inner["value"].strip(" }]\"'"), 0)
         else:
             above.append((indent, _at(parent, [found["key"]])))

@@ -7,7 +7,9 @@ second file would say is unknown.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 
+from cfglint.budget import spend
 from cfglint.document.tree import (
     BOM,
     MAX_BYTES,
@@ -149,12 +151,18 @@ def sections(document: Document) -> list[Document]:
     if not all(isinstance(target(node), Mapping) for node in nodes):
         return []
     parts = [_section(document, entry.key, entry.value) for entry in root.entries.values()]
-    reads = [{(n.target.start, n.target.end): 0 for n in walk(s) if isinstance(n, Alias)} for s in nodes]
-    for part in parts:  # what others read of it, through an alias or a merge
-        lent = [
-            span for reader, spans in zip(parts, reads, strict=True) if reader is not part for span in spans
-        ]
-        part.lent = tuple(dict.fromkeys(lent))
+    spend(len(parts) * (10 + len(document.duplicates)), "sections")
+    by_start = sorted(parts, key=lambda part: part.start)
+    starts = [part.start for part in by_start]
+    lent: dict[int, dict[tuple[int, int], None]] = {}
+    for reader, node in zip(parts, nodes, strict=True):  # what others read of it, through an alias or a merge
+        for alias in walk(node):
+            if isinstance(alias, Alias):
+                owner = by_start[max(bisect_right(starts, alias.target.start) - 1, 0)]
+                if owner is not reader:
+                    lent.setdefault(id(owner), {})[alias.target.start, alias.target.end] = None
+    for part in parts:
+        part.lent = tuple(lent.get(id(part), ()))
     return parts
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _MOST_REFERENCES = 500
 _DEEPEST = 50
 _MOST_KEYS = 500  # that a misspelled reference is compared with
+_MOST_NEAR = 50  # misspelled references of one document
 
 
 class Step(Record):
@@ -420,6 +421,9 @@ def _part_span(view: View, node: Scalar, text: str) -> tuple[int, int]:
 def near_keys(view: View, wanted: Path) -> str:
     """Return ``"; did you mean a.b?"`` for a key that is not there; nothing where none is like it."""
     names: list[str] = []
+    asked = view.memo["near"] = view.memo.get("near", 0) + 1
+    if asked > _MOST_NEAR:
+        return ""
     for depth in range(len(wanted) - 1, -1, -1):
         parent = wanted[:depth]
         keys = view.keys(parent)
@@ -437,12 +441,12 @@ def _duplicates(view: View) -> list[Defect]:
         if isinstance(node, Mapping)
         for name, entry in node.entries.items()
     }
-    later = {id(first): key for key, first in view.document.duplicates}
+    last_of: dict[int, Scalar] = {}
+    for key, first in reversed(view.document.duplicates):
+        last_of[id(first)] = last_of.get(id(key), key)
     defects = []
     for key, first in view.document.duplicates:
-        last = key
-        while id(last) in later:
-            last = later[id(last)]
+        last = last_of[id(first)]
         path = dotted(paths.get(id(last), (key.text,)))
         note = "PyYAML keeps the last one; OmegaConf refuses the file"
         defects.append(Defect(path, key.text, key.start, key.end, note, (first.start, first.end)))
@@ -450,7 +454,7 @@ def _duplicates(view: View) -> list[Defect]:
 
 
 # ── which rules its comments turn off ──────────────────────────────────────────────────────────────────────
-_MARK = re.compile(r"#[ \t]*cfglint:[ \t]*(ignore(?:-file)?)[ \t]*\[([^\]\r\n]*)\]")
+_MARK = re.compile(r"#[ \t]*cfglint:[ \t]*(ignore(?:-file)?)[ \t]*\[([^\[\]\r\n]*)\]")
 
 
 def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
@@ -465,19 +469,21 @@ def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
     spans = [] if script else _scalar_spans(document)
     first, last = (0, len(text)) if script else (document.start, document.end)
     suppressed: list[tuple[int, tuple[str, ...]]] = []
+    last_line = -1  # where it begins; what is behind another mark does not stand alone
     for mark in _MARK.finditer(text, first, last):
         at = mark.start()
         line, column = document.file.lines.position(at)
-        before = text[at - column + 1 : at]
+        begin = at - column + 1
         # A comment is preceded by a blank, or is itself within one.
-        if before and not before.endswith((" ", "\t")) and "#" not in before:
+        if column > 1 and text[at - 1] not in " \t" and text.find("#", begin, at) < 0:
             continue
         around = bisect_right(spans, (at, len(text))) - 1
         if around >= 0 and at < spans[around][1]:
             continue
         codes = tuple(code.strip() for code in mark.group(2).split(",") if code.strip())
         if codes:
-            alone = not before.strip()
+            alone = begin != last_line and not text[begin:at].strip()
+            last_line = begin
             suppressed.append((0 if mark.group(1) == "ignore-file" else line + alone, codes))
     return suppressed
 

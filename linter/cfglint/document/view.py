@@ -5,6 +5,7 @@ A place is a node and the path at which it is defined, since relative interpolat
 
 from __future__ import annotations
 
+from cfglint.budget import spend
 from cfglint.document.scalars import JSON, TOML, Dialect, is_float_like_string, resolve, typed
 from cfglint.document.tree import (
     ABSENT,
@@ -110,6 +111,7 @@ class View(Record):
     unread: dict[Path, str] | None = field(default=None, init=False)
     cyclic: set[Path] = field(factory=set, init=False)
     memo: dict[str, Any] = field(factory=dict, init=False)
+    overrun: str = field(default="", init=False)  # why some values are not known that the file has
     _values: dict[Path, object] = field(factory=dict, init=False)
     _present: dict[Path, bool] = field(factory=dict, init=False)
     _followed: dict[Path, Place] = field(factory=dict, init=False)
@@ -152,6 +154,7 @@ class View(Record):
             value = self._get(path)
         except (BudgetError, RecursionError):
             value = over_budget()
+            self.overrun = value.why
         self._values[path] = value
         return value
 
@@ -207,6 +210,7 @@ class View(Record):
     def spend(self, cost: int) -> None:
         """Take ``cost`` from the budget; raises BudgetError where nothing is left."""
         self._left -= cost
+        spend(cost, "references and aliases")
         if self._left < 0:
             raise BudgetError
 

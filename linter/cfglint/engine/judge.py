@@ -5,6 +5,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 
 from __future__ import annotations
 
+from cfglint.budget import spend
 from cfglint.document.tree import Missing, dotted
 from cfglint.document.view import MappingView
 from cfglint.engine.subject import Verdict
@@ -15,6 +16,7 @@ from cfglint.lang.values import INF, needs_of
 from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.table import Mistake, typed
 
+_RULE = 10  # steps, on an average
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
 TYPE_CHECKING = False
@@ -39,6 +41,8 @@ def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
 
 def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
     """Return the rules that do not simply hold."""
+    rules = list(rules)
+    spend(_RULE * len(rules), "rules")
     verdicts = []
     for rule in rules:
         truth = rule.test(values)
@@ -64,6 +68,14 @@ def _syntax_errors(subject: Subject) -> Iterator[Mistake]:
     error = subject.document.error
     if error is not None:
         yield Mistake(str(error), error.offset or 0, error.offset or 0)
+
+
+def _overruns(subject: Subject) -> Iterator[Mistake]:
+    """Yield why a document was not judged, or not to the end."""
+    document = subject.document
+    note = document.overrun or subject.view.overrun
+    if note:
+        yield Mistake(note, document.start, document.start)
 
 
 def _other_files(subject: Subject) -> Iterator[Mistake]:
@@ -213,6 +225,7 @@ def _wanted(pack: Pack, name: str, value: object) -> str:
 _KINDS = {
     "syntax_errors": _syntax_errors,
     "other_files": _other_files,
+    "overruns": _overruns,
     "misfits": _misfits,
     "unknown_names": _unknown_names,
 }

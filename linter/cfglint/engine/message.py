@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.describe import Evaluator, Origins
 
+_LONGEST = 2_000  # characters of a message; a rule may repeat a value that is long
 _LISTED = 16  # items of a list in a message
 _NAMED = 3  # missing names in a sentence
 _NEARLY_NOTHING = 10  # an upper bound this many times the lower one says all that a range would
@@ -49,7 +50,8 @@ def message(
                 part if isinstance(part, str) else _told(part, evaluator, origins, variables)
                 for part in say.parts
             ]
-            return "".join(_joined(parts))
+            text = "".join(_joined(parts))
+            return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return ""
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
+from cfglint.budget import BUDGET
 from cfglint.document.reading import sections
-from cfglint.document.tree import dotted
+from cfglint.document.scalars import PYYAML
+from cfglint.document.tree import Document, dotted
+from cfglint.document.view import View
 from cfglint.engine.judge import judge, values_for
-from cfglint.engine.subject import Judged, Reading
+from cfglint.engine.subject import Judged, Reading, Subject
+from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided
 from cfglint.models.registry import near
 from cfglint.record import field, replace
@@ -17,10 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from cfglint.document.tree import Document, File
-    from cfglint.document.view import View
+    from cfglint.document.tree import File
     from cfglint.engine.find import Finder, Found
-    from cfglint.engine.subject import Subject
     from cfglint.facts import Values
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
@@ -31,10 +33,15 @@ if TYPE_CHECKING:
     Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
 
 _OBSERVED = "observed."
+_LAST = "CFG023"  # asks whether the other rules came to an end
 
 
 def _every(_code: str) -> bool:
     return True
+
+
+def _is_last(rule: CompiledRule) -> bool:
+    return rule.code == _LAST
 
 
 class Run(Reading):
@@ -98,6 +105,10 @@ class Run(Reading):
         One that does not parse is judged as well, for its syntax alone, if ``judge_broken`` says so or if
         it is recognised by what its lines still say.
         """
+        with BUDGET:
+            return self._subjects(file, judge_broken)
+
+    def _subjects(self, file: File, judge_broken: bool) -> list[Subject]:
         self.look_near(file.path)
         subjects = []
         named, _ = self.named_for(file.path)
@@ -149,13 +160,15 @@ class Run(Reading):
 
     def rules(self, subject: Subject, values: Values) -> list[CompiledRule]:
         """Return the rules that speak of a subject; of a file that does not parse, the syntax rules alone."""
-        if subject.document.error is not None:
-            return [rule for rule in self.pack.rules if rule.code == "CFG001" and self.selected(rule.code)]
+        only = _LAST if subject.document.overrun else "CFG001" if subject.document.error is not None else ""
+        if only:
+            return [rule for rule in self.pack.rules if rule.code == only and self.selected(rule.code)]
         key = (subject.framework, values.version)
         if key not in self._rules:
             rules = [rule for rule in self.pack.rules if rule.covers(*key) and self.selected(rule.code)]
             if subject.framework is None and subject.document.format == "shell":
                 rules = [rule for rule in rules if rule.code.startswith("DOC")]  # its launcher alone is known
+            rules.sort(key=_is_last)
             self._rules[key] = rules
         return self._rules[key]
 
@@ -209,8 +222,27 @@ class Run(Reading):
     def add(self, file: File, *, explicit: bool = True, mend: Mender | None = None) -> bool:
         """Judge a file and add what was found to the report; False if no framework recognises it.
 
-        ``fix`` attaches fixes to the findings of a document.
+        ``mend`` attaches fixes to the findings of a document. A file that costs too much gets a finding.
         """
+        with BUDGET:
+            try:
+                return self._add(file, explicit, mend)
+            except OverBudgetError as why:
+                self.overran(file, str(why))
+                return True
+
+    def overran(self, file: File, why: str) -> None:
+        """Add to the report that a file costs too much to judge."""
+        BUDGET.renew()
+        document = Document(0, len(file.text), format=file.format)
+        document.file, document.overrun = file, why
+        judged = self.on(None, Subject(self.pack, document, View(document, PYYAML), None, None, self.tables))
+        judged.verdicts = judge(self.rules(judged.subject, judged.values), judged.values)
+        self.report.files += file.path not in self.report.texts
+        self.report.texts[file.path] = file.text
+        self.report.findings += [found.finding for found in self.findings([judged])]
+
+    def _add(self, file: File, explicit: bool, mend: Mender | None) -> bool:
         subjects = self.subjects(file, judge_broken=explicit)
         subjects += self._unknown_programs(file, subjects)
         if not subjects:
@@ -294,16 +326,16 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
         return list(findings)
     from cfglint.document.trace import suppressions
 
-    off = suppressions(document.whole)
-    return [
-        finding
-        for finding in findings
-        if not any(
-            line in (0, file.lines.position(finding.place.start)[0])
-            and any(finding.code.startswith(c) for c in codes)
-            for line, codes in off
-        )
-    ]
+    off: dict[int, set[str]] = {}
+    for line, codes in suppressions(document.whole):
+        off.setdefault(line, set()).update(codes)
+    everywhere = tuple(off.pop(0, ()))
+
+    def is_on(finding: Finding) -> bool:
+        line = file.lines.position(finding.place.start)[0]
+        return not finding.code.startswith((*everywhere, *off.get(line, ())))
+
+    return [finding for finding in findings if is_on(finding)]
 
 
 def _observation(pack: Pack, text: str) -> tuple[str, tuple[object, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.emit import CompileError, Emitter, is_number, is_text, pattern_of
@@ -317,7 +316,7 @@ class Branches(Emitter):
             from cfglint.lang.habits import call_instead_of
 
             instead = call_instead_of(node.function, [show(argument) for argument in node.arguments])
-            near = did_you_mean(node.function, (*FUNCTIONS, *self.names.symbols.functions))
+            near = self.names.near(node.function, (*FUNCTIONS, *self.names.symbols.functions))
             raise CompileError(node.span, instead or f"unknown function {node.function!r}{near}")
         return builtin(self, node)
 

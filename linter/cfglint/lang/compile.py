@@ -121,9 +121,9 @@ class Function(Branches):
             written = [f"write in table {name}", *(f"{column}(word)" for column in columns)]
             return CompileError(node.span, f"{name} is a table: {' or '.join(written)}")
         if wanted is not None and wanted.kind == "enum":
-            near = did_you_mean(name, (*dict(wanted.spellings), *symbols.names()))
+            near = self.names.near(name, (*dict(wanted.spellings), *symbols.names()))
             return CompileError(node.span, f"{name!r} is not {wanted}{near}")
-        near = did_you_mean(name, (*symbols.names(), *self.variables, *self.roles), cutoff=_ALIKE)
+        near = self.names.near(name, (*symbols.names(), *self.variables, *self.roles), cutoff=_ALIKE)
         if wanted is not None and wanted.kind in ("text", "any"):
             near += f'; strings need quotes: "{name}"'
         if name == "roles":

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.show import show
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 MAX_DEPTH = 80  # of the tree; Python's own compiler gives up a little later, at 100 levels of indentation
 MAX_LINES = 8_000  # of one function; functions are put in where they are called, and could double each other
 MAX_VISITS = 40_000  # of nodes for one function
+MAX_ALL_VISITS = 1_000_000  # for all functions of a layer of rules; the shipped ones take 60,000
+MAX_NEAR = 50  # unknown names for which like ones are looked for
 
 
 _CONVERTED = ("bool", "text", "list", "version")  # what runtime.py has an ``as_…`` for
@@ -50,6 +53,8 @@ class Scope:
         self.open: list[str] = []
         self.called: set[str] = set()  # functions that were put in somewhere, and fitted
         self.derivations = symbols.derivations()
+        self.visited = 0  # nodes, by all functions together
+        self.asked = 0  # unknown names for which like ones were looked for
         self._uses: dict[str, Counter[str]] = {}
 
     def type_of(self, name: str) -> Type | None:
@@ -72,6 +77,11 @@ class Scope:
             kind = replace(kind, unit=None, written=False)
         self.known[name] = replace(kind, bare=False)
         return self.known[name]
+
+    def near(self, name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+        """Return ``"; did you mean …?"``; nothing once that was asked often enough to see what is wrong."""
+        self.asked += 1
+        return did_you_mean(name, known, cutoff=cutoff) if self.asked <= MAX_NEAR else ""
 
     def infer(self, body: t.Expr) -> Type:
         """Return the type of an expression. The compiler above knows how."""
@@ -180,6 +190,9 @@ class Emitter:
                 node.span, "this expression is nested too deeply; give its parts names with let"
             )
         self.visited += 1  # equal values are emitted once, so lines alone would not bound the time
+        self.names.visited += 1
+        if self.names.visited > MAX_ALL_VISITS:
+            raise CompileError(node.span, "these rules grow too large with the functions that they call")
         if len(self.lines) > MAX_LINES or self.visited > MAX_VISITS:
             raise CompileError(node.span, "this expression grows too large; give its parts names with let")
         self.depth += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.budget import spend
 from cfglint.lang.values import (
     INF,
     NOTHING,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     Piece: TypeAlias = tuple[tuple[str, str], ...]  # ("=", literal), ("?", ""), ("int", name), ("word", name)
 
 
+_ITEMS = "items that rules go over"
 _ODD = frozenset({"a value of the right type"})
 _LARGE = 2**63  # whole numbers beyond it become floats, so that arithmetic stays cheap
 _HUGE = 1e300  # nobody configures that; it would overflow sooner or later
@@ -243,6 +245,7 @@ def all_over(items: object, test: Callable[[object], Truth]) -> Truth:
     """Whether ``test`` holds for every item."""
     if isinstance(items, Unknown):
         return Open(items.needs)
+    spend(len(items), _ITEMS)  # type: ignore[arg-type]
     result: Truth = True
     for item in items:  # type: ignore[attr-defined]
         result = and_(result, test(item))
@@ -260,6 +263,7 @@ def count_over(items: object, test: Callable[[object], Truth]) -> Number:
     """For how many items ``test`` holds."""
     if isinstance(items, Unknown):
         return Interval(0, INF, items.needs)
+    spend(len(items), _ITEMS)  # type: ignore[arg-type]
     total: Number = 0
     for item in items:  # type: ignore[attr-defined]
         total = total + as_count(test(item))
@@ -270,6 +274,7 @@ def sum_over(items: object, value: Callable[[object], Number]) -> Number:
     """Return the sum of ``value`` over a list."""
     if isinstance(items, Unknown):
         return Interval(-INF, INF, items.needs)
+    spend(len(items), _ITEMS)  # type: ignore[arg-type]
     total: Number = 0
     for item in items:  # type: ignore[attr-defined]
         total = total + value(item)
@@ -280,6 +285,7 @@ def extreme_over(items: object, value: Callable[[object], Number], pick: Callabl
     """Return the `minimum` or `maximum` (``pick``) of the values of a list."""
     if isinstance(items, Unknown):
         return Interval(-INF, INF, items.needs)
+    spend(len(items), _ITEMS)  # type: ignore[arg-type]
     values = [value(item) for item in items]  # type: ignore[attr-defined]
     return pick(*values) if values else Interval(-INF, INF, frozenset({"an item"}))
 

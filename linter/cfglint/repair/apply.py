@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from cfglint.budget import BUDGET
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
+from cfglint.repair.allowance import TOO_LONG, Searching
 from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend, renames
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.write import comments
@@ -42,7 +44,19 @@ class Repaired(Record):
 
 
 def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
-    """Give each finding its fix and the alternatives; findings that one repair resolves share its number."""
+    """Give each finding its fix and the alternatives; findings that one repair resolves share its number.
+
+    Where that takes too long, what has no fix by then says so.
+    """
+    with Searching() as search:
+        _attach(run, judgements, found)
+    if search.over:
+        for each in found:
+            if each.finding.fix is None:
+                each.finding.unfixed = TOO_LONG
+
+
+def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
     solver = solver_of(run, judgements)
     groups = {group.code: group for group in groups_of(solver, found, "info")}
     repairs = _with_hints(solver, groups, groups_of(solver, found, "warning"))
@@ -177,16 +191,22 @@ def repair(
 
     ``least`` is the lowest level that is repaired, ``unsafe`` admits fixes that may change results, ``notes``
     appends a comment to every changed line, ``accept_may`` admits the nearest repair where none is certain.
-    Raises CfglintError where fixes go in a circle, which is a bug in the rules.
+    Where the search takes too long, what was applied by then counts. Raises CfglintError where fixes go in a
+    circle, which is a bug in the rules.
     """
     result = Repaired(file.text)
-    wanted = Wanted(least, unsafe, accept_may)
+    with BUDGET, Searching():
+        _repair(run, file, Wanted(least, unsafe, accept_may), result, notes=notes)
+    return result
+
+
+def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bool) -> None:
     texts = {file.text}
     while result.passes < MAX_PASSES:
         result.passes += 1
         step = _next(run, file, wanted)
         if step is None:
-            return result
+            return
         text = apply_edits(result.text, step.noted() if notes else step.edits)
         result.applied += step.applied
         if text in texts:

@@ -8,6 +8,7 @@ before it was proven: its edits are applied to the text, which is parsed and lin
 
 from __future__ import annotations
 
+from cfglint.budget import spend
 from cfglint.document.compose import edited
 from cfglint.engine.dependencies import WatchedValues, settled, watched
 from cfglint.engine.judge import judge, values_for
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Facts: TypeAlias = Mapping[str, object]
     Key: TypeAlias = tuple[tuple[str, type, object], ...]
 
+_TRIALS = "values that a fix could take"
 _BOUNDS = ("<", "<=", ">", ">=")
 
 
@@ -137,6 +139,7 @@ class Trials(Record):
         values = base.trials.get(key)
         if values is None:
             self.count += 1
+            spend(50, _TRIALS)
             subject = self.rewritten(judged, facts) or base.subject
             named = {name: value for name, value in facts.items() if name not in self.keys}
             values = values_for(subject, {**base.given, **named})
@@ -161,7 +164,9 @@ class Trials(Record):
         """Return the rules that held on a target and are broken or open there with these facts."""
         base, values = self.base(judged), self.values(judged, facts)
         harmed = []
-        for rule in base.moved(facts).rules:
+        rules = base.moved(facts).rules
+        spend(3 * len(rules), _TRIALS)
+        for rule in rules:
             truth = rule.test(values)
             if truth is True or truth is None or is_hint(rule):
                 continue

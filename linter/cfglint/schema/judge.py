@@ -6,10 +6,8 @@ Judging runs for every file of a framework that has a schema; what a problem is 
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from cfglint.document.scalars import SHELL, resolve
-from cfglint.document.tree import Alias, Computed, Mapping, Missing, Path, Scalar, Sequence
+from cfglint.document.tree import Alias, Computed, Mapping, Missing, Path, Scalar, Sequence, over_budget
 from cfglint.document.view import BudgetError, MappingView, View
 from cfglint.record import Record, field
 from cfglint.schema.table import (
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
 _DEEPEST = 60
-_MOST = 2_000  # problems of one document
+_MOST = 500  # problems of one document
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values", "misfits")
 
 
@@ -98,8 +96,10 @@ def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str,
         return []
     judge = _Judge(view, table.nodes, None if strict else table.loader)
     view.refill()
-    with suppress(BudgetError, RecursionError):  # the file stands for more values than are followed
+    try:
         judge.mapping(root, (), table.nodes[0], skip)
+    except (BudgetError, RecursionError):
+        view.overrun = over_budget().why
     return judge.problems
 
 

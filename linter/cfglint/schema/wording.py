@@ -5,6 +5,8 @@ Nothing here runs for a file that its framework's schema takes.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, dotted
 from cfglint.errors import did_you_mean
@@ -14,9 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cfglint.document.tree import Path
     from cfglint.document.view import View
     from cfglint.schema.table import Node, Problem, Table
 
+_MOST_HINTS = 100  # keys of one kind for which like ones are looked for
+_LONGEST = 60  # letters of a key that is compared with others
 _SHORT = 5  # letters; in a shorter name, two differences are another word
 _LONGEST_LIST = 240  # characters of the members that a message lists
 _MAYBE = ("section", "subclass", "own", "versions")
@@ -52,7 +57,8 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
         if problem.what == "key":
             kind = "refused_keys" if mark in ("refused", "section") else "ignored_keys"
             name = likely[id(problem)]
-            hint = f"; did you mean {name!r}?" if name else near(problem)
+            told = len(by_kind.get(kind, ())) < _MOST_HINTS
+            hint = f"; did you mean {name!r}?" if name else near(problem) if told else ""
             note = _FATE[mark] + (hint or elsewhere(problem, table))
             mistake = Mistake(note, *span, key, mark, problem=problem)
         else:
@@ -139,7 +145,12 @@ def near(problem: Problem) -> str:
     if problem.what == "key":
         name = str(problem.path[-1])
         most = max(2, len(name) // 3)
-        keys = [key for key in problem.node[3] or () if _distance(_plain(name), _plain(key)) <= most]
+        plain = _plain(name)
+        keys = [
+            key
+            for key in problem.node[3] or ()
+            if abs(len(key) - len(name)) <= most and _distance(plain, _plain(key)) <= most
+        ]
         return did_you_mean(name, keys)
     members = [member for member in problem.node[1] or () if isinstance(member, str)]
     return did_you_mean(problem.value, members) if isinstance(problem.value, str) else ""
@@ -175,10 +186,19 @@ def meant(problem: Problem, view: View) -> str | None:
         return None
     if len({_plain(key) for key in best}) != 1 or least > (1 if len(name) <= _SHORT else 2):
         return None
-    if _plain(best[0]) in {_plain(key) for key in view.keys(problem.path[:-1]) if key != name}:
+    beside = _beside(view, problem.path[:-1])
+    if beside[_plain(best[0])] > (_plain(best[0]) == plain):
         return None
     alike = [key for key in best if ("-" in key) == ("-" in name)]  # of two spellings, the file's own
     return (alike or best)[0]
+
+
+def _beside(view: View, path: Path) -> Counter[str]:
+    """Return how often the keys of a mapping are spelled, found out once."""
+    spelled: dict[Path, Counter[str]] = view.memo.setdefault("spelled", {})
+    if path not in spelled:
+        spelled[path] = Counter(map(_plain, view.keys(path)))
+    return spelled[path]
 
 
 def _alike(name: str, key: str) -> bool:
@@ -192,6 +212,8 @@ def _plain(name: str) -> str:
 
 def _distance(one: str, other: str) -> int:
     """Return how many letters differ, are missing, too many, or change places with their neighbour."""
+    if len(one) > _LONGEST:
+        return len(one)
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from functools import cache
 
+from cfglint.budget import spend
 from cfglint.document.shell.words import (
     BREAK,
     EXPANDED,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 
 DEEPEST = 60
+SCRIPT = "words of the script"
+_LONG = 64  # characters of a text that count as much as a piece
 _IN_QUOTES = '$`"\\\n'
 _ANSI = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -241,6 +244,7 @@ class Expander(Record):
             return [unknown(name)]
         if isinstance(value, Array):
             value = value.items[0] if value.items else ()
+        spend(sum(1 + len(piece.text) // _LONG for piece in value), SCRIPT)
         return [piece.within(mode) for piece in value] or [Piece("", -1, -1, mode)]
 
     def _value(self, name: str) -> Pieces | Array | None:
@@ -356,6 +360,7 @@ def _inside(mode: str) -> str:
 
 
 def _items(items: list[Pieces], star: str, mode: str) -> list[Piece]:
+    spend(sum(1 + len(piece.text) // _LONG for item in items for piece in item), SCRIPT)
     pieces: list[Piece] = []
     for item in items:
         if pieces:

@@ -7,9 +7,11 @@ change what the script sets itself.
 
 from __future__ import annotations
 
-from cfglint.document.shell.expand import DEEPEST, Expander, Source
+from cfglint.budget import spend
+from cfglint.document.shell.expand import DEEPEST, SCRIPT, Expander, Source
 from cfglint.document.shell.programs import pod_script
 from cfglint.document.shell.words import Array, Piece, Pieces, Word, joined, meet, unknown
+from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 
-MAX_STEPS = 50_000
-MAX_COMMANDS = 2_000
-MAX_WORDS = 20_000
+MAX_WORDS = 20_000  # of one variable
+_STATEMENT, _WORD = 20, 5  # steps
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
@@ -41,6 +42,51 @@ class Command(Record):
     end: int = -1
 
 
+class Variables(dict[str, "Pieces | Array"]):
+    """The variables of a script, which can be set back: what a branch costs is what it changes."""
+
+    __slots__ = ("_changed", "_snapshot")
+
+    def __init__(self, variables: Mapping[str, Pieces | Array]) -> None:
+        super().__init__(variables)
+        self._changed: dict[str, Pieces | Array | None] = {}  # with what each was worth; None: nothing
+        self._snapshot: dict[str, Pieces | Array] | None = None
+
+    def __setitem__(self, name: str, value: Pieces | Array) -> None:
+        if name not in self._changed:
+            self._changed[name] = self.get(name)
+        self._snapshot = None
+        super().__setitem__(name, value)
+
+    def set(self, values: Mapping[str, Pieces | Array]) -> None:
+        """Set several variables."""
+        for name, value in values.items():
+            self[name] = value
+
+    def begin(self) -> dict[str, Pieces | Array | None]:
+        """Begin a way that may be taken back; returns what `undo` needs."""
+        before, self._changed = self._changed, {}
+        return before
+
+    def undo(self, before: dict[str, Pieces | Array | None]) -> dict[str, Pieces | Array]:
+        """Set back what changed since `begin`; returns what it had become."""
+        changed = {name: self[name] for name in self._changed}
+        for name, value in self._changed.items():
+            if value is None:
+                del self[name]
+            else:
+                super().__setitem__(name, value)
+        self._changed, self._snapshot = before, None
+        return changed
+
+    def snapshot(self) -> dict[str, Pieces | Array]:
+        """Return all variables as they are now."""
+        if self._snapshot is None:
+            spend(len(self), SCRIPT)
+            self._snapshot = dict(self)
+        return self._snapshot
+
+
 class _Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
     """The way through the script ends here."""
 
@@ -50,10 +96,8 @@ class Runner:
 
     def __init__(self, variables: Mapping[str, Pieces | Array] | None = None) -> None:
         self.commands: list[Command] = []
-        self.variables: dict[str, Pieces | Array] = dict(variables or {})
+        self.variables = Variables(variables or {})
         self.functions: dict[str, tuple[Source, Any]] = {}
-        self._steps = 0
-        self._words = 0
         self._arguments: list[Word] | None = None
         self._outer: list[Word] = []
         self._source = Source(())
@@ -75,15 +119,15 @@ class Runner:
         if nested is None:
             self.commands.append(Command(words, environment))
             return True
-        before = dict(self.variables)
-        self.variables.update(environment)
+        before = self.variables.begin()
+        self.variables.set(environment)
         self._nested(Source(nested.pieces), 0)
-        self.variables = before
+        self.variables.undo(before)
         return False
 
     def _nested(self, source: Source, depth: int) -> None:
         if depth <= DEEPEST:
-            self.variables.update(source.names)
+            self.variables.set(source.names)
             self._within(source, self._arguments, source.parse(), depth)
 
     def _within(self, source: Source, arguments: list[Word] | None, node: Any, depth: int) -> None:
@@ -99,11 +143,10 @@ class Runner:
 
     # ── statements ─────────────────────────────────────────────────────────────────────────────────────
     def _run(self, node: Any, depth: int) -> None:
-        self._steps += 1
-        if depth > DEEPEST or self._steps > MAX_STEPS:
-            self._forget(node, depth)
-        else:
-            self._by_kind.get(node.type, Runner._forget)(self, node, depth)
+        spend(_STATEMENT, SCRIPT)
+        if depth > DEEPEST:
+            raise OverBudgetError(f"the script is nested more than {DEEPEST} levels deep: it was not judged")
+        self._by_kind.get(node.type, Runner._forget)(self, node, depth)
 
     def _forget(self, node: Any, _: int) -> None:
         """Forget every variable that a statement names: it is not understood and may have changed them."""
@@ -134,30 +177,44 @@ class Runner:
 
     def _apart(self, nodes: Iterable[Any], depth: int) -> None:
         """Run what has variables of its own."""
-        before = dict(self.variables)
+        before = self.variables.begin()
         try:
             for node in nodes:
                 self._run(node, depth + 1)
         except _Exit:
             pass
-        self.variables = before
+        self.variables.undo(before)
 
     def _ways(self, ways: list[list[Any]], depth: int) -> None:
         """Run each of some ways on its own, and go on with what they agree in."""
-        before = self.variables
         after: list[dict[str, Pieces | Array]] = []
         for way in ways:
-            self.variables = dict(before)
+            before = self.variables.begin()
             try:
                 for node in way:
                     self._run(node, depth + 1)
             except _Exit:
-                continue
-            after.append(self.variables)
+                self.variables.undo(before)
+            else:
+                after.append(self.variables.undo(before))
         if not after:
-            self.variables = before
             raise _Exit
-        self.variables = _met(after)
+        self._meet(after)
+
+    def _meet(self, ways: list[dict[str, Pieces | Array]]) -> None:
+        """Go on with what some ways agree in, each given by what it changes."""
+        changes: dict[str, list[tuple[int, Pieces | Array]]] = {}
+        for number, way in enumerate(ways):
+            for name, value in way.items():
+                changes.setdefault(name, []).append((number, value))
+        for name, changed in changes.items():
+            values: list[Pieces | Array | None] = [value for _, value in changed]
+            if len(changed) < len(ways):  # the others leave it as it was; the first of them counts for all
+                first = next((i for i, (number, _) in enumerate(changed) if number != i), len(changed))
+                values.insert(first, self.variables.get(name))
+            spend(len(values), SCRIPT)
+            same = all(value is values[0] for value in values)
+            self.variables[name] = values[0] if same and values[0] is not None else meet(values, name)
 
     def _if(self, node: Any, depth: int) -> None:
         conditions = node.children_by_field_name("condition")
@@ -229,7 +286,7 @@ class Runner:
                 self._assign(child, depth)
 
     def _unset(self, node: Any, _: int) -> None:
-        self.variables.update({self._source.text_of(child): () for child in node.named_children})
+        self.variables.set({self._source.text_of(child): () for child in node.named_children})
 
     def _assign(self, node: Any, _: int) -> None:
         target = node.child_by_field_name("name")
@@ -299,7 +356,7 @@ class Runner:
             elif child.type not in _REDIRECTS:
                 for part in child.named_children if child.type == "command_name" else [child]:
                     words.extend(expander.words(part))
-        self._words += len(words)
+        spend(_WORD * len(words), SCRIPT)
         return words, environment
 
     def _lines_before(self, node: Any) -> None:
@@ -316,7 +373,7 @@ class Runner:
                     self._assign(assignment, 0)
 
     def _command(self, node: Any, depth: int) -> None:
-        if node.has_error or self._words > MAX_WORDS:
+        if node.has_error:
             return
         words, environment = self._words_of(node)
         name = words[0].text if words else None
@@ -335,14 +392,15 @@ class Runner:
             if depth <= DEEPEST // 2:
                 self._within(source, words[1:], body, depth + 2)
         elif nested is not None:
-            before, outer = dict(self.variables), self._outer
+            before, outer = self.variables.begin(), self._outer
             self._outer = [*outer, *words]
             # A child has the exported variables alone; those that are not are rarely read by it.
             self._nested(Source(nested.pieces), depth + 1)
-            self.variables, self._outer = before, outer
-        elif len(self.commands) < MAX_COMMANDS:
+            self.variables.undo(before)
+            self._outer = outer
+        else:
             end = self._source.span(node)[1]
-            self.commands.append(Command(words, environment, dict(self.variables), self._outer, end))
+            self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
 
     _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {
         **dict.fromkeys(
@@ -390,6 +448,7 @@ def _given_to_shell(words: list[Word]) -> Word | None:
 
 def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
     """Return what ``+=`` makes of a variable."""
+    spend(len(old.items) if isinstance(old, Array) else len(old), SCRIPT)
     if isinstance(old, Array) and isinstance(new, Array):
         return Array([*old.items, *new.items])
     if isinstance(old, Array):
@@ -397,17 +456,6 @@ def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
     if isinstance(new, Array):
         return Array([old, *new.items] if old else new.items)
     return (*old, *new)
-
-
-def _met(states: list[dict[str, Pieces | Array]]) -> dict[str, Pieces | Array]:
-    first = states[0]
-    if len(states) == 1:
-        return first
-    result: dict[str, Pieces | Array] = {}
-    for name in dict.fromkeys(name for state in states for name in state):
-        values = [state.get(name) for state in states]
-        result[name] = values[0] if all(v is values[0] for v in values) else meet(values, name)  # type: ignore[assignment]
-    return result
 
 
 def _stripped(pieces: list[Piece]) -> list[Piece]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.budget import spend
 from cfglint.document.tree import Node, Scalar
 from cfglint.record import Record, Value, field, replace
 
@@ -48,7 +49,7 @@ class Piece(Value):
 
     def within(self, mode: str) -> Piece:
         """Return the piece as it is in another context."""
-        return replace(self, mode=mode)
+        return self if mode == self.mode else replace(self, mode=mode)
 
     def doubtful(self) -> Piece:
         """Return the piece as one that may not be there."""
@@ -208,9 +209,10 @@ def meet(values: Sequence[Pieces | Array | None], name: str) -> Pieces | Array:
 
 def _common(lists: Sequence[Sequence[Item]], doubtful: Callable[[Item], Item]) -> list[Item]:
     """Return what all lists begin with, then what each adds, as something that may not be there."""
+    spend(sum(map(len, lists)), "branches of the script")
     shared = 0
     for items in zip(*lists, strict=False):
-        if any(item != items[0] for item in items):
+        if any(item is not items[0] and item != items[0] for item in items):
             break
         shared += 1
     return [*lists[0][:shared], *(doubtful(item) for items in lists for item in items[shared:])]

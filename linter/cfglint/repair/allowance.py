@@ -1,0 +1,38 @@
+"""What the search for fixes may cost: its steps do not come off those that judge the file."""
+
+from __future__ import annotations
+
+from cfglint.budget import BUDGET, REPAIR_STEPS
+from cfglint.errors import OverBudgetError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+TOO_LONG = "the search took too long"
+
+
+class Searching:
+    """``with Searching() as search:`` what is spent comes off the allowance of all searches of a file.
+
+    Where that is gone the block ends, and ``search.over`` says so. Inside another, the outer one ends.
+    """
+
+    over = False
+
+    def __enter__(self) -> Searching:  # noqa: PYI034 (Self came with Python 3.11)
+        self._outer = BUDGET.repair is None
+        if BUDGET.repair is not None:
+            self._before = BUDGET.left, BUDGET.most, BUDGET.spent
+            BUDGET.left, BUDGET.most, BUDGET.spent, BUDGET.repair = BUDGET.repair, REPAIR_STEPS, {}, None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self._outer:
+            return False
+        BUDGET.repair = max(BUDGET.left, 0)
+        BUDGET.left, BUDGET.most, BUDGET.spent = self._before
+        self.over = isinstance(error, OverBudgetError) and not error.by_time
+        return self.over
