@@ -16,8 +16,10 @@ FOUND = [
     ("manifest", f"resources: {{accelerators: A100-80GB-1g.{DIGITS}gb}}\nrun: {LAUNCH}\n"),
     (
         "sheet",
-        '{"cfglint": "hardware", "version": 1, "devices": [{"name": "NVIDIA A100-SXM4-80GB", '
-        f'"mig": "1g.{DIGITS}gb"}}]}}',
+        (
+            '{"cfglint": "hardware", "version": 1, "devices": [{"name": "NVIDIA A100-SXM4-80GB", '
+            f'"mig": "1g.{DIGITS}gb"}}]}}'
+        ),
     ),
     ("flags", f"check\nx.yaml\n--gpu\na100-80gb-1g.{DIGITS}gb"),
     ("flags", f"fit\nx.yaml\n--vary\ngrpo[{DIGITS}]=1,2"),
