@@ -60,6 +60,8 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
         n for key, e in root.entries.items() if key not in _NO_SETTINGS for n in _leaves(e.value, e.key)
     ]
     leaves.sort(key=lambda leaf: leaf[0].start)
+    if len({flag.start for flag, _ in leaves}) < len(leaves):
+        return None  # where the file has each is not known
     if len(leaves) < 2:
         return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]

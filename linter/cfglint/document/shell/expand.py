@@ -94,6 +94,11 @@ class Source:
         # character then. The grammar's scanner looks letters up in a table for bytes: it may crash on others.
         self.data = _BEYOND.sub(".", self.text).encode("ascii")
 
+    @property
+    def loose(self) -> bool:
+        """Whether the file does not say where the text is."""
+        return any(piece.loose for piece in self._pieces)
+
     def parse(self) -> Any:
         """Return the root of the parsed text."""
         return parser().parse(self.data).root_node

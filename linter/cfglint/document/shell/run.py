@@ -399,7 +399,7 @@ class Runner:
             self.variables.undo(before)
             self._outer = outer
         else:
-            end = self._source.span(node)[1]
+            end = -1 if self._source.loose else self._source.span(node)[1]
             self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
 
     _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {

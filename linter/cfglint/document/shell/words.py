@@ -30,8 +30,9 @@ class Piece(Value):
     """A stretch of text that is at ``[start, end)`` of the file; -1 where it was computed.
 
     ``unknown`` names what the text depends on; ``maybe`` says that it is there on some ways through the
-    script only. A computed piece ``reads`` others. ``mode`` says how it got into a word. Two pieces are equal
-    that say the same at the same place.
+    script only. ``loose`` says that the text is somewhere between, and not known where. A computed piece
+    ``reads`` others. ``mode`` says how it got into a word. Two pieces are equal that say the same at the same
+    place.
     """
 
     text: str
@@ -40,12 +41,13 @@ class Piece(Value):
     mode: str = field(default=LITERAL, compare=False)
     unknown: str = field(default="", kw_only=True)
     maybe: bool = field(default=False, kw_only=True)
+    loose: bool = field(default=False, kw_only=True)
     reads: tuple[Piece, ...] = field(default=(), kw_only=True, compare=False)
 
     @property
     def verbatim(self) -> bool:
         """Whether the file has the text as it is."""
-        return self.start >= 0 and self.end - self.start == len(self.text)
+        return self.start >= 0 and not self.loose and self.end - self.start == len(self.text)
 
     def within(self, mode: str) -> Piece:
         """Return the piece as it is in another context."""
@@ -59,6 +61,8 @@ class Piece(Value):
         """Return the part ``[first, last)`` of the text."""
         if first == 0 and last == len(self.text):
             return self
+        if self.loose:
+            return replace(self, text=self.text[first:last])
         start, end = (self.start + first, self.start + last) if self.verbatim else (-1, -1)
         return Piece(self.text[first:last], start, end, self.mode, maybe=self.maybe, reads=self.reads)
 
@@ -220,11 +224,14 @@ def _common(lists: Sequence[Sequence[Item]], doubtful: Callable[[Item], Item]) -
 
 # ── scalars of YAML and JSON ───────────────────────────────────────────────────────────────────────────────
 def pieces_of(text: str, node: Scalar) -> list[Piece]:
-    """Return the pieces of a scalar of the file ``text``; one without a place where the two do not match."""
+    """Return the pieces of a scalar of the file ``text``; a loose one where the two do not match.
+
+    They do not for characters that YAML takes for ends of lines and a shell does not (U+0085, U+2028).
+    """
     pieces = _block(text, node) if node.style == "|" else _Alignment(text, node).pieces()
     if pieces is not None and "".join(piece.text for piece in pieces) == node.text:
         return pieces
-    return [Piece(node.text, -1, -1)] if node.text else []
+    return [Piece(node.text, node.start, node.end, loose=True)] if node.text else []
 
 
 def _block(text: str, node: Scalar) -> list[Piece] | None:
