@@ -10,7 +10,7 @@ from __future__ import annotations
 from cfglint.errors import OverBudgetError
 
 STEPS = 2_000_000  # of judging one file with all files that it names
-REPAIR_STEPS = 1_000_000  # of all searches for fixes of one file
+REPAIR_STEPS = 20_000_000  # of all searches for fixes of one file; large configs take 5 million a target
 
 
 class Budget:

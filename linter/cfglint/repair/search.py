@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf, isfinite, prod
 
+from cfglint.budget import spend
 from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
@@ -38,6 +39,7 @@ FEW = 10  # tracks, among which those that help only beside another are always l
 COMPANY = 400  # trials that look for them
 NEAR = 32  # places of each track that are looked at before one is followed to its end
 COARSE = 48  # places of a track that are looked at where nothing is sure
+_GOAL = 40  # steps: to see whether a goal is reached
 _NOISE = 1e-9
 _IMPOSSIBLE = Progress(False, lambda: (INF,))
 
@@ -72,6 +74,7 @@ class Search(Record):
         return self._progress[key]
 
     def _read(self, facts: Mapping[str, object]) -> Progress:
+        spend(_GOAL * len(self.goals), "values that a fix could take")
         values = [self.trials.values(goal.judged, facts) for goal in self.goals]
         truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
@@ -353,7 +356,7 @@ class Search(Record):
 
         def read(i: int) -> Progress:
             option = track.option(i)
-            return _IMPOSSIBLE if option is None else self.progress([*others, option])
+            return _IMPOSSIBLE if option is None or self.spent() else self.progress([*others, option])
 
         def harms(i: int) -> bool:
             option = track.option(i)

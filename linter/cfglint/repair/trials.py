@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Key: TypeAlias = tuple[tuple[str, type, object], ...]
 
 _TRIALS = "values that a fix could take"
+_TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
 _BOUNDS = ("<", "<=", ">", ">=")
 
 
@@ -112,6 +113,10 @@ class Trials(Record):
     judgements: tuple[Judged, ...]
     count: int = field(default=0, init=False)
     keys: dict[str, Steps] = field(factory=dict, init=False)  # those that moves speak of, by their names
+    _last: Collection[str] = field(
+        default=(), init=False
+    )  # the facts of the last trial, of which so many were taken over
+    _kept: int = field(default=0, init=False)
     _rewritten: dict[tuple[Written, ...], Subject | None] = field(factory=dict, init=False)
     _edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
     _bases: dict[Judged, Base] = field(factory=dict, init=False)
@@ -139,12 +144,13 @@ class Trials(Record):
         values = base.trials.get(key)
         if values is None:
             self.count += 1
-            spend(50, _TRIALS)
+            spend(_TRIAL + _NAME * (len(self._last) - self._kept), _TRIALS)
             subject = self.rewritten(judged, facts) or base.subject
             named = {name: value for name, value in facts.items() if name not in self.keys}
             values = values_for(subject, {**base.given, **named})
             values.update(base.moved(facts).kept)
-            base.trials[key] = values
+            base.trials[key] = self._last = values
+            self._kept = len(values)
         return values
 
     def rewritten(self, judged: Judged, facts: Facts) -> Subject | None:

@@ -60,8 +60,6 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
         n for key, e in root.entries.items() if key not in _NO_SETTINGS for n in _leaves(e.value, e.key)
     ]
     leaves.sort(key=lambda leaf: leaf[0].start)
-    if len({flag.start for flag, _ in leaves}) < len(leaves):
-        return None  # where the file has each is not known
     if len(leaves) < 2:
         return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
@@ -70,7 +68,8 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
         return _behind(document, names, value, leaves)  # where the word itself ends is not kept
     end = max(_word_end(text, last.start, last.end), flag.end)
     word = spelled(value)
-    if word is None or (value is False and style is None):
+    unplaced = len({flag.start for flag, _ in leaves}) < len(leaves)  # the file does not say where each is
+    if word is None or unplaced or (value is False and style is None):
         return None
     words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=style is not None)
     if document.listed:
