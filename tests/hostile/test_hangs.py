@@ -356,7 +356,7 @@ def test_nested_shells(strange):
 
 
 def test_the_clock_is_the_last_resort(strange, monkeypatch):
-    def sleeper(*_):
+    def sleeper(*_, **__):
         while True:
             pass
 

@@ -13,18 +13,23 @@ TOO_LONG = "the search took too long"
 
 
 class Searching:
-    """``with Searching() as search:`` what is spent comes off the allowance of all searches of a file.
+    """``with Searching() as search:`` what is spent comes off the allowance of all searches of a file, which
+    grows with the targets.
 
     Where that is gone the block ends, and ``search.over`` says so. Inside another, the outer one ends.
     """
 
     over = False
 
+    def __init__(self, targets: int = 1) -> None:
+        self._more = REPAIR_STEPS * max(targets - 1, 0)
+
     def __enter__(self) -> Searching:  # noqa: PYI034 (Self came with Python 3.11)
         self._outer = BUDGET.repair is None
         if BUDGET.repair is not None:
             self._before = BUDGET.left, BUDGET.most, BUDGET.spent
-            BUDGET.left, BUDGET.most, BUDGET.spent, BUDGET.repair = BUDGET.repair, REPAIR_STEPS, {}, None
+            BUDGET.left, BUDGET.repair = BUDGET.repair + self._more, None
+            BUDGET.most, BUDGET.spent = REPAIR_STEPS + self._more, {}
         return self
 
     def __exit__(
@@ -32,7 +37,7 @@ class Searching:
     ) -> bool:
         if self._outer:
             return False
-        BUDGET.repair = max(BUDGET.left, 0)
+        BUDGET.repair = max(BUDGET.left - self._more, 0)
         BUDGET.left, BUDGET.most, BUDGET.spent = self._before
         self.over = isinstance(error, OverBudgetError) and not error.by_time
         return self.over

@@ -48,7 +48,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
 
     Where that takes too long, what has no fix by then says so.
     """
-    with Searching() as search:
+    with Searching(len(judgements)) as search:
         _attach(run, judgements, found)
     if search.over:
         for each in found:
@@ -195,7 +195,7 @@ def repair(
     circle, which is a bug in the rules.
     """
     result = Repaired(file.text)
-    with BUDGET, Searching():
+    with BUDGET, Searching(len(run.targets)):
         _repair(run, file, Wanted(least, unsafe, accept_may), result, notes=notes)
     return result
 
