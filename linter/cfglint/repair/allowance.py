@@ -13,10 +13,10 @@ TOO_LONG = "the search took too long"
 
 
 class Searching:
-    """``with Searching() as search:`` what is spent comes off the allowance of all searches of a file, which
-    grows with the targets.
+    """``with Searching(targets) as search:`` what is spent comes off what all searches of a file may take.
 
-    Where that is gone the block ends, and ``search.over`` says so. Inside another, the outer one ends.
+    That grows with the targets. Where it is gone the block ends, and ``search.over`` says so. Inside another,
+    the outer one ends.
     """
 
     over = False
