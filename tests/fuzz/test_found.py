@@ -6,6 +6,7 @@ from fuzz import targets
 
 DIGITS = "9" * 5000
 LAUNCH = "accelerate launch --num_processes 1 -m openrlhf.cli.train_sft --train.batch_size 8"
+SHEET = '{"cfglint": "hardware", "version": 1, "devices": [{"name": "A100-SXM4-80GB", "mig": "PROFILE"}]}'
 FOUND = [
     # `²` is a digit to str.isdigit, and no number to int.
     ("script", "#SBATCH --nodes=²\n#SBATCH --gpus=2\ntorchrun t.py --per_device_train_batch_size 1\n"),
@@ -28,6 +29,9 @@ FOUND = [
         "sheet",
         '{"cfglint": "hardware", "version": 1, "nodes": 1e308, "devices": [{"name": "A40", "count": 9}]}',
     ),
+    # The places of what a manifest's scalar says are not known where U+0085 or U+2028 breaks its lines.
+    ("manifest", f"num_nodes: 2\u2028run: |\u2028  {LAUNCH} \\\u2028    --data.max_len 8\u2028"),
+    ("manifest", f"num_nodes: 2\x85run: |\x85  {LAUNCH} \\\x85    --data.max_len 8\x85"),
     # A flag added amid the words of another.
     ("script", f"{LAUNCH} --train.micro_batch_size 2 *a\n --ds.zero_stage 2\n"),
     ("script", f"N=8\n{LAUNCH} --data.max_len $N --train.micro_batch_size $N\n"),

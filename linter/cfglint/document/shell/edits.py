@@ -64,7 +64,7 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
         return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
     style = _OVERRIDE.match(text, flag.start)
-    if last.start < flag.start or (last.end > document.end and not document.listed):
+    if not 0 <= flag.start <= last.start or (last.end > document.end and not document.listed):
         return _behind(document, names, value, leaves)  # where the word itself ends is not kept
     end = max(_word_end(text, last.start, last.end), flag.end)
     word = spelled(value)
