@@ -31,27 +31,25 @@ class Boundary:
     def __init__(self, named: Sequence[str] = (), *, everywhere: bool = False) -> None:
         self.named = named
         self.everywhere = everywhere
-        self._roots: dict[str, tuple[str, bool]] = {}
+        self._roots: dict[str, str] = {}
         self._real: dict[str, str] = {}
 
     def holds(self, path: str, by: str) -> bool:
         """Whether what stands at ``path`` may be touched for the file ``by``, which may be the same."""
         if self.everywhere:
             return True
-        root, _ = self._root(by)
+        root = self.root(by)
         place = os.path.abspath(path)
         if inside(place, root) and not any(map(files.is_link, _below(place, root))):
-            return True
+            return not _is_git(place, root)
         if root not in self._real:
             self._real[root] = files.real(root)
-        return inside(files.real(place), self._real[root])
+        real, root = files.real(place), self._real[root]
+        return inside(real, root) and not _is_git(real, root)
 
     def check(self, path: str) -> None:
-        """Raise UsageError for a path of the command line that a link leads out of its repository.
-
-        Outside any project the user's own links lead where they like.
-        """
-        if self._root(path)[1] and not self.holds(path, path):
+        """Raise UsageError for a path of the command line that a link leads out of its repository."""
+        if not self.holds(path, path) and files.is_ordinary(path):
             raise UsageError(f"{path}: a link that leads out of {self.root(path)}; {ADVICE}")
 
     def root(self, path: str) -> str:
@@ -60,21 +58,20 @@ class Boundary:
         That is its repository, else the folder on the command line that it is in, else the nearest folder
         that looks like a project's, else the working folder if the file is in it, else the file's own.
         """
-        return self._root(path)[0]
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._roots:
+            self._roots[folder] = (
+                self.repository(folder)
+                or self._named(folder)
+                or _nearest(folder, _PROJECT)
+                or _here(folder)
+                or folder
+            )
+        return self._roots[folder]
 
     def repository(self, folder: str) -> str | None:
         """Return the repository that a folder is in, by its name; None where it is in none."""
         return _nearest(folder, _REPOSITORY)
-
-    def _root(self, path: str) -> tuple[str, bool]:
-        """Return the folder, and whether it is more than the file's own."""
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in self._roots:
-            root = (
-                self.repository(folder) or self._named(folder) or _nearest(folder, _PROJECT) or _here(folder)
-            )
-            self._roots[folder] = (folder, False) if root is None else (root, True)
-        return self._roots[folder]
 
     def _named(self, folder: str) -> str | None:
         around = [at for at in map(os.path.abspath, self.named) if inside(folder, at)]
@@ -103,6 +100,11 @@ def _below(path: str, root: str) -> Iterator[str]:
         path = os.path.dirname(path)
 
 
+def _is_git(path: str, root: str) -> bool:
+    """Whether a path is git's own: its settings may hold a token, and its hooks are run."""
+    return ".git" in path[len(root) :].split(os.sep)
+
+
 def upwards(folder: str) -> Iterator[str]:
     """Yield a folder and those above it, the nearest first."""
     at = os.path.abspath(folder)
@@ -121,4 +123,4 @@ def inside(path: str, folder: str) -> bool:
 
 def _too_wide() -> list[str]:
     """Return the folders that are nobody's project: the home folder, whatever is in it, and those above."""
-    return [os.path.abspath(os.sep), *upwards(os.path.expanduser("~"))]
+    return [os.path.abspath(os.sep), *upwards(files.home() or os.path.expanduser("~"))]

@@ -50,6 +50,11 @@ def program(name: str) -> str | None:
     return found if found is not None and os.path.isabs(found) else None
 
 
+def is_ordinary(path: str) -> bool:
+    """Whether a path is not one by which a process gets at its own streams."""
+    return not os.path.abspath(path).startswith(("/dev/", "/proc/"))
+
+
 def is_open_to_all(folder: str) -> bool:
     """Whether everybody on this machine may put files into a folder."""
     try:
@@ -61,8 +66,24 @@ def is_open_to_all(folder: str) -> bool:
 def walk(
     folder: str, onerror: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield each folder below with its folders, which the caller may thin out, and its files."""
-    return os.walk(folder, onerror=onerror)
+    """Yield each folder below with its folders, which the caller may thin out, and its files.
+
+    Links are not followed. As deep as it gets, which os.walk is not before Python 3.12.
+    """
+    waiting = [folder]
+    while waiting:
+        at = waiting.pop()
+        try:
+            with os.scandir(at) as entries:
+                found = [(entry.name, entry.is_dir()) for entry in entries]
+        except OSError as error:
+            if onerror is not None:
+                onerror(error)
+            continue
+        below = [name for name, is_dir in found if is_dir]
+        yield at, below, [name for name, is_dir in found if not is_dir]
+        paths = [os.path.join(at, name) for name in below]
+        waiting += reversed([path for path in paths if not os.path.islink(path)])
 
 
 def stamp(path: str) -> str:
@@ -281,15 +302,15 @@ def _comes_with_files(folder: str) -> bool:
         doubtful.append(here)
     if not doubtful:
         return False
-    home = _home()
-    return home is None or not all(_holds(place, home) for place in doubtful)
+    at_home = home()
+    return at_home is None or not all(_holds(place, at_home) for place in doubtful)
 
 
 def _holds(folder: str, path: str) -> bool:
     return f"{path}{os.sep}".startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
 
 
-def _home() -> str | None:
+def home() -> str | None:
     """Return the home folder as the system has it: $HOME may have been set to a checkout."""
     if os.name != "posix":
         return os.path.realpath(os.path.expanduser("~"))

@@ -111,7 +111,11 @@ def harmless(page: str) -> str:
 
 def without_marks(page: str) -> str:
     """Return the same of a page whose ``::`` is meant, or of a line that begins with a word of our own."""
-    return page.replace("##[", "##\\u005b")  # JSON reads it as the bracket
+    if "##" not in page:
+        return page
+    import re
+
+    return re.sub(r"##(?=\w*\[)", r"#\\u0023", page)  # JSON reads it as the mark
 
 
 def _indent(line: str) -> int:

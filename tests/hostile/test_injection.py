@@ -1,9 +1,17 @@
 """What a file's name or text says is shown, never obeyed: by a terminal, or by the runner of a workflow."""
 
+import re
+
 import pytest
 
 # GitHub's runner takes `::name …::` where a line begins, after blanks, and `##[name]` anywhere.
-COMMANDS = ("::error::pwned", "::stop-commands::x", "##[set-output name=x]pwned", "::add-mask::a")
+COMMANDS = (
+    "::error::pwned",
+    "::stop-commands::x",
+    "##[set-output name=x]pwned",
+    "##vso[task.complete result=Succeeded;]",
+    "::add-mask::a",
+)
 TRL = (
     "model_name_or_path: x\nper_device_train_batch_size: {0}\nnum_train_epochs: 1\noutput_dir: out\n{1}: 2\n"
 )
@@ -13,7 +21,7 @@ BAD = "a: [1\n"
 def orders(done):
     """Return the lines of a run that a terminal or a runner would obey."""
     lines = (done.stdout + done.stderr).splitlines()
-    text = [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    text = [line for line in lines if line.lstrip().startswith("::") or re.search(r"##\w*\[", line)]
     return text + [line for line in lines if not line.replace("\t", "").isprintable()]
 
 

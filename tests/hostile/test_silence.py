@@ -143,3 +143,57 @@ def test_other_files_that_do_not_parse_are_no_errors(strange, text):
     assert done.returncode == 0
     assert "(1 skipped: 1 with syntax errors)" in done.stdout
     assert strange.run("check", "--fail-on", "error,skipped").returncode == 1
+
+
+BAD = "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets: [{path: d}]\nload_in_8bit: true\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["train.YAML", "train.Yml", "__pycache__/train.yaml", ".train.yaml", ".x/train.yaml"]
+)
+def test_spellings_of_a_name(strange, name):
+    strange.write({name: BAD, "pyvenv.cfg": ""})
+    assert strange.run("check").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "services: {a: {image: x, command: python a.py}}\n",
+        "run: python a.py\nenvs: {}\n",
+        "kind: Pod\napiVersion: v1\nspec: {containers: [{command: [python, a.py]}]}\n",
+        "gpuTypeId: x\ndockerArgs: python a.py\n",
+    ],
+)
+def test_a_key_of_a_manifest_hides_nothing(strange, more):
+    strange.write({"train.yaml": BAD + more})
+    assert strange.run("check").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["--settings=evil/s.toml", "--output-file=out.json", "--fail-on=never", "-q"]
+)
+def test_names_of_files_are_no_flags(strange, name):
+    strange.write({"evil/s.toml": "fail-on = 'never'\n", "out.json": "mine", "train.yaml": BAD})
+    (strange.repo / name).parent.mkdir(parents=True, exist_ok=True)
+    (strange.repo / name).write_text("")
+    done = strange.run("check", name, "train.yaml")
+    assert done.returncode == 2
+    assert "is the name of a file here" in done.stderr
+    assert (strange.repo / "out.json").read_text() == "mine"
+
+
+def test_folders_of_any_depth(strange):
+    deep = strange.repo
+    here = os.getcwd()
+    os.chdir(deep)
+    for _ in range(1100):
+        os.mkdir("d")
+        os.chdir("d")
+    with open("train.yaml", "w") as stream:
+        stream.write(BAD)
+    os.chdir(here)
+    strange.write({"train.yaml": BAD})
+    assert strange.run("check", "--format", "concise").stdout.count("train.yaml") >= 1
+    done = strange.apart("check", "--format", "json")
+    assert done.returncode in (1, 2)

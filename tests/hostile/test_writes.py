@@ -84,3 +84,50 @@ def test_no_module_of_the_working_folder_is_imported(strange, jobs):
     strange.write({"train.yaml": AREAL, "b.yaml": "a: [", "run.sh": "trl sft --output_dir x\n"})
     strange.apart("check", ".", *FIX, *jobs)
     assert not (strange.repo / "ran").exists()
+
+
+def test_init_puts_no_name_into_a_command(strange):
+    for name in ("a; touch pwned #", "x\n      - run: touch pwned", "$(touch pwned)", "--settings=x"):
+        strange.write({f"{name}/train.yaml": AREAL})
+    strange.run("init", "--no-detect")
+    workflow = (strange.repo / ".github" / "workflows" / "cfglint.yml").read_text()
+    assert "pwned" not in workflow
+    assert "--settings" not in workflow
+
+
+def test_init_does_not_look_through_a_link(strange):
+    (strange.home / "x.yaml").write_text("cfglint")
+    (strange.repo / ".pre-commit-config.yaml").symlink_to(strange.home / "x.yaml")
+    done = strange.run("init", "--no-detect")
+    assert "exists" not in done.stdout.split("pre-commit")[0]
+    assert done.returncode == 2
+
+
+def test_nothing_is_written_for_git(strange):
+    (strange.repo / ".git" / "hooks").mkdir()
+    (strange.repo / ".github").symlink_to(".git/hooks")
+    strange.run("init", "--no-detect")
+    assert list((strange.repo / ".git" / "hooks").iterdir()) == []
+
+
+def test_a_link_in_a_folder_is_not_fixed_through(strange):
+    strange.write({"other/train.yaml": AREAL, "conf/x.txt": ""})
+    (strange.repo / "conf" / "train.yaml").symlink_to("../other/train.yaml")
+    strange.run("fix", "conf", *FIX)
+    assert (strange.repo / "other" / "train.yaml").read_text() == AREAL
+
+
+def test_a_link_that_is_named_in_an_archive(strange):
+    (strange.repo / ".git" / "HEAD").unlink()
+    (strange.repo / ".git").rmdir()
+    path = strange.home / "train.yaml"
+    path.write_text(AREAL)
+    (strange.repo / "train.yaml").symlink_to(path)
+    for where, name in (
+        (strange.home, "../repo/train.yaml"),
+        (strange.repo, "train.yaml"),
+        ("/", "train.yaml"),
+    ):
+        done = strange.run("fix", strange.repo / "train.yaml" if where == "/" else name, *FIX, where=where)
+        assert done.returncode == 2
+    assert path.read_text() == AREAL

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 
+from cfglint import files
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.record import Record
 
@@ -176,6 +177,9 @@ def parse(kind: type[A], arguments: Sequence[str]) -> A:
         if word == "--":
             free_words += reversed(rest)
             break
+        if word.startswith("-") and word != "-" and files.is_taken(word):
+            # A hook appends names of files, and somebody may have named one `--settings=x`.
+            raise UsageError(f"{word} is the name of a file here: write ./{word} for it, or remove it")
         if word == "-" or not word.startswith("-"):
             free_words.append(word)
         elif word in ("-h", "--help"):

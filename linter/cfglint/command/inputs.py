@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
-_NO_CONFIGS = frozenset({".git", ".hg", ".svn", "__pycache__"})
+_NO_CONFIGS = frozenset({".git", ".hg", ".svn"})
 _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they are not entered is counted
 _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a cache
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
@@ -63,7 +63,7 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
             passed = [f for f in below if f in _PACKAGES or files.is_link(os.path.join(at, f))]
             below[:] = sorted(f for f in below if f not in _NO_CONFIGS and f not in passed)
             for name in sorted((*names, *passed)):
-                if name.endswith(SUFFIXES) or name in passed:
+                if name.lower().endswith(SUFFIXES) or name in passed:
                     place = os.path.normpath(os.path.join(at, name))
                     if place not in seen:
                         seen.add(place)
@@ -121,7 +121,7 @@ def _bytes(path: str, *, named: bool) -> bytes:
         raise UsageError(f"{path}: {why}") from None
     if named and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError(f"{path}: a binary file, not a config")
-    if not named and path.endswith(SCRIPTS) and not any(word in data for word in _LAUNCHERS):
+    if not named and path.lower().endswith(SCRIPTS) and not any(word in data for word in _LAUNCHERS):
         raise Skipped("")
     return data
 
@@ -130,11 +130,28 @@ def was_recognised(run: Run, file: File) -> bool:
     """Whether a file that does not parse was a config in a commit that git compares with."""
     if file.path == STDIN or all(document.error is None for document in file.documents):
         return False
+    root = (
+        run.library.boundary.repository(os.path.dirname(file.path))
+        if run.library and run.library.boundary
+        else None
+    )
+    if root is None or not _is_alone(os.path.join(root, ".git")):
+        return False
     from cfglint.history import former
 
     return any(
         run.subjects(read(content, file.path), judge_broken=False)
         for content in former(file.path, _BIGGEST_FOUND)
+    )
+
+
+def _is_alone(git: str) -> bool:
+    """Whether a repository's objects are its own, and not those of another one that it names."""
+    return (
+        files.is_folder(git)
+        and not files.is_link(git)
+        and not files.is_taken(os.path.join(git, "objects", "info", "alternates"))
+        and not files.is_taken(os.path.join(git, "commondir"))
     )
 
 

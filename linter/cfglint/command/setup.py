@@ -120,7 +120,7 @@ def model_config(args: Options) -> str | None:
         raise UsageError(f"{path}: no such file or folder; {advice}")
     from cfglint.models.hf_config import read
 
-    read(path, named=True)  # what is wrong is said once, before any file
+    read(path)  # what is wrong is said once, before any file
     return os.path.abspath(path)
 
 

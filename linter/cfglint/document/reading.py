@@ -77,7 +77,8 @@ def read_text(text: str, path: str, *, bom: bool = False) -> File:
         return _broken(path, text, _too_large(most), None, bom=bom)
     documents = _parse(text, form)
     if form in ("yaml", "json"):
-        documents = [part for document in documents for part in (_launches(text, document) or (document,))]
+        # What a manifest launches comes before the manifest itself, which may be a config with one key more.
+        documents = [part for document in documents for part in (*_launches(text, document), document)]
     return _file(path, text, documents, bom=bom)
 
 

@@ -99,17 +99,17 @@ _DENSE = (
 )  # fmt: skip
 
 
-def read(path: str, *, named: bool = False) -> dict[str, object]:
+def read(path: str) -> dict[str, object]:
     """Return the figures of the model whose config.json, or folder, is at ``path``.
 
     That may be anywhere, since weights are: numbers come from it, and no text. Raises ModelConfigError, which
-    names the file and says what to do; it quotes the folder's files only if the user ``named`` it.
+    names the file and says what to do.
     """
     file = os.path.join(path, FILE) if files.is_folder(path) else path
     try:
         data = files.read_bytes(file, _LARGEST)
     except OSError as error:
-        raise ModelConfigError(_unreadable(path, file, error, named=named)) from None
+        raise ModelConfigError(_unreadable(path, file, error)) from None
     config = _loaded(data, file)
     try:
         figures = _columns(config, file)
@@ -145,11 +145,9 @@ def _loaded(data: bytes, file: str) -> dict[str, Any]:
     return config
 
 
-def _unreadable(path: str, file: str, error: OSError, *, named: bool) -> str:
-    adapter = _beside(os.path.dirname(file), "adapter_config.json", _LARGEST) if named else {}
-    base = adapter.get("base_model_name_or_path")
-    if isinstance(base, str):
-        return f"{path}: this is an adapter; name the config.json of its base model, {base}"
+def _unreadable(path: str, file: str, error: OSError) -> str:
+    if "base_model_name_or_path" in _beside(os.path.dirname(file), "adapter_config.json", _LARGEST):
+        return f"{path}: this is an adapter; name the config.json of the base model that it names"
     if not isinstance(error, FileNotFoundError):
         return f"{file}: cannot be read: {files.why(error)}"
     if files.is_folder(path):

@@ -106,7 +106,7 @@ def _entry(lines: Lines, group: Group, counted: dict[str, int]) -> dict[str, Any
     return {
         "description": f"{finding.code} {_title(group)}",
         "check_name": finding.code,
-        "fingerprint": sha256(f"{key}\0{counted[key]}".encode()).hexdigest()[:32],
+        "fingerprint": sha256(f"{key}\0{counted[key]}".encode("utf-8", "surrogateescape")).hexdigest()[:32],
         "severity": _SEVERITIES[finding.level],
         "location": {"path": path, "lines": {"begin": line}},
     }
@@ -218,7 +218,7 @@ def _location(lines: Lines, place: Place) -> dict[str, Any]:
 def _artifact(path: str) -> dict[str, Any]:
     from urllib.parse import quote
 
-    return {"artifactLocation": {"uri": quote(_in_repository(path))}}
+    return {"artifactLocation": {"uri": quote(_in_repository(path), errors="surrogateescape")}}
 
 
 def _region(lines: Lines, path: str, start: int, end: int) -> dict[str, int]:

@@ -89,7 +89,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     result = repair(
         run, file, unsafe=args.unsafe, least=least, notes=args.annotate, accept_may=args.accept_may
     )
-    changed = result.text != file.text
+    changed = result.text != file.text and (named or not files.is_link(path))  # it is fixed where it is
     if args.diff:
         if changed:
             outcome.diff = output.patch(path, file, result.text)
@@ -97,7 +97,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
     if changed or path == "-" or args.output is not None:
         outcome.content = file.encode(result.text) if changed else content
-    outcome.applied = _lines(result, args.output or file.path)
+    outcome.applied = _lines(result, args.output or file.path) if changed else []
     run.fixes = 0
     check_file(run, read_text(result.text, file.path, bom=file.bom) if changed else file)
 

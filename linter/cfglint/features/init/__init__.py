@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from cfglint import about, files
 from cfglint.api import check_file
@@ -13,6 +14,7 @@ from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, UsageError
 from cfglint.lang.pack import load
 
+_PLAIN = r"[A-Za-z0-9_][\w.-]*"
 _SETTINGS = """\
 # cfglint settings; command-line flags override them.
 {gpu}
@@ -101,7 +103,8 @@ def _configs() -> list[str]:
 
 def _folders(configs: list[str]) -> str:
     folders = sorted({path.split(os.sep)[0] for path in configs if os.sep in path})
-    if not folders or len(folders) > _MOST_FOLDERS or any(os.sep not in path for path in configs):
+    plain = all(re.fullmatch(_PLAIN, folder) for folder in folders)  # they come into a command of a shell
+    if not (folders and plain) or len(folders) > _MOST_FOLDERS or any(os.sep not in path for path in configs):
         return "."
     return " ".join(folders)
 
@@ -131,6 +134,7 @@ def _write_settings(args: InitOptions) -> None:
 
 def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> None:
     """Write a new file and say so; one that is there stays (``mark`` in it says that nothing is missing)."""
+    Boundary(["."]).check(path)
     if files.is_taken(path):
         try:
             done = mark in files.read_text(path, errors="replace")
@@ -138,7 +142,6 @@ def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> N
             done = False
         output.tell(f"{path}: exists, {'not changed' if done else otherwise}")
         return
-    Boundary(["."]).check(path)
     if os.path.dirname(path):
         files.make_folder(os.path.dirname(path))
     files.write(path, text.encode())

@@ -100,7 +100,10 @@ def _page(path: str, source: str) -> Page:
         name, text = fence["name"], fence["text"]
         if fence["language"] == "console":
             command = text.partition("\n")[0]
-            words = shlex.split(command)
+            try:
+                words = shlex.split(command)
+            except ValueError:  # a quote is open
+                words = []
             if words[:3] != ["$", "cfglint", "check"] or len(words) < 4:
                 raise UsageError(f"{path}:{line}: a console fence begins with $ cfglint check NAME")
             page.flags[words[3]] = tuple(words[4:])
