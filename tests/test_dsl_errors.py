@@ -353,7 +353,7 @@ LARGE = {
 
 @pytest.mark.parametrize("case", LARGE)
 def test_large_rules_compile_to_linear_source(case: str) -> None:
-    source, _ = Builder(Symbols()).build(read_sources({"t.rules": FACTS + LARGE[case]}, []))
+    source, *_ = Builder(Symbols()).build(read_sources({"t.rules": FACTS + LARGE[case]}, []))
     compile(source, "<t>", "exec")
     assert len(source) < 150 * len(LARGE[case]) + 5_000
 
@@ -364,7 +364,7 @@ def test_three_hundred_rules_compile() -> None:
         f'  say "{{gpu.vram}} of {i}"\n  bad {{ n: 9, colocated: true }}\n}}\n'
         for i in range(300)
     )
-    source, _ = Builder(Symbols()).build(read_sources({"t.rules": FACTS + text}, []))
+    source, *_ = Builder(Symbols()).build(read_sources({"t.rules": FACTS + text}, []))
     compile(source, "<t>", "exec")
     assert len(source) < 300 * 1_500
 

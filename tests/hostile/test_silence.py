@@ -184,16 +184,17 @@ def test_names_of_files_are_no_flags(strange, name):
 
 
 def test_folders_of_any_depth(strange):
-    deep = strange.repo
     here = os.getcwd()
-    os.chdir(deep)
-    for _ in range(1100):
-        os.mkdir("d")
-        os.chdir("d")
-    with open("train.yaml", "w") as stream:
-        stream.write(BAD)
-    os.chdir(here)
-    strange.write({"train.yaml": BAD})
-    assert strange.run("check", "--format", "concise").stdout.count("train.yaml") >= 1
-    done = strange.apart("check", "--format", "json")
-    assert done.returncode in (1, 2)
+    os.chdir(strange.repo)
+    try:
+        for _ in range(1100):
+            os.mkdir("d")
+            os.chdir("d")
+        with open("train.yaml", "w", encoding="utf-8") as stream:
+            stream.write(BAD)
+        strange.write({"train.yaml": BAD})
+        done = strange.run("check", "--format", "concise")
+        assert "in 2 files" in done.stdout
+    finally:
+        os.chdir(here)
+        subprocess.run(["rm", "-rf", str(strange.repo / "d")], check=True)  # deeper than Python removes

@@ -91,7 +91,7 @@ _TIED = (
     "starcoder2",
 )  # fmt: skip
 _FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "mpt")
-_KINDS = {str: "text", list: "list", dict: "mapping", bool: "truth"}
+_KINDS = {str: "string", list: "list", dict: "mapping", bool: "boolean", float: "fraction"}
 _FIXED = ("qwen2", "qwen2_moe", "mistral", "mixtral", "phi3")
 _DENSE = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "internlm2",
@@ -266,9 +266,8 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
             continue
         if type(value) is not int or not 0 <= value < _HUGE:
             key = next((k for k in keys if config.get(k) is not None), keys[0])
-            raise ModelConfigError(
-                f"{file}: {key} is a whole number, not a {_KINDS.get(type(value), 'number')}; correct it"
-            )
+            kind = _KINDS.get(type(value), "number of that size")
+            raise ModelConfigError(f"{file}: {key} is a whole number, not a {kind}; correct it")
         figures[name] = value
     _complete(figures, config, family)
     missing = [name for name in ("hidden", "layers", "heads", "ffn", "vocab") if not figures.get(name)]
