@@ -8,6 +8,7 @@ import pytest
 from cfglint.document.edits import insert_key, replace_value, spell
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import JSON, PYYAML, SHELL
+from cfglint.lang import values
 from cfglint.repair import write
 from cfglint.text import apply_edits
 
@@ -70,3 +71,14 @@ def test_members_as_the_file_spells_them():
     assert write._like_before("fp16", kind, "bfloat16", None) == "float16"
     assert write._like_before("fp16", kind, 1, None) == "float16"
     assert write._like_before("fp16", kind, None, "half") == "half"
+
+
+def test_bounds_of_products_and_quotients():
+    assert [values._times(a, b) for a, b in ((-1, 5), (0, inf), (inf, 0), (2, 3))] == [-5, 0, 0, 6]
+    assert [values._over(a, b) for a, b in ((1, 4), (0, 4), (3, inf), (inf, inf))] == [0.25, 0, 0, 0]
+
+
+def test_an_interval_equals_what_is_in_it_perhaps():
+    interval = values.Interval(1, 2)
+    assert [interval == number for number in (0, 3)] == [False, False]
+    assert isinstance(interval == 1.5, values.Open)

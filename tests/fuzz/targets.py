@@ -27,8 +27,10 @@ import yaml
 from cfglint.api import check_file
 from cfglint.budget import BUDGET
 from cfglint.cli import main
-from cfglint.document.reading import read
-from cfglint.document.tree import Alias, Mapping, Node, Scalar, Sequence
+from cfglint.document.edits import insert_key, replace_value
+from cfglint.document.reading import read, read_text
+from cfglint.document.scalars import JSON, PYYAML, SHELL, TOML
+from cfglint.document.tree import Alias, Mapping, Node, Scalar, Sequence, nodes_with_paths
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, HardwareError, OverBudgetError, RulesError
 from cfglint.findings import Report
@@ -37,6 +39,7 @@ from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair.apply import repair
 from cfglint.report import FORMATS, render
+from cfglint.text import apply_edits
 from fuzz.seeds import BETWEEN, ROOT
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from cfglint.document.tree import Document, File
     from cfglint.hardware.target import Target
     from cfglint.repair.apply import Repaired
+    from cfglint.text import Edit
 
 SECONDS = 30  # of processor time for one input of at most 40 kB; most take a hundredth of one
 GPUS = ("", "a40:8", "h100-sxm:8x2", "rtx-4090:1")
@@ -187,7 +191,7 @@ def values(file: File) -> dict[object, object] | None:
             with contextlib.suppress(ValueError):
                 return _flat(json.loads(file.text, object_pairs_hook=_Pairs))
         elif file.format == "toml":
-            with contextlib.suppress(tomllib.TOMLDecodeError):
+            with contextlib.suppress(ValueError):
                 return _flat(tomllib.loads(file.text))
         else:
             return _of_nodes(file.documents)
@@ -242,9 +246,9 @@ def _of_yaml(text: str) -> dict[object, object] | None:
     return found
 
 
-def _of_nodes(documents: list[Document]) -> dict[object, object]:
+def _of_nodes(documents: list[Document]) -> dict[Any, object]:
     """Return what the commands of a script say, each word once."""
-    found: dict[object, object] = {}
+    found: dict[tuple[object, ...], object] = {}
     seen: set[tuple[int, int]] = set()
 
     def visit(node: Node | None, path: tuple[object, ...]) -> None:
@@ -260,7 +264,53 @@ def _of_nodes(documents: list[Document]) -> dict[object, object]:
 
     for number, document in enumerate(documents):
         visit(document.root, (number,))
-    return found
+    # What the launch comes to is computed, of several words at once.
+    return {path: text for path, text in found.items() if path[1:2] != ("launch",)}
+
+
+# ── the editor alone: quick, and of every value ────────────────────────────────────────────────────────────
+_NEW = (7, 0.5, "x", "x: y # z", True, None, "")
+_DIALECTS = {"yaml": PYYAML, "json": JSON, "toml": TOML, "shell": SHELL}
+
+
+def edits(data: bytes, name: str) -> None:
+    """Give some values of a file another one, and some of its mappings a key: nothing else changes."""
+    number = crc32(data)
+    with BUDGET:
+        file = read(data, name)
+        first = values(file)
+        if first is None or any(document.error is not None for document in file.documents):
+            return
+        for document in file.documents:
+            dialect = _DIALECTS[document.format]
+            nodes = nodes_with_paths(document.root)
+            for place, (path, node) in enumerate(nodes[number % 5 :: 5][:12]):
+                new = _NEW[(number + place) % len(_NEW)]
+                if path[:1] == ("launch",):
+                    continue
+                if isinstance(node, Scalar):
+                    edit = replace_value(document, node, new, dialect)
+                elif isinstance(node, Mapping):
+                    edit = insert_key(document, (*path, "zzq"), new, dialect)
+                else:
+                    continue
+                if edit is not None:
+                    _one_change(file, first, edit, path)
+
+
+def _one_change(file: File, first: dict[object, object], edit: Edit, path: object) -> None:
+    after = read_text(apply_edits(file.text, [edit]), file.path, bom=file.bom)
+    what = f"{edit} at {path}"
+    assert not any(document.error is not None for document in after.documents), what
+    second = values(after)
+    assert second is not None, what
+    same = first.keys() & second.keys()
+    other = [place for place in same if first[place] != second[place]]
+    lost = [place for place in first.keys() - second.keys() if first[place] not in ("", "{}", "true")]
+    added = second.keys() - first.keys()
+    most = 2 if edit.start == edit.end and file.documents[0].format == "shell" else 1  # a flag and its value
+    assert len(other) + len(added) <= most, f"{other}, {added}: {what}"
+    assert not lost, f"{lost} lost by {what}"
 
 
 # ── the command, in a folder of its own ────────────────────────────────────────────────────────────────────
@@ -323,6 +373,8 @@ def _commands(data: bytes, name: str) -> None:
 
 def _file(name: str) -> Callable[[bytes], None]:
     def target(data: bytes) -> None:
+        with contextlib.suppress(OverBudgetError):
+            edits(data, name)
         config(data, name)
         if crc32(data) % 16 == 3:
             _commands(data, name)

@@ -29,6 +29,8 @@ FOUND = [
         "sheet",
         '{"cfglint": "hardware", "version": 1, "nodes": 1e308, "devices": [{"name": "A40", "count": 9}]}',
     ),
+    # A word of nothing in the place of a folder.
+    ("script", "python3 -m verl.trainer.main_ppo --config-path= --config-name='x' data.train_batch_size=1\n"),
     # The places of what a manifest's scalar says are not known where U+0085 or U+2028 breaks its lines.
     ("manifest", f"num_nodes: 2\u2028run: |\u2028  {LAUNCH} \\\u2028    --data.max_len 8\u2028"),
     ("manifest", f"num_nodes: 2\x85run: |\x85  {LAUNCH} \\\x85    --data.max_len 8\x85"),

@@ -380,6 +380,8 @@ def _home(start: Start) -> str:
 
 def _from_here(word: Word) -> str:
     """Return what follows ``$PWD/``."""
+    if not word.pieces:
+        return ""
     first, *rest = word.pieces
     if first.unknown not in _HERE or uncertain(rest):
         return ""
