@@ -148,11 +148,21 @@ def why_unknown(file: File) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return ""
+        return _NOT_FOLLOWED if not file.documents and _launches_unseen(file) else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
+def _launches_unseen(file: File) -> bool:
+    """Whether a script without a command that is judged holds one in what is not followed."""
+    if file.format != "shell":
+        return False
+    from cfglint.document.shell.skipped import unfollowed  # few scripts of a folder launch nothing
+
+    return unfollowed(file.text)
+
+
 _LINK = "linked from outside"
+_NOT_FOLLOWED = "not followed"
 _LARGE = "larger than 1 MiB"
 _left_out: list[str] = []
 
