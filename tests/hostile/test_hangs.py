@@ -288,7 +288,32 @@ RULES = {
     "blanks": (100_000, lambda n: f"let x {' ' * n}\nif {' ' * n}x\nlet a({'b, ' * n}\n"),
 }
 # Those of the files above that cannot be judged in fewer steps than a file may take.
+FILES |= {
+    "a search path": (
+        1_000,
+        lambda n: {
+            "c.yaml": "hydra:\n  searchpath:\n"
+            + lines("    - file://a{i}\n", n)
+            + "defaults:\n"
+            + lines("  - optional m{i}: x\n", n)
+            + VERL
+        },
+    ),
+    "defaults that are nowhere": (
+        1_000,
+        lambda n: {"c.yaml": "defaults:\n" + lines("  - optional m{i}: x\n", n) + VERL},
+    ),
+    "an unclosed text of quotes": (16_000, lambda n: {"c.json": '{"a": "' + '\\"' * n}),
+    "a table of many parts": (200_000, lambda n: {"c.toml": f"{TITAN}[a{'.a' * n}]\nx = 1\n"}),
+    "a key of many parts": (200_000, lambda n: {"c.toml": f"{TITAN}\na{'.a' * n} = 1\n"}),
+    "a key of many quoted parts": (
+        50_000,
+        lambda n: {"c.toml": f"""{TITAN}\nx = {{ a{".'='" * n} = 1 }}\n"""},
+    ),
+    "launches that do not parse": (50_000, lambda n: {"c.sh": "python\n" * n + f"{TRL}\n'\n"}),
+}
 OVER = {
+    "a search path", "launches that do not parse",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
     "branches that append", "texts that grow", "a long text again and again", "functions of functions",
     "variables of many commands", "nested branches", "documents that are configs", "sections",
@@ -320,6 +345,43 @@ def test_rules_of_the_repository_end(strange, name):
     )
     done = strange.apart("check", "c.yaml", "--format", "json")
     assert len(done.stdout) < 3_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[a{'.a' * 200_000}]\n",
+        f"x = {{ a{'.a' * 200_000} = 1 }}\n",
+        f"set = ['a{'.a' * 300_000}=1']\n",
+    ],
+)
+def test_settings_of_many_parts(strange, text):
+    strange.write({"c.yaml": AREAL, "cfglint.toml": text})
+    done = strange.apart("check", "c.yaml")
+    assert done.returncode == 2
+    assert "more than 200" in done.stderr
+    assert len(done.stderr) < 1_000
+
+
+def test_numbers_and_texts_with_dots_are_no_keys(strange):
+    items = ", ".join(["0.5"] * 300)
+    strange.write({"c.toml": f"{TITAN}[own]\nx = [{items}]\ny = '{'.' * 300}'\n"})
+    assert "CFG001" not in strange.run("check", "c.toml", "--format", "concise").stdout
+
+
+def test_git_is_not_asked_for_large_files(strange, monkeypatch):
+    asked = []
+
+    def answer(command):
+        asked.append(command)
+        return b"3000000000\n" if "-s" in command else b"x"
+
+    monkeypatch.setattr("cfglint.history._asked", answer)
+    strange.write({f"{i}.yaml": "{{{" for i in range(30)})
+    strange.run("check")
+    assert asked
+    assert all("-s" in command for command in asked)
+    assert len({command[-1] for command in asked if command[-1].startswith("HEAD:")}) == 20
 
 
 def steps(text, path="c.yaml"):

@@ -130,8 +130,11 @@ def was_recognised(run: Run, file: File) -> bool:
     """Whether a file that does not parse was a config in a commit that git compares with."""
     if file.path == STDIN or all(document.error is None for document in file.documents):
         return False
-    from cfglint.history import former
+    from cfglint.history import MAX_FILES, former
 
+    if run.asked >= MAX_FILES:
+        return False
+    run.asked += 1
     return any(
         run.subjects(read(content, file.path), judge_broken=False)
         for content in former(file.path, _BIGGEST_FOUND)
