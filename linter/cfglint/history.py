@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SECONDS = 5
+_LARGEST = 2**24  # bytes
+MAX_FILES = 20  # that git is asked for in a run
 # What a pull request or a merge request is compared with, as CI systems name it.
 _BRANCHES = (
     "GITHUB_BASE_REF",
@@ -40,18 +42,19 @@ def former(path: str, most: int) -> Iterator[bytes]:
     branches = [f"origin/{os.environ[name]}" for name in _BRANCHES if os.environ.get(name)]
     commits = [os.environ[name] for name in _COMMITS if os.environ.get(name)]
     for commit in ("HEAD", "HEAD^", *branches, *commits):
-        content = _asked([git, "-C", folder, *_QUIET, "cat-file", "blob", f"{commit}:./{name}"], most)
-        if content:
-            yield content
+        ask, blob = [git, "-C", folder, *_QUIET, "cat-file"], f"{commit}:./{name}"
+        size = _asked([*ask, "-s", blob]).strip()
+        if size.isdigit() and len(size) < 12 and 0 < int(size) <= _LARGEST:
+            yield _asked([*ask, "blob", blob])[:most]
 
 
-def _asked(command: list[str], most: int) -> bytes:
+def _asked(command: list[str]) -> bytes:
     environ = {**os.environ, **_ALONE}
     with subprocess.Popen(  # noqa: S603 (git itself, by its absolute path)
         command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            return process.communicate(timeout=_SECONDS)[0][:most]
+            return process.communicate(timeout=_SECONDS)[0]
         except subprocess.TimeoutExpired:
             process.kill()
             return b""

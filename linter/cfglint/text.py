@@ -120,3 +120,20 @@ def without_marks(page: str) -> str:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+def deep_key(text: str, most: int) -> int | None:
+    """Return where a line of TOML begins that may have a key of more than ``most`` parts, None without any.
+
+    Its readers take time that grows with the square of the parts.
+    """
+    start = 0
+    for line in text.split("\n"):
+        if line.count(".") >= most:
+            import re  # most files have no such line
+
+            plain = re.sub(r'"(?:[^"\\]|\\.)*"?|\'[^\']*\'?', "", line)
+            if any(part.count(".") >= most for part in re.split(r"[=,\[\]{}#]", plain)):
+                return start
+        start += len(line) + 1
+    return None

@@ -288,14 +288,43 @@ RULES = {
     "blanks": (100_000, lambda n: f"let x {' ' * n}\nif {' ' * n}x\nlet a({'b, ' * n}\n"),
 }
 # Those of the files above that cannot be judged in fewer steps than a file may take.
+FILES |= {
+    "a search path": (
+        1_000,
+        lambda n: {
+            "c.yaml": "hydra:\n  searchpath:\n"
+            + lines("    - file://a{i}\n", n)
+            + "defaults:\n"
+            + lines("  - optional m{i}: x\n", n)
+            + VERL
+        },
+    ),
+    "defaults that are nowhere": (
+        1_000,
+        lambda n: {"c.yaml": "defaults:\n" + lines("  - optional m{i}: x\n", n) + VERL},
+    ),
+    "an unclosed text of quotes": (16_000, lambda n: {"c.json": '{"a": "' + '\\"' * n}),
+    "a table of many parts": (200_000, lambda n: {"c.toml": f"{TITAN}[a{'.a' * n}]\nx = 1\n"}),
+    "a key of many parts": (200_000, lambda n: {"c.toml": f"{TITAN}\na{'.a' * n} = 1\n"}),
+    "a key of many quoted parts": (
+        50_000,
+        lambda n: {"c.toml": f"""{TITAN}\nx = {{ a{".'='" * n} = 1 }}\n"""},
+    ),
+    "launches that do not parse": (50_000, lambda n: {"c.sh": "python\n" * n + f"{TRL}\n'\n"}),
+}
 OVER = {
+    "a search path", "launches that do not parse",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
     "branches that append", "texts that grow", "a long text again and again", "functions of functions",
     "variables of many commands", "nested branches", "documents that are configs", "sections",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FILES)
+SLOW = ("documents that are configs", "unknown keys", "sections", "child twice", "dotted keys")
+IN_CI = [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in FILES]
+
+
+@pytest.mark.parametrize("name", IN_CI)
 def test_a_file_is_judged_or_said_to_cost_too_much(strange, name):
     n, make = FILES[name]
     files = make(n)
@@ -307,6 +336,7 @@ def test_a_file_is_judged_or_said_to_cost_too_much(strange, name):
     assert "seconds" not in str([f["message"] for f in report["findings"] if f["code"] == "CFG023"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RULES)
 def test_rules_of_the_repository_end(strange, name):
     n, make = RULES[name]
@@ -322,6 +352,43 @@ def test_rules_of_the_repository_end(strange, name):
     assert len(done.stdout) < 3_000_000
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[a{'.a' * 200_000}]\n",
+        f"x = {{ a{'.a' * 200_000} = 1 }}\n",
+        f"set = ['a{'.a' * 300_000}=1']\n",
+    ],
+)
+def test_settings_of_many_parts(strange, text):
+    strange.write({"c.yaml": AREAL, "cfglint.toml": text})
+    done = strange.apart("check", "c.yaml")
+    assert done.returncode == 2
+    assert "more than 200" in done.stderr
+    assert len(done.stderr) < 1_000
+
+
+def test_numbers_and_texts_with_dots_are_no_keys(strange):
+    items = ", ".join(["0.5"] * 300)
+    strange.write({"c.toml": f"{TITAN}[own]\nx = [{items}]\ny = '{'.' * 300}'\n"})
+    assert "CFG001" not in strange.run("check", "c.toml", "--format", "concise").stdout
+
+
+def test_git_is_not_asked_for_large_files(strange, monkeypatch):
+    asked = []
+
+    def answer(command):
+        asked.append(command)
+        return b"3000000000\n" if "-s" in command else b"x"
+
+    monkeypatch.setattr("cfglint.history._asked", answer)
+    strange.write({f"{i}.yaml": "{{{" for i in range(30)})
+    strange.run("check")
+    assert asked
+    assert all("-s" in command for command in asked)
+    assert len({command[-1] for command in asked if command[-1].startswith("HEAD:")}) == 20
+
+
 def steps(text, path="c.yaml"):
     check_text(text, path=path, hardware="rtx-4090:8")
     return STEPS - BUDGET.left
@@ -334,7 +401,7 @@ def steps(text, path="c.yaml"):
         ("dangling references", "c.yaml"),
         ("items of a list", "c.yaml"),
         ("merges of a large mapping", "c.yaml"),
-        ("documents that are configs", "c.yaml"),
+        pytest.param("documents that are configs", "c.yaml", marks=pytest.mark.long),
         ("branches", "c.sh"),
         ("cases", "c.sh"),
         ("commands", "c.sh"),

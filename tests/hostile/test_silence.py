@@ -198,3 +198,71 @@ def test_folders_of_any_depth(strange):
     finally:
         os.chdir(here)
         subprocess.run(["rm", "-rf", str(strange.repo / "d")], check=True)  # deeper than Python removes
+
+
+JOB = "trl sft --model_name_or_path x --output_dir y --bf16 true --fp16 true"
+BROKEN = {
+    "a bracket": "{}\n)\n",
+    "an open if": "{}\nif [ x\n",
+    "an open case": "{}\ncase x in\n",
+    "a quote": "{}\n'\n",
+    "a double quote": '{}\n"\n',
+    "a here-document": "{}\n<<\n",
+    "a NUL": "{}\n\0",
+    "a function": "echo a\nf() {{\n{}\n",
+    "behind srun": "CUDA_VISIBLE_DEVICES=0 srun {}\n)\n",
+    "given to a shell": "bash -c '{}\n",
+    "among commands that parse": "echo a\ntrl sft --model_name_or_path x --output_dir y\n)\n{}\n'\n",
+}
+COUNTED = {
+    "with syntax errors": ["{{{{ x }}}}\n{}\n", "{{{{ x }}}} {}\n", "python x.py\n)\n"],
+    "not followed": [
+        "bash <<EOF\n{}\nEOF\n",
+        "cat <<E | bash\n{}\nE\n",
+        "x=$({})\n",
+        "x=`{}`\n",
+        "echo a | xargs {}\n",
+        "ssh host '{}'\n",
+        "f() {{\n{}\n}}\n",
+        "x=$(/opt/bin/python3 -m torch.distributed.run x.py)\n",
+    ],
+}
+
+
+@pytest.mark.parametrize("form", BROKEN.values(), ids=BROKEN)
+def test_a_script_that_does_not_parse(strange, form):
+    strange.write({"a.sh": form.format(JOB)})
+    done = strange.run("check", "--format", "concise")
+    assert done.returncode == 1
+    assert "CFG001 this part of the script does not parse" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("reason", "form"), [(why, form) for why, forms in COUNTED.items() for form in forms]
+)
+def test_a_script_that_is_not_followed_is_counted(strange, reason, form):
+    strange.write({"a.sh": form.format(JOB)})
+    assert f"(1 skipped: 1 {reason})" in strange.run("check").stdout
+    assert strange.run("check", "--fail-on", "error,skipped").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# {JOB}\necho a\n)\n",
+        "echo 'use python for it'\npython --version\nx=$(python -c 'print(1)')\n",
+        f"# {JOB}\npip install trl\n",
+        "python -m pip install trl\n",
+    ],
+)
+def test_scripts_that_launch_nothing_are_not_counted(strange, text):
+    strange.write({"a.sh": text})
+    assert "(1 skipped)" in strange.run("check").stdout
+    assert strange.run("check", "--fail-on", "error,skipped").returncode == 0
+
+
+def test_a_mistake_without_a_launch_leaves_the_launches_judged(strange):
+    strange.write({"a.sh": f"{JOB}\necho )\n"})
+    done = strange.run("check", "--format", "concise")
+    assert "PRC130" in done.stdout
+    assert "CFG001" not in done.stdout

@@ -137,8 +137,11 @@ def was_recognised(run: Run, file: File) -> bool:
     )
     if root is None or not _is_alone(os.path.join(root, ".git")):
         return False
-    from cfglint.history import former
+    from cfglint.history import MAX_FILES, former
 
+    if run.asked >= MAX_FILES:
+        return False
+    run.asked += 1
     return any(
         run.subjects(read(content, file.path), judge_broken=False)
         for content in former(file.path, _BIGGEST_FOUND)
@@ -165,11 +168,21 @@ def why_unknown(file: File) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return ""
+        return _NOT_FOLLOWED if not file.documents and _launches_unseen(file) else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
+def _launches_unseen(file: File) -> bool:
+    """Whether a script without a command that is judged holds one in what is not followed."""
+    if file.format != "shell":
+        return False
+    from cfglint.document.shell.skipped import unfollowed  # few scripts of a folder launch nothing
+
+    return unfollowed(file.text)
+
+
 _LINK = "linked from outside"
+_NOT_FOLLOWED = "not followed"
 _LARGE = "larger than 1 MiB"
 _left_out: list[str] = []
 

@@ -36,6 +36,7 @@ from cfglint.command import (
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.findings import LEVELS
 from cfglint.report import FORMATS
+from cfglint.text import deep_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,6 +179,9 @@ _KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
+_MOST_PARTS = 200  # of a key with dots
+
+
 # ── settings ───────────────────────────────────────────────────────────────────────────────────────────────
 def find_settings(start: str, boundary: Boundary) -> tuple[str, dict[str, Any]] | None:
     """Return the path and table of the settings that hold in the folder ``start``, None without any.
@@ -241,6 +245,8 @@ def _table(path: str, text: str) -> dict[str, Any] | None:
     else:
         import tomli as tomllib
 
+    if deep_key(text, _MOST_PARTS) is not None:
+        raise UsageError(f"{path}: it has a key of more than {_MOST_PARTS} parts")
     try:
         table: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -15,6 +15,7 @@ from cfglint.document.layers import Layers, Source, Trouble, Way
 from cfglint.document.omega import MalformedError, Reference, parse
 from cfglint.document.reading import Library, read_text, same
 from cfglint.document.tree import Document, Entry, File, Mapping, Node, Scalar, Sequence, child, target
+from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 20
 MAX_ITEMS = 500
+_MOST_FOLDERS = 16  # that a config adds to the search path
+_LOOK = 30  # steps of looking for a file in one folder
 _GLOBAL = "_global_"
 _HEADER_CHARACTERS = 512
 
@@ -276,6 +279,7 @@ class _Composer(Record):
         """Return the file of a config path in the first folder of the search path that has it."""
         if self.library is None or not path or "${" in path:
             return None
+        spend(_LOOK * len(self.search), "files looked for")
         name = path if path.endswith((".yaml", ".yml")) else f"{path}.yaml"
         files = (self.library.file(os.path.join(folder, name), self.file.path) for folder in self.search)
         return next((file for file in files if file is not None), None)
@@ -319,7 +323,12 @@ class _Composer(Record):
 
     def _add_search_path(self, root: Mapping) -> None:
         listed = target(child(child(root, "hydra"), "searchpath"))
-        for item in listed.items if isinstance(listed, Sequence) else []:
+        items = listed.items if isinstance(listed, Sequence) else []
+        if len(items) > _MOST_FOLDERS:
+            raise OverBudgetError(
+                f"hydra.searchpath has {len(items):,} folders, more than {_MOST_FOLDERS}: it was not judged"
+            )
+        for item in items:
             if isinstance(item, Scalar) and item.text.startswith("file://") and "${" not in item.text:
                 folder = item.text.removeprefix("file://")
                 self.search.append(folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cfglint.budget import spend
 from cfglint.document.tree import (
+    MAX_DEPTH,
     Entry,
     File,
     Mapping,
@@ -182,6 +183,8 @@ def read_override(text: str) -> Override:
     keys = split_key(path)
     if not path or not all(keys):
         raise UsageError(f"{origin}: no key; write KEY=VALUE, such as actor.optimizer.lr=1e-6")
+    if len(keys) > MAX_DEPTH:
+        raise UsageError(f"{origin[:60]}…: the key has {len(keys):,} parts, more than {MAX_DEPTH}")
     if deletes:
         return Override(keys, None, origin)
     if not equals:

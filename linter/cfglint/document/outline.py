@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 4  # that are left out
 _MOST_KEYS = 200  # that are compared with known ones
 _NEAR = 0.85
+_DEEPEST = 20  # of tables in each other
 _MOST = 2**18  # characters; what a file is for stands in its first lines
 _LINE = re.compile(
     r"(?P<indent>[ \t]*)(?P<items>(?:-[ \t]+)*)(?P<open>[{\[,]*[ \t]*)"
@@ -95,7 +96,7 @@ def _in_lines(text: str, root: Mapping, *, tables: bool) -> None:
     above: list[tuple[int, Mapping]] = [(-1, root)]
     for line in text.splitlines():
         if tables and (table := _TABLE.match(line)) is not None:
-            above = [(-1, _at(root, table["path"].replace('"', "").split(".")))]
+            above = [(-1, _at(root, table["path"].replace('"', "").split(".", _DEEPEST)[:_DEEPEST]))]
             continue
         found = _LINE.match(line)
         if found is None or (found["sign"] == "" and found["value"]):

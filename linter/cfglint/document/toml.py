@@ -13,6 +13,7 @@ import sys
 from cfglint.document.tree import MAX_DEPTH, MAX_NODES, Document, Entry, Mapping, Node, Path, Scalar, Sequence
 from cfglint.errors import DocumentError
 from cfglint.record import Record, field
+from cfglint.text import deep_key
 
 if sys.version_info >= (3, 11):
     from tomllib import loads
@@ -79,6 +80,10 @@ def parse_toml(text: str) -> list[Document]:
     """Return the one document of ``text``; an error is kept in it, with what came before it."""
     document = Document(0, len(text))
     stop = len(text)
+    deep = deep_key(text, MAX_DEPTH)
+    if deep is not None:
+        document.error = DocumentError(f"nested more than {MAX_DEPTH} levels deep", deep)
+        return [document]
     try:
         loads(text)
     except RecursionError:

@@ -134,7 +134,7 @@ class _Lines(Record):
 
     def _shown(self, node: t.Expr, unit: str | None, kind: Type) -> str:
         values = self.origins.values
-        if isinstance(node, t.Path) and not values.has(node.steps):
+        if isinstance(node, t.Path) and values.has(node.steps) is False:
             return _ABSENT
         text = show_value(self._evaluated(node)[0], kind, unit=unit)
         default = isinstance(node, t.Name) and self.origins.of(node.name).kind == "default"

@@ -148,7 +148,7 @@ class Bound(Record):
     # ── words ──────────────────────────────────────────────────────────────────────────────────────────
     def text(self, node: t.Expr) -> str:
         """Return the value of ``node`` as it is in a formula."""
-        if isinstance(node, t.Path) and not self.values.has(node.steps) and "*" not in node.steps:
+        if isinstance(node, t.Path) and self.values.has(node.steps) is False and "*" not in node.steps:
             return "absent"
         return formula_text(*self.value(node))
 

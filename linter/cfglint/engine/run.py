@@ -65,6 +65,7 @@ class Run(Reading):
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
+    asked: int = field(default=0, init=False)  # files that git was asked for
     _folder: str | None = field(default=None, init=False)
     _rules: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
     _aside: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)

@@ -138,14 +138,27 @@ class Reading(Record):
         from cfglint.document.outline import is_template, outline, variants, without_mistakes
 
         text, error = document.file.text, document.error
-        if document.format == "shell" or (error is not None and is_template(text, error.offset or 0)):
+        if error is not None and is_template(text, error.offset or 0):
             return None
+        if document.format == "shell":
+            return self._in_script(document)
         whole = without_mistakes(document.file)
         for part in whole.documents if whole is not None else ():
             if (framework := self.recognise(part)) is not None:
                 return framework
         for root in variants(outline(text[document.start :], document.format), self._signs()):
             part = Document(0, root=root, format=document.format)
+            part.file = document.file
+            if (framework := self.recognise(part)) is not None:
+                return framework
+        return None
+
+    def _in_script(self, document: Document) -> str | None:
+        """Return the framework of a command in a part of a script that does not parse."""
+        from cfglint.document.shell.launch import parse_script
+        from cfglint.document.shell.skipped import plain
+
+        for part in parse_script(plain(document.file.text[document.start : document.end])):
             part.file = document.file
             if (framework := self.recognise(part)) is not None:
                 return framework

@@ -127,6 +127,18 @@ class Source:
         start, end = places[0].start, places[-1].end
         return (start, end) if start <= end else (places[0].start, places[0].end)
 
+    def broken(self, root: Any) -> list[tuple[int, int]]:
+        """Return where the file has what does not parse below a node."""
+        found: list[tuple[int, int]] = []
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.type in ("ERROR", "command"):
+                found.append(self.span(node))
+            else:
+                waiting += [child for child in node.children if child.has_error]
+        return [(start, end) for start, end in found if start >= 0]
+
 
 class Expander(Record):
     """Expands the words of one script in the state that it is in."""

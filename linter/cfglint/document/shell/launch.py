@@ -77,7 +77,12 @@ def parse_script(text: str) -> list[Document]:
     figures = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
     runner = Runner(numbers(figures))
     runner.script(text)
-    return launched(text, runner, job)
+    documents = launched(text, runner, job)
+    if runner.broken:
+        from cfglint.document.shell.skipped import unparsed  # most scripts parse
+
+        documents += unparsed(text, runner)
+    return documents
 
 
 def numbers(counts: dict[str, int | None]) -> dict[str, Pieces]:

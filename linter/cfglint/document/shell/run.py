@@ -92,10 +92,11 @@ class _Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
 
 
 class Runner:
-    """Walks one script; ``commands`` are those that were met, in order."""
+    """Walks one script; ``commands`` are those that were met, in order, ``broken`` what does not parse."""
 
     def __init__(self, variables: Mapping[str, Pieces | Array] | None = None) -> None:
         self.commands: list[Command] = []
+        self.broken: list[tuple[int, int]] = []
         self.variables = Variables(variables or {})
         self.functions: dict[str, tuple[Source, Any]] = {}
         self._arguments: list[Word] | None = None
@@ -128,7 +129,10 @@ class Runner:
     def _nested(self, source: Source, depth: int) -> None:
         if depth <= DEEPEST:
             self.variables.set(source.names)
-            self._within(source, self._arguments, source.parse(), depth)
+            root = source.parse()
+            if root.has_error:
+                self.broken += source.broken(root)
+            self._within(source, self._arguments, root, depth)
 
     def _within(self, source: Source, arguments: list[Word] | None, node: Any, depth: int) -> None:
         """Run a part of a script on its own text and arguments; what is around it continues after an exit."""

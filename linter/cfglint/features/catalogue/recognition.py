@@ -263,7 +263,11 @@ class _Asked:
                 return self.telling(self.lets[name].body, depth + 1, partly=partly)
             case t.If(condition, then, otherwise):
                 return self.telling(then if self.holds(condition) else otherwise, depth, partly=partly)
-        return [path for path in self.paths_of(node) if self.values.has(path)] if self.holds(node) else []
+        return (
+            [path for path in self.paths_of(node) if self.values.has(path) is True]
+            if self.holds(node)
+            else []
+        )
 
     def lacking(self, node: t.Expr, depth: int = 0) -> Lack:
         """Return what a condition needs to be true: of each group one key; and the keys that forbid it."""
@@ -283,7 +287,7 @@ class _Asked:
             case t.Has(t.Path(steps)):
                 missing = dotted(steps)
             case _:
-                absent = [path for path in self.paths_of(node) if not self.values.has(path)]
+                absent = [path for path in self.paths_of(node) if self.values.has(path) is False]
                 missing = dotted(absent[0]) if absent else show(node).replace("$.", "")
         return [(missing,)], []
 
