@@ -222,3 +222,11 @@ def test_every_shipped_rule_can_be_explained(folder):
         text = as_text([found], 3, Style(width=80))
         assert text.startswith(rule.code)
         json.loads(as_json([found], 3))
+
+
+def test_a_script_whose_config_is_not_here(explain, folder):
+    words = "rollout.backend=sglang:d4p1t1 actor.backend=fsdp:d4p1t1 cluster.n_nodes=2"
+    (folder / "a.sh").write_text(f"python -m areal.infra.launcher.slurm x.py --config nowhere.yaml {words}\n")
+    done = explain("MEM101", "a.sh", "--gpu", "h100-sxm:8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("MEM101 server-starves-trainer (error): undecided on h100-sxm:8\n")

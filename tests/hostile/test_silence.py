@@ -261,6 +261,13 @@ def test_scripts_that_launch_nothing_are_not_counted(strange, text):
     assert strange.run("check", "--fail-on", "error,skipped").returncode == 0
 
 
+def test_a_manifest_whose_script_does_not_parse(strange):
+    strange.write({"t.yaml": f"resources:\n  cpus: 8\nrun: |\n  {JOB}\n  )\n"})
+    done = strange.run("check", "--format", "concise")
+    assert "t.yaml:4:3: error CFG001 this part of the script does not parse" in done.stdout
+    assert done.returncode == 1
+
+
 def test_a_mistake_without_a_launch_leaves_the_launches_judged(strange):
     strange.write({"a.sh": f"{JOB}\necho )\n"})
     done = strange.run("check", "--format", "concise")

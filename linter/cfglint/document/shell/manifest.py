@@ -113,7 +113,12 @@ def run_script(text: str, node: Node | None, job: Job | None, variables: dict[st
         return []
     runner = Runner(variables)
     runner.pieces(pieces_of(text, node))
-    return launched(text, runner, job)
+    documents = launched(text, runner, job)
+    if runner.broken:
+        from cfglint.document.shell.skipped import unparsed  # most scripts parse
+
+        documents += unparsed(text, runner)
+    return documents
 
 
 def run_words(text: str, words: list[Word], job: Job | None, variables: dict[str, Pieces]) -> list[Document]:

@@ -41,7 +41,8 @@ def unparsed(text: str, runner: Runner) -> Iterator[Document]:
             done = stop
     for at, stop in _launches("".join(parts), runner):
         message = "this part of the script does not parse, so the command here was not judged"
-        yield Document(at, stop, error=DocumentError(f"{message}; bash -n says what is wrong", at))
+        error = DocumentError(f"{message}; bash -n says what is wrong", at)
+        yield Document(at, stop, error=error, format="shell")
         return
 
 
