@@ -446,8 +446,7 @@ def _duplicates(view: View) -> list[Defect]:
         last_of[id(first)] = last_of.get(id(key), key)
     defects = []
     for key, first in view.document.duplicates:
-        last = last_of[id(first)]
-        path = dotted(paths.get(id(last), (key.text,)))
+        path = dotted(paths.get(id(last_of[id(first)]), (key.text,)))
         note = "PyYAML keeps the last one; OmegaConf refuses the file"
         defects.append(Defect(path, key.text, key.start, key.end, note, (first.start, first.end)))
     return defects
