@@ -126,7 +126,7 @@ def elsewhere(tmp_path, monkeypatch):
 def home(elsewhere, monkeypatch):
     folder = elsewhere / "home"
     folder.mkdir()
-    monkeypatch.setattr(files, "_home", lambda: str(folder))
+    monkeypatch.setattr(files, "home", lambda: str(folder))
     return folder
 
 

@@ -75,7 +75,7 @@ def walk(
         at = waiting.pop()
         try:
             with os.scandir(at) as entries:
-                found = [(entry.name, entry.is_dir()) for entry in entries]
+                found = [(entry.name, _is_folder(entry)) for entry in entries]
         except OSError as error:
             if onerror is not None:
                 onerror(error)
@@ -84,6 +84,13 @@ def walk(
         yield at, below, [name for name, is_dir in found if not is_dir]
         paths = [os.path.join(at, name) for name in below]
         waiting += reversed([path for path in paths if not os.path.islink(path)])
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle
+        return False
 
 
 def stamp(path: str) -> str:

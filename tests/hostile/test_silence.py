@@ -162,7 +162,6 @@ def test_spellings_of_a_name(strange, name):
         "services: {a: {image: x, command: python a.py}}\n",
         "run: python a.py\nenvs: {}\n",
         "kind: Pod\napiVersion: v1\nspec: {containers: [{command: [python, a.py]}]}\n",
-        "gpuTypeId: x\ndockerArgs: python a.py\n",
     ],
 )
 def test_a_key_of_a_manifest_hides_nothing(strange, more):

@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
 # Keys of a SkyPilot task beside `run`, and of a RunPod pod (REST, Python, GraphQL).
 _TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}
+# The other keys at the top of a task, and those of Kubernetes and compose.
+_MANIFEST = {
+    *("name", "run", "service", "pool", "config", "secrets", "volumes", "inputs", "outputs", "image_id"),
+    *("apiVersion", "kind", "metadata", "spec", "status", "data", "type"),
+    *("services", "version", "networks", "configs", "include"),
+}
 _POD = {"gpuTypeIds", "gpuTypeId", "gpu_type_id", "dockerStartCmd", "dockerArgs", "docker_args"}
 _DEEPEST_FOLDER = 64
 
@@ -77,8 +83,7 @@ def read_text(text: str, path: str, *, bom: bool = False) -> File:
         return _broken(path, text, _too_large(most), None, bom=bom)
     documents = _parse(text, form)
     if form in ("yaml", "json"):
-        # What a manifest launches comes before the manifest itself, which may be a config with one key more.
-        documents = [part for document in documents for part in (*_launches(text, document), document)]
+        documents = [part for document in documents for part in _parts(text, document)]
     return _file(path, text, documents, bom=bom)
 
 
@@ -96,6 +101,15 @@ def _parse(text: str, form: str) -> list[Document]:
 
         return parse_toml(text)
     return parse_yaml(text)
+
+
+def _parts(text: str, document: Document) -> list[Document]:
+    """Return what a manifest launches, else the document itself; both for a config with a manifest's keys."""
+    launches = _launches(text, document)
+    names = set(document.root.entries) if isinstance(document.root, Mapping) else set()
+    if launches and names.isdisjoint(_POD) and names - _TASK - _MANIFEST:
+        return [*launches, document]
+    return launches or [document]
 
 
 def _launches(text: str, document: Document) -> list[Document]:
