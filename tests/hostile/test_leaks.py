@@ -232,9 +232,10 @@ def test_a_page_of_cases_that_is_a_link(strange):
     assert path.read_text().count(SECRET) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["cfglint.toml", "pyproject.toml", "train.yaml", "ds.json", "x.rules", "a.log"]
-)
+SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("pyproject.toml", "ds.json", "a.log")]
+
+
+@pytest.mark.parametrize("name", ["cfglint.toml", "train.yaml", "x.rules", *SLOW])
 def test_pipes_and_devices_are_not_waited_for(strange, name):
     strange.write({"sft.yaml": TRL.format(outside="ds.json")})
     for make in (

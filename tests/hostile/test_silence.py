@@ -161,6 +161,8 @@ def test_spellings_of_a_name(strange, name):
     [
         "services: {a: {image: x, command: python a.py}}\n",
         "run: python a.py\nenvs: {}\n",
+        "gpuTypeId: x\ndockerArgs: python a.py\n",
+        "gpu_type_id: x\ndocker_args: python a.py\nimage_name: i\n",
         "kind: Pod\napiVersion: v1\nspec: {containers: [{command: [python, a.py]}]}\n",
     ],
 )

@@ -46,6 +46,13 @@ _MANIFEST = {
     *("services", "version", "networks", "configs", "include"),
 }
 _POD = {"gpuTypeIds", "gpuTypeId", "gpu_type_id", "dockerStartCmd", "dockerArgs", "docker_args"}
+# The other arguments of runpod.create_pod (runpod-python, runpod/api/ctl_commands.py).
+_POD_TOO = {
+    *("image_name", "cloud_type", "support_public_ip", "start_ssh", "data_center_id", "country_code"),
+    *("gpu_count", "volume_in_gb", "container_disk_in_gb", "min_vcpu_count", "min_memory_in_gb", "ports"),
+    *("env", "volume_mount_path", "template_id", "network_volume_id", "allowed_cuda_versions"),
+    *("min_download", "min_upload", "instance_id"),
+}
 _DEEPEST_FOLDER = 64
 
 
@@ -107,7 +114,10 @@ def _parts(text: str, document: Document) -> list[Document]:
     """Return what a manifest launches, else the document itself; both for a config with a manifest's keys."""
     launches = _launches(text, document)
     names = set(document.root.entries) if isinstance(document.root, Mapping) else set()
-    if launches and names.isdisjoint(_POD) and names - _TASK - _MANIFEST:
+    own = names - _TASK - _MANIFEST - _POD
+    if not names.isdisjoint(_POD):  # the keys of its REST interface are in camel case
+        own = {name for name in own - _POD_TOO if name == name.lower()}
+    if launches and own:
         return [*launches, document]
     return launches or [document]
 
