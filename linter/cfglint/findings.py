@@ -108,9 +108,12 @@ class Undecided(Record):
     needs: tuple[str, ...]
 
 
-def question(name: str) -> str:
-    """Return the question that settles a missing name, or the name itself where no flag does."""
-    if name in _COUNTS:
+def question(name: str, *, counted: bool = False) -> str:
+    """Return the question that settles a missing name, or the name itself where no flag does.
+
+    ``counted`` says that the targets have a number already: what a file leaves open is then a key of its own.
+    """
+    if name in _COUNTS and not counted:
         return "how many GPUs? add :N to --gpu"
     if name.startswith("gpu."):
         return "which GPU? add --gpu NAME"

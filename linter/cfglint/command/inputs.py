@@ -27,6 +27,10 @@ _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a ca
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
 _BIGGEST_FOUND = 2**20
 _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing, and blanks
+# Why a file is not judged, as a count of such files has it.
+_LINK = "linked from outside"
+_NOT_FOLLOWED = "not followed"
+_LARGE = "larger than 1 MiB"
 # One of these is in every script that launches a job; scripts of a folder without are not parsed.
 _LAUNCHERS = tuple(word.encode() for word in STARTERS)
 # A link to nowhere, or removed since the folder was listed.
@@ -181,9 +185,6 @@ def _launches_unseen(file: File) -> bool:
     return unfollowed(file.text)
 
 
-_LINK = "linked from outside"
-_NOT_FOLLOWED = "not followed"
-_LARGE = "larger than 1 MiB"
 _left_out: list[str] = []
 
 

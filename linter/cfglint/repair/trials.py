@@ -200,9 +200,9 @@ class Trials(Record):
         *,
         sure: bool,
     ) -> bool:
-        """Whether the edited text breaks none of the rules ``fixed``, and on ``watched`` no other that held.
+        """Whether the edited text breaks none of the rules ``mended``, and on ``watched`` no other that held.
 
-        ``fixed`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
+        ``mended`` has a judgement and a rule's code. A repair that is not ``sure`` may leave its rules
         possible, no longer certain to break.
         """
         against = self.against(mended, watched, edits, sure=sure)

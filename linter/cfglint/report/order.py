@@ -143,10 +143,11 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
     if not report.undecided:
         return []
     asked: dict[str, set[str]] = {}
+    counted = bool(report.targets) and all(target.count is not None for target in report.targets)
     for open_rule in report.undecided:
         unmodelled = any(name.startswith(UNRULED) for name in open_rule.needs)
         for name in open_rule.needs:
-            text = _wish(name, report.keys)
+            text = _wish(name, report.keys, counted=counted)
             if (
                 not unmodelled or "?" in text or name.startswith(UNRULED)
             ):  # else a further name settles nothing
@@ -171,9 +172,9 @@ def undecided(report: Report, *, verbose: bool) -> list[str]:
     return lines
 
 
-def _wish(name: str, keys: Mapping[str, str]) -> str:
+def _wish(name: str, keys: Mapping[str, str], *, counted: bool) -> str:
     """Return the question that settles a missing name, or its key; nothing for a name that only rules use."""
-    asked = question(name)
+    asked = question(name, counted=counted)
     return asked if asked != name else keys.get(name, _of_command(name).removeprefix("$."))
 
 
