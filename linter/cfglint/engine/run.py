@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
+    from cfglint.history import History
     from cfglint.lang.pack import CompiledRule, Pack
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
@@ -65,7 +66,7 @@ class Run(Reading):
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
-    asked: int = field(default=0, init=False)  # files that git was asked for
+    histories: dict[str, History] = field(factory=dict, init=False)  # of the repositories that were asked
     _folder: str | None = field(default=None, init=False)
     _rules: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
     _aside: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     run = setup.run(args)
     output.announce(run.report.notices, args)
     wrong: list[str] = []
-    paths = list(inputs.find(args.paths, wrong.append))
+    paths = list(inputs.find(args.paths, args.boundary, wrong.append))
     diffs: list[str] = []
     for outcome in outcomes(run, args, paths, _fix):
         diffs.append(outcome.diff)
