@@ -204,6 +204,21 @@ def test_no_text_of_a_models_config(strange):
         assert SECRET not in strange.everything("check", "train.yaml", "--gpu", "a40:8")
 
 
+@pytest.mark.parametrize("place", ["m", "m/config.json", "m/token.json"])
+def test_what_is_no_models_config_is_as_if_it_were_absent(strange, place):
+    said = []
+    for content in ("", '{"auths": 1, "hidden_size": "%"}', '["%"]', None):
+        if content is not None:
+            strange.secret("m/config.json", content.replace("%", SECRET) or SECRET)
+            strange.secret("m/token.json", content.replace("%", SECRET) or SECRET)
+        else:
+            shutil.rmtree(strange.home / "m")
+        config = NEMO.format(outside="x").replace("Qwen/Qwen2.5-1.5B-Instruct", f"{strange.home}/{place}")
+        strange.write({"train.yaml": config})
+        said += [strange.everything("check", "train.yaml", "--gpu", "a40:8")]
+    assert len(set(said)) == 1
+
+
 # A commit may hold a folder that git takes for a repository, and an archive a repository with settings.
 BARE = """\
 [core]

@@ -144,6 +144,24 @@ def test_what_a_commit_without_the_file_hides_is_in_the_branch_to_merge_into(com
     assert "CFG001" in committed.run("check", GITHUB_BASE_REF="main").stdout
 
 
+def test_a_tag_that_merges(strange):
+    text = "".join(f"  {line}\n" for line in CONFIGS["areal.yaml"].splitlines())
+    strange.write({"x.yaml": f"!!merge any:\n{text}"})
+    assert "in 1 file" in strange.run("check").stdout
+
+
+@pytest.mark.parametrize("form", ["utf-16", "utf-32"])
+def test_what_is_not_utf_8_is_recognised(strange, form):
+    strange.write({"x.yaml": CONFIGS["areal.yaml"].encode(form)})
+    assert "CFG001" in strange.run("check", "x.yaml", "--skip-unknown").stdout
+
+
+def test_a_few_keys_of_another_framework_hide_nothing(strange):
+    strange.write({"x.yaml": f"{CONFIGS['axolotl.yaml']}\n{CONFIGS['areal.yaml']}"})
+    assert "CFG024" in strange.run("check").stdout
+    assert "CFG024" not in strange.run("check", "--framework", "areal").stdout
+
+
 @pytest.mark.parametrize("store", [".hg", ".svn", "sub/.hg"])
 def test_a_folder_that_hides_by_its_name(strange, store):
     strange.write({f"{store}/train.yaml": CONFIGS["areal.yaml"]})

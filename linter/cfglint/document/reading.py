@@ -64,7 +64,9 @@ def read(data: bytes, path: str) -> File:
     if bom:
         data = data[3:]
     elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return _broken(path, "", "encoded as UTF-16: save it as UTF-8", 0)
+        wide = "utf-32" if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "utf-16"
+        said = f"encoded as {wide.upper()}: save it as UTF-8"
+        return _broken(path, data.decode(wide, "replace"), said, 0)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
