@@ -162,6 +162,14 @@ def test_a_few_keys_of_another_framework_hide_nothing(strange):
     assert "CFG024" not in strange.run("check", "--framework", "areal").stdout
 
 
+def test_what_fails_because_it_was_not_judged_is_named(strange):
+    strange.write({"a.yaml": "{{{", "b.json": "[", "c.yaml": "x: 1"})
+    done = strange.run("check", "--fail-on", "skipped")
+    assert done.returncode == 1
+    assert "not judged: a.yaml, b.json; --verbose says why" in done.stderr
+    assert "a.yaml: with syntax errors" in strange.run("check", "--verbose").stdout
+
+
 @pytest.mark.parametrize("store", [".hg", ".svn", "sub/.hg"])
 def test_a_folder_that_hides_by_its_name(strange, store):
     strange.write({f"{store}/train.yaml": CONFIGS["areal.yaml"]})

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cfglint.report import Page
 
 
+_MOST_NAMED = 10  # files that were not judged
+
+
 def say(line: str) -> None:
     """Print a notice where it does not mix with the report; it is one line, whatever it quotes."""
     print(f"cfglint: {without_marks(shown(line))}", file=sys.stderr)
@@ -104,6 +107,10 @@ def failed(report: Report, args: Options) -> int:
     """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
     words = (args.fail_on or "error").split(",")
     if "skipped" in words and report.unjudged:
+        if not args.verbose:
+            named = sorted(path for paths in report.unjudged.values() for path in paths)
+            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+            say(f"not judged: {', '.join(named[:_MOST_NAMED])}{more}; --verbose says why")
         return 1
     levels = [LEVELS.index(word) for word in words if word in LEVELS]
     return int(any(LEVELS.index(finding.level) >= min(levels) for finding in report.findings if levels))

@@ -274,7 +274,7 @@ def _gather(run: Run, outcome: Outcome) -> None:
     if outcome.skipped is not None:
         report.skipped += 1
         if outcome.skipped:
-            report.unjudged[outcome.skipped] = report.unjudged.get(outcome.skipped, 0) + 1
+            report.unjudged.setdefault(outcome.skipped, []).append(outcome.path)
 
 
 _state: list[tuple[Run, Any, Task[Any]]] = []
