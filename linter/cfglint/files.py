@@ -51,6 +51,20 @@ def program(name: str) -> str | None:
     return found if found is not None and os.path.isabs(found) else None
 
 
+def own_python(code: str, *words: str) -> list[str]:
+    """Return the command that runs ``code`` in this Python, with ``words`` from sys.argv[1] on.
+
+    It finds modules where this process does, but for a stranger's working folder, and runs nothing else.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        here = ""
+    path = [entry for entry in sys.path if entry not in ("", here) or entry == os.path.dirname(_HERE)]
+    start = f"import sys; n = 2 + int(sys.argv[1]); sys.path[:] = sys.argv[2:n]; del sys.argv[1:n]\n{code}"
+    return [sys.executable or "python3", "-I", "-S", "-c", start, str(len(path)), *path, *words]
+
+
 def is_ordinary(path: str) -> bool:
     """Whether a path is not one by which a process gets at its own streams."""
     return not os.path.abspath(path).startswith(("/dev/", "/proc/"))
