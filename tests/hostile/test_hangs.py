@@ -159,6 +159,11 @@ FILES = {
         lambda n: {"c.yaml": AREAL + "# cfglint: ignore[CFG002]\n" * n + "x: 1\nx: 2\n" * 500},
     ),
     "documents": (50_000, lambda n: {"c.yaml": AREAL + "---\na: 1\n" * n}),
+    "too many documents": (400_000, lambda n: {"c.yaml": AREAL + "---\n" * n}),
+    "documents that merge": (
+        20_000,
+        lambda n: {"c.yaml": AREAL + "m: &m {a: 1}\n" + "---\n<<: {a: 1}\n" * n},
+    ),
     "documents that are configs": (5_000, lambda n: {"c.yaml": (AREAL + "---\n") * n}),
     # JSON and TOML
     "duplicate keys of JSON": (20_000, lambda n: {"c.json": DEEPSPEED + ', "x": 1' * n + "}"}),
@@ -318,6 +323,7 @@ FILES |= {
 }
 OVER = {
     "a search path", "launches that do not parse", "pipes", "loops in loops", "pipes of shells",
+    "too many documents", "documents that merge",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
     "branches that append", "texts that grow", "a long text again and again", "functions of functions",
     "variables of many commands", "nested branches", "documents that are configs", "sections",

@@ -5,6 +5,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places (see find
 
 from __future__ import annotations
 
+from cfglint.budget import spend
 from cfglint.document.reading import sections
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
 from cfglint.document.tree import Document, Scalar
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import CompiledRule, Pack
 
+_DOCUMENT, _SIGN = 20, 3  # steps of reading a document, and of asking for a sign of a framework
+_DOCUMENTS = "documents"
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 _BY_FORM: dict[str, Dialect] = {"json": JSON, "toml": TOML, "shell": SHELL}
 _DIALECTS: dict[str, Dialect] = {
@@ -181,7 +184,9 @@ class Reading(Record):
         """
         seen: dict[object, Values] = {}
         root = document.root
-        plain = isinstance(root, Tree) and not root.merges and not self.overrides and not composed
+        spend(_DOCUMENT, _DOCUMENTS)
+        merges = isinstance(root, Tree) and root.merges
+        plain = not merges and not self.overrides and not composed
         keys = frozenset(root.entries) if isinstance(root, Tree) else NOTHING
         for name, framework in self.pack.frameworks.items():
             if document.format == "yaml" and framework["dialect"] == "toml":
@@ -196,6 +201,7 @@ class Reading(Record):
             ]
             if not asked:
                 continue
+            spend(_SIGN * len(asked), _DOCUMENTS)
             dialect = dialect_of(self.pack, name, document)
             key: object = tuple(framework[part] for part in _COMPOSED) if composed else dialect
             values = seen.get(key)

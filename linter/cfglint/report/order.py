@@ -146,11 +146,9 @@ def unchecked(report: Report, *, verbose: bool) -> list[str]:
 def _unjudged(report: Report) -> list[str]:
     named = [(path, reason) for reason, paths in report.unjudged.items() for path in paths]
     lines = [f"  {shown(path)}: {reason}" for path, reason in sorted(named)]
-    return (
-        [f"not judged: {len(lines)} file{'s' * (len(lines) != 1)} that may be configs", *lines]
-        if lines
-        else []
-    )
+    if lines:
+        lines.insert(0, f"not judged: {len(lines)} file{'s' * (len(lines) != 1)} that may be configs")
+    return lines
 
 
 def _undecided(report: Report, *, verbose: bool) -> list[str]:
