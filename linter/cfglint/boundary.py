@@ -40,17 +40,22 @@ class Boundary:
             return True
         root = self.root(by)
         place = os.path.abspath(path)
-        if inside(place, root) and not any(map(files.is_link, _below(place, root))):
+        straight = ".." not in path.split(os.sep)  # else a link before it may lead elsewhere than it seems
+        if straight and inside(place, root) and not any(map(files.is_link, _below(place, root))):
             return not _is_git(place, root)
         if root not in self._real:
             self._real[root] = files.real(root)
-        real, root = files.real(place), self._real[root]
-        return inside(real, root) and not _is_git(real, root)
+        around = self._real[root]
+        ends = {files.real(place), files.real(path)}
+        return all(inside(real, around) and not _is_git(real, around) for real in ends)
 
-    def check(self, path: str) -> None:
-        """Raise UsageError for a path of the command line that a link leads out of its repository."""
+    def check(self, path: str, *, given: bool = False) -> None:
+        """Raise UsageError for a path that a link leads out of its repository.
+
+        One that is ``given`` on the command line may be a stream of the process, such as /dev/stdin.
+        """
         by = os.path.join(path, "any") if files.is_folder(path) else path
-        if not self.holds(path, by) and files.is_ordinary(path):
+        if not self.holds(path, by) and (not given or files.is_ordinary(path)):
             raise UsageError(f"{path}: a link that leads out of {self.root(by)}; {ADVICE}")
 
     def root(self, path: str) -> str:

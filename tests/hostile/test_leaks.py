@@ -156,22 +156,28 @@ def test_a_link_of_the_users_own_leads_to_a_repository(strange):
 
 
 @pytest.mark.parametrize("setting", ["rules = ['{}']", "hardware = '{}'", "model-config = '{}'"])
-@pytest.mark.parametrize("place", ["../home/token", "{home}/token", "link"])
+@pytest.mark.parametrize(
+    "place",
+    ["../home/token", "{home}/token", "link", "{repo}/folder/../token", "/proc/self/cwd/folder/../token"],
+)
 def test_a_setting_that_names_a_file_outside(strange, setting, place):
     path = strange.secret("token", SECRET)
     (strange.repo / "link").symlink_to(path)
+    (path.parent / "inner").mkdir()
+    (strange.repo / "folder").symlink_to(path.parent / "inner")
     strange.write({"train.yaml": NEMO.format(outside="x")})
-    strange.write({"cfglint.toml": setting.format(place.format(home=path.parent))})
+    strange.write({"cfglint.toml": setting.format(place.format(home=path.parent, repo=strange.repo))})
     done = strange.run("check", "train.yaml")
     assert done.returncode == 2
     assert "leads out of" in done.stderr
     assert SECRET not in done.stdout + done.stderr
 
 
-def test_a_folder_of_rules_with_a_link(strange):
+@pytest.mark.parametrize("folder", ["rules", "/proc/self/cwd/rules", "/dev/fd/../../proc/self/cwd/rules"])
+def test_a_folder_of_rules_with_a_link(strange, folder):
     path = strange.secret("token", SECRET)
     strange.write(
-        {"train.yaml": NEMO.format(outside="x"), "cfglint.toml": "rules = ['rules']", "rules/a.txt": ""}
+        {"train.yaml": NEMO.format(outside="x"), "cfglint.toml": f"rules = ['{folder}']", "rules/a.txt": ""}
     )
     (strange.repo / "rules" / "x.rules").symlink_to(path)
     for words in (["check", "train.yaml"], ["check", "train.yaml", "--rules", "rules"], ["test", "rules"]):

@@ -144,6 +144,17 @@ def test_what_a_commit_without_the_file_hides_is_in_the_branch_to_merge_into(com
     assert "CFG001" in committed.run("check", GITHUB_BASE_REF="main").stdout
 
 
+@pytest.mark.parametrize("name", ["big.yaml", "parent.sh", "a\\nb.yaml", "a://b.yaml"])
+def test_a_parent_that_is_here_is_read(strange, name):
+    own, parent = "cluster: {gpus_per_node: 8, num_nodes: 1}\n", "policy: {train_global_batch_size: many}\n"
+    child = f'defaults: "{name}"\n{own}grpo: {{num_prompts_per_step: 32}}\n'
+    padding = "#\n" * 2**23 if name == "big.yaml" else ""
+    strange.write({"x.yaml": child, name.replace("\\n", "\n"): parent + padding})
+    done = strange.run("check", "x.yaml", "--format", "concise")
+    assert "CFG021" not in done.stdout
+    assert done.returncode == 1
+
+
 def test_a_tag_that_merges(strange):
     text = "".join(f"  {line}\n" for line in CONFIGS["areal.yaml"].splitlines())
     strange.write({"x.yaml": f"!!merge any:\n{text}"})

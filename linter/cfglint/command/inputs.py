@@ -62,7 +62,7 @@ def find(paths: list[str], boundary: Boundary, complain: Callable[[str], None]) 
             yield path, True
             continue
         try:
-            boundary.check(path)
+            boundary.check(path, given=True)
         except UsageError as error:
             complain(str(error))
             continue
@@ -93,7 +93,7 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
         data = files.stdin(MAX_BYTES + 1)
         return read(data, STDIN), data
     if named:
-        boundary.check(path)
+        boundary.check(path, given=True)
     elif not boundary.holds(path, path):
         raise Skipped(_LINK)
     content = _bytes(path, boundary, named=named)
@@ -220,8 +220,6 @@ def recognised(run: Run, file: File, path: str) -> list[Subject]:
 def second(path: str) -> bytes | None:
     """Return the bytes of a file that a config names; None where none can be read there."""
     try:
-        if not files.is_regular(path):  # a folder, or a pipe that would be emptied
-            return None
-        return files.read_config(path, MAX_BYTES)
-    except (OSError, UsageError, ValueError):
+        return files.read_bytes(path, MAX_BYTES + 1)  # of one byte too many it is said that it is too large
+    except (OSError, ValueError):
         return None

@@ -52,12 +52,15 @@ def complain(errors: Iterable[str]) -> None:
 def emit(page: Callable[[Style], str], args: Options, symbols: str = "", *, to: TextIO | None = None) -> None:
     """Print a page, or write it to ``--output-file``; ``symbols`` are what it would like to show."""
     if args.output_file is not None:
-        args.boundary.check(args.output_file)
-        files.write(args.output_file, page(Style()).encode("utf-8", "backslashreplace"))
+        args.boundary.check(args.output_file, given=True)
+        files.write(args.output_file, _safe(page(Style()), args).encode("utf-8", "backslashreplace"))
         return
     stream = sys.stdout if to is None else to
-    text = page(terminal(stream, symbols, color=not args.no_color))
-    stream.write(without_marks(text) if args.format == "github" else harmless(text))
+    stream.write(_safe(page(terminal(stream, symbols, color=not args.no_color)), args))
+
+
+def _safe(text: str, args: Options) -> str:
+    return without_marks(text) if args.format == "github" else harmless(text)
 
 
 def emit_page(args: Options, page: Page, data: Callable[[], object], symbols: str = "") -> None:

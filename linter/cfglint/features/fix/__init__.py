@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if args.diff:
         data = "".join(diffs).encode("utf-8", "surrogateescape")
         if args.output_file is not None:
-            args.boundary.check(args.output_file)
+            args.boundary.check(args.output_file, given=True)
             files.write(args.output_file, data)
         else:
             output.put(data)
@@ -119,7 +119,7 @@ def _written(outcome: Outcome, args: FixOptions) -> str | None:
             output.put(outcome.content)
         else:
             try:
-                args.boundary.check(to)
+                args.boundary.check(to, given=True)
                 files.write(to, outcome.content, over=outcome.before if to == outcome.path else None)
             except UsageError as error:
                 return str(error)
