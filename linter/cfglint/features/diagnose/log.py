@@ -276,7 +276,7 @@ class _Reader(Record):
     death: Incident | None = field(default=None, init=False)
     products: dict[str, None] = field(factory=dict, init=False)
     counts: dict[str, int] = field(factory=dict, init=False)  # messages by kind
-    limits: dict[str, int] = field(factory=dict, init=False)  # the lines from which on a kind is not read
+    limits: dict[str, int] = field(factory=dict, init=False)  # by kind, the line from which on none is read
     cut_lines: int = field(default=0, init=False)
 
     def take(self, number: int, line: bytes, *, telling: bool) -> None:
@@ -322,10 +322,11 @@ class _Reader(Record):
 
     def _cut(self) -> Iterator[str]:
         """Yield what was not read."""
-        for kind, line in sorted(self.limits.items()):
+        names = ", ".join(dict.fromkeys(KINDS.get(kind, kind) for kind in sorted(self.limits)))
+        if names:
             yield (
-                f"{self.path}: more than {_MOST:,} messages of one kind; those from line {line:,} on were not "
-                f"read: {KINDS.get(kind, kind)}"
+                f"{self.path}: of each kind of message only the first {_MOST:,} were read; there are more of "
+                f"these: {names}"
             )
         if self.cut_lines:
             yield (
