@@ -406,6 +406,38 @@ def test_git_is_not_asked_for_large_files(strange, monkeypatch):
     assert len({command[-1] for command in asked if command[-1].startswith("HEAD:")}) == 20
 
 
+TRACE = "Traceback (most recent call last):\n"
+MORE = "only the first 1,000 were read"
+LONG = "longer than 64 KiB"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (("oom_kill" * 8_000 + "\n") * 20, MORE),
+        (TRACE + ("x y z " * 8_000 + "\n") * 20 + "oom_kill" * 1_000, ""),
+        (TRACE + ("_dummy_run" * 6_000 + "\n") * 200 + "oom_kill\n", ""),
+        ("oom_kill\n" * 50_000, MORE),
+        ("mem_fraction_static=0.5\noom_kill\n" * 20_000, MORE),
+        (("graph" + "NCCL" * 60_000 + "\n") * 20 + "oom_kill\n", LONG),
+        (f"Free memory on device cuda:{'1' * 9_000} (1.0/2.0 GiB) on startup is less than", ""),
+    ],
+)
+def test_a_log_is_read_in_time(strange, text, said):
+    strange.write({"a.log": text})
+    done = strange.apart("diagnose", "a.log")
+    assert done.returncode == ("oom_kill" not in text)
+    assert said in done.stderr
+    assert bool(said) == bool(done.stderr)
+    assert len(done.stdout) < 3_000
+
+
+def test_what_a_log_has_too_much_of_hides_nothing_else(strange):
+    error = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB"
+    strange.write({"a.log": "oom_kill\n" * 5_000 + "step 1\n" * 2_000 + f"{error}\n"})
+    assert strange.run("diagnose", "a.log").stdout.startswith("GPU 0 (23.69 GiB): PyTorch ran out of memory")
+
+
 def steps(text, path="c.yaml"):
     check_text(text, path=path, hardware="rtx-4090:8")
     return STEPS - BUDGET.left

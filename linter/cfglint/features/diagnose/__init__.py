@@ -40,6 +40,7 @@ def main(arguments: list[str]) -> int:
     """Run the command: 0 where the log shows a failure, 1 where it shows none."""
     args = options.merged(parse(DiagnoseOptions, arguments))
     log = sum((_read(path) for path in args.logs), Log())
+    output.announce(log.cut, args)
     if not log.incidents:
         names = ", ".join("standard input" if path == "-" else path for path in args.logs)
         output.tell(

@@ -60,25 +60,27 @@ def failures(incidents: Sequence[Incident]) -> list[list[Incident]]:
     """
     groups: list[list[Incident]] = []
     seen: set[tuple[str, Incident]] = set()
+    ranks: set[tuple[str, int | None]] = set()  # of the last group
     for incident in sorted(incidents, key=lambda i: i.kind != messages.TORCH or i.capacity is None):
         if (incident.path, incident) in seen:
             continue
         seen.add((incident.path, incident))
-        if groups and _one_failure(groups[-1], incident):
+        rank = incident.source, incident.gpu
+        if groups and rank not in ranks and _one_failure(groups[-1][0], incident):
             groups[-1].append(incident)
         else:
             groups.append([incident])
+            ranks.clear()
+        ranks.add(rank)
     return groups
 
 
-def _one_failure(group: Sequence[Incident], incident: Incident) -> bool:
-    """Whether an incident is that of a further rank."""
-    first = group[0]
+def _one_failure(first: Incident, incident: Incident) -> bool:
+    """Whether an incident is that of another rank."""
     return (
         first.kind == incident.kind == messages.TORCH
         and first.path == incident.path
         and incident.line - first.line <= _ONE_FAILURE
-        and all((rank.source, rank.gpu) != (incident.source, incident.gpu) for rank in group)
         and (bool(incident.source) or incident.gpu != first.gpu)
     )
 

@@ -6,6 +6,7 @@ Measured memory takes the place of the estimates: facts by which the rules' numb
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from cfglint.api import check_file
 from cfglint.document.compose import edited
@@ -152,20 +153,26 @@ def target_of(log: Log, name: str | None) -> tuple[Target, str]:
 def diagnosis(log: Log, job: Job | None = None) -> Diagnosis:
     """Return what a log says, and with the job's config what fixes it."""
     groups = failures(log.incidents)
+    prints = Counter(log.incidents)
     if job is None:
-        return Diagnosis(tuple(_failure(log, group, share_of(log, group[0])) for group in groups))
+        return Diagnosis(
+            tuple(_failure(log, group, share_of(log, group[0]), prints[group[0]]) for group in groups)
+        )
     values = job.run.on(job.target, job.subject).values
     share, trains = _configured_share(values, job.path), values["trains"] is True
     accounts = tuple(
-        _failure(log, group, share or share_of(log, group[0]), trains=trains) for group in groups
+        _failure(log, group, share or share_of(log, group[0]), prints[group[0]], trains=trains)
+        for group in groups
     )
     return Diagnosis(accounts, _judgement(job, accounts, values))
 
 
-def _failure(log: Log, group: Sequence[Incident], share: Share | None, *, trains: bool = False) -> Failure:
+def _failure(
+    log: Log, group: Sequence[Incident], share: Share | None, prints: int, *, trains: bool = False
+) -> Failure:
     first = group[0]
     held = holders(first, share, trains=trains)
-    return Failure(group, held, tuple(advice(first, held, share, log)), log.incidents.count(first) - 1)
+    return Failure(group, held, tuple(advice(first, held, share, log)), prints - 1)
 
 
 def _configured_share(values: Values, path: str) -> Share | None:

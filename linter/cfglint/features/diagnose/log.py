@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import deque
+from functools import cache
+from itertools import accumulate
 
-from cfglint.features.diagnose.messages import KILLED, Incident, Note, incidents, killed, notes
+from cfglint.features.diagnose.messages import KILLED, KINDS, Incident, Note, incidents, killed, notes
 from cfglint.record import Record, Value, field, fields, replace
 
 TYPE_CHECKING = False
@@ -30,6 +32,7 @@ class Log(Value):
     notes: tuple[Note, ...] = ()
     lines: int = 0
     products: tuple[str, ...] = ()  # lines that name a GPU
+    cut: tuple[str, ...] = ()  # sentences on what was not read
 
     def __add__(self, after: Log) -> Log:
         """Return what this log and the next one tell."""
@@ -37,8 +40,8 @@ class Log(Value):
 
     def last(self, name: str, before: Incident) -> Note | None:
         """Return the last note of a name; of an incident's own file, the last before it."""
-        named = [note for note in self.notes if note.name == name]
-        return next((n for n in reversed(named) if n.path != before.path or n.line <= before.line), None)
+        named = (note for note in reversed(self.notes) if note.name == name)
+        return next((n for n in named if n.path != before.path or n.line <= before.line), None)
 
 
 # ── the program's part of a line ────────────────────────────────────────────────────────────────────────
@@ -106,7 +109,7 @@ _MOMENTS = (
     )),
     (BACKWARD, re.compile(r"\.backward\(|run_backward|_engine_run_backward|\bin backward\b|manual_backward")),
     (CAPTURE, re.compile(
-        r"capture_model|cuda_graph_runner|\bin capture\b|capture_one|_dummy_run.*graph|graph_capture"
+        r"capture_model|cuda_graph_runner|\bin capture\b|capture_one|_dummy_run.{0,200}graph|graph_capture"
     )),
     (POOL, re.compile(
         r"init_memory_pool|memory_pool\.py|initialize_kv_cache|_allocate_kv_cache|init_kv_cache|"
@@ -137,21 +140,47 @@ _START = "Traceback (most recent call last)"
 _NO_FRAME = re.compile(r"^[\s^~]*$")
 
 
+class _Told(Value):
+    """What one line of a traceback tells."""
+
+    is_start: bool
+    is_frame: bool
+    moments: tuple[str, ...]
+    engine: str | None
+
+
+@cache
+def _told(line: str) -> _Told:
+    """Look at a line once, however many errors come after it."""
+    return _Told(
+        _START in line,
+        _NO_FRAME.match(line) is None,
+        tuple(name for name, words in _MOMENTS if words.search(line)),
+        next((name for name, words in _ENGINES if words.search(line)), None),
+    )
+
+
 def traceback_before(lines: list[str]) -> list[str]:
     """Return the lines of the last traceback that begins in ``lines``, which end with an error."""
-    starts = [i for i, line in enumerate(lines) if _START in line]
-    frames = [line for line in lines[starts[-1] + 1 if starts else 0 :] if not _NO_FRAME.match(line)]
+    start = next((i for i in range(len(lines) - 1, -1, -1) if _told(lines[i]).is_start), -1)
+    frames = [line for line in lines[start + 1 :] if _told(line).is_frame]
     # Its head may be further up; frames alone will do.
-    return frames if starts or any(line.startswith("File ") for line in frames) else []
+    return frames if start >= 0 or any(line.startswith("File ") for line in frames) else []
 
 
 def moment(frames: list[str]) -> tuple[str | None, str]:
     """Return the moment and the line that tells it; None where no frame does."""
-    for name, words in _MOMENTS:
-        telling = [line for line in frames if words.search(line)]
-        if telling:
+    telling: dict[str, str] = {}
+    own: dict[str, str] = {}
+    for line in frames:
+        for name in _told(line).moments:
+            telling.setdefault(name, line)
+            if not line.startswith("File "):
+                own.setdefault(name, line)
+    for name, _ in _MOMENTS:
+        if name in telling:
             # The job's own code tells a person more than the library's that it ends in.
-            return name, next((line for line in telling if not line.startswith("File ")), telling[0])
+            return name, own.get(name, telling[name])
     return None, ""
 
 
@@ -160,8 +189,7 @@ def engine_of(frames: list[str]) -> str | None:
 
     A trainer that calls an engine in its own process has both; the engine counts, as its memory is meant.
     """
-    engines = (name for line in reversed(frames) for name, words in _ENGINES if words.search(line))
-    return next(engines, None)
+    return next((engine for line in reversed(frames) if (engine := _told(line).engine)), None)
 
 
 # ── lines that may tell of memory ───────────────────────────────────────────────────────────────────────
@@ -178,9 +206,10 @@ _WORDS = (
     b"can't alloc", b"CUDA calloc", b"increase",
 )  # fmt: skip
 _BEFORE, _AFTER = 160, 60  # lines kept before and after one of interest
-_WINDOW = 600  # lines that are read together at most
+_WINDOW, _WIDE = 600, 1 << 20  # lines that are read together at most, and their bytes
 _PRODUCTS, _LINE = 64, 400  # lines that name a GPU, and their characters
 _LONGEST = 1 << 16  # bytes of a line that are looked at; binary garbage has no line breaks
+_MOST = 1_000  # messages of one kind that are read
 
 
 def read(chunks: Iterable[bytes], path: str) -> Log:
@@ -224,11 +253,13 @@ def _marked(data: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 def _hits(data: bytes) -> Iterator[int]:
+    """Yield where words are, each once in a line."""
     for word in _WORDS:
         at = data.find(word)
         while at >= 0:
             yield at
-            at = data.find(word, at + 1)
+            end = data.find(b"\n", at)
+            at = data.find(word, end) if end >= 0 else -1
 
 
 class _Reader(Record):
@@ -238,38 +269,81 @@ class _Reader(Record):
     before: deque[tuple[int, bytes]] = field(factory=lambda: deque(maxlen=_BEFORE), init=False)
     window: list[tuple[int, bytes]] = field(factory=list, init=False)
     quiet: int = field(default=0, init=False)  # lines since the last one of interest
+    width: int = field(default=0, init=False)  # of the window, in bytes
+    unread: int = field(default=0, init=False)  # the first line that no window had
     incidents: dict[tuple[int, str], Incident] = field(factory=dict, init=False)  # by line and source
     notes: dict[tuple[object, ...], Note] = field(factory=dict, init=False)
-    deaths: list[Incident] = field(factory=list, init=False)
+    death: Incident | None = field(default=None, init=False)
     products: dict[str, None] = field(factory=dict, init=False)
+    counts: dict[str, int] = field(factory=dict, init=False)  # messages by kind
+    limits: dict[str, int] = field(factory=dict, init=False)  # by kind, the line from which on none is read
+    cut_lines: int = field(default=0, init=False)
 
     def take(self, number: int, line: bytes, *, telling: bool) -> None:
         """Go on by one line."""
+        self.cut_lines += telling and len(line) == _LONGEST
         if self.window:
             self.window.append((number, line))
+            self.width += len(line)
             self.quiet = 0 if telling else self.quiet + 1
-            if self.quiet >= _AFTER or len(self.window) >= _WINDOW:
+            if self.quiet >= _AFTER or len(self.window) >= _WINDOW or self.width >= _WIDE:
                 self.close()
         elif telling:
-            self.window = [*self.before, (number, line)]
+            self.window = [*self._latest(), (number, line)]
+            self.width = sum(len(line) for _, line in self.window)
             self.before.clear()
             self.quiet = 0
         else:
             self.before.append((number, line))
+
+    def _latest(self) -> list[tuple[int, bytes]]:
+        """Return the lines before a window, which others may have had, as far as they leave it room."""
+        sizes = accumulate(len(line) for _, line in reversed(self.before))
+        kept = sum(size <= _WIDE // 4 for size in sizes)
+        return list(self.before)[-kept:] if kept else []
 
     def close(self) -> None:
         """Read the window; its end stays at hand, for a message that continues after it."""
         if self.window:
             for source, lines in self._streams().items():
                 self._search(source, lines)
+            self.unread = self.window[-1][0] + 1
+            _told.cache_clear()
         self.before.extend(self.window[-_BEFORE:])
         self.window = []
 
     def log(self, lines: int) -> Log:
         """Return all that was found in so many lines."""
-        by_line = sorted(self.incidents.values(), key=lambda i: i.line) or self.deaths[:1]
+        by_line = sorted(self.incidents.values(), key=lambda i: i.line)
+        if not by_line and self.death is not None:
+            by_line = [self.death]
         noted = sorted(self.notes.values(), key=lambda note: note.line)
-        return Log(tuple(by_line), tuple(noted), lines, tuple(self.products))
+        return Log(tuple(by_line), tuple(noted), lines, tuple(self.products), tuple(self._cut()))
+
+    def _cut(self) -> Iterator[str]:
+        """Yield what was not read."""
+        names = ", ".join(dict.fromkeys(KINDS.get(kind, kind) for kind in sorted(self.limits)))
+        if names:
+            yield (
+                f"{self.path}: of each kind of message only the first {_MOST:,} were read; there are more of "
+                f"these: {names}"
+            )
+        if self.cut_lines:
+            yield (
+                f"{self.path}: {self.cut_lines:,} lines are longer than {_LONGEST // 1024} KiB; of each, the "
+                "end was read"
+            )
+
+    def _admits(self, kind: str, line: int) -> bool:
+        """Whether a message is to be read: of each kind the first ones are."""
+        if line >= self.limits.get(kind, line + 1):
+            return False
+        if line >= self.unread:
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+            if self.counts[kind] > _MOST:
+                self.limits[kind] = line
+                return False
+        return True
 
     def _streams(self) -> dict[str, Numbered]:
         """Return the window's lines by the source that printed them."""
@@ -294,21 +368,28 @@ class _Reader(Record):
             starts.append(size)
             size += len(part)
         text = "".join(parts)
-        for offset, message in incidents(text):
-            at = bisect_right(starts, offset) - 1
+
+        def place(offset: int) -> int:
+            return bisect_right(starts, offset) - 1
+
+        def admits(kind: str, offset: int) -> bool:
+            return self._admits(kind, lines[place(offset)][0])
+
+        for offset, message in incidents(text, admits):
+            at = place(offset)
             frames = traceback_before([line for _, line in lines[: at + 1]])
             when, where = moment(frames)
             incident = replace(
-                message, line=lines[at][0], path=self.path, source=source, moment=when, where=where,
+                message, line=lines[at][0], path=self.path, source=source, moment=when, where=where[:_LINE],
                 engine=message.engine or engine_of(frames),
             )  # fmt: skip
             # A text of the window's last lines is read again, whole, with the next window.
             earlier = self.incidents.get((incident.line, source))
             if earlier is None or incident.fullness >= earlier.fullness:
                 self.incidents[incident.line, source] = incident
-        for offset, name, engine, value in notes(text):
-            number = lines[bisect_right(starts, offset) - 1][0]
+        for offset, name, engine, value in notes(text, admits):
+            number = lines[place(offset)][0]
             self.notes[name, engine, number] = Note(name, number, self.path, value, engine)
-        for (number, _), part in zip(lines, parts, strict=True):
-            if killed(part):
-                self.deaths.append(Incident(KILLED, self.path, number, source))
+        if self.death is None:
+            dead = next((n for (n, _), part in zip(lines, parts, strict=True) if killed(part)), None)
+            self.death = None if dead is None else Incident(KILLED, self.path, dead, source)

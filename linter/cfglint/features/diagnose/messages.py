@@ -14,8 +14,10 @@ from cfglint.record import Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
+
+    Admits: TypeAlias = Callable[[str, int], bool]  # whether to read what is of a kind and at an offset
 
 # Kinds of incidents. Those of the host and `cuda` carry no account of who held what.
 TORCH = "torch"  # PyTorch's allocator: capacity, processes, allocated, reserved
@@ -110,6 +112,7 @@ _UNITS = {
 }  # fmt: skip
 _ABSURD = 2**62  # 2^64 - 1 is NVML's "not available"; no machine has this much
 _NUMBER = r"\d{1,20}(?:\.\d{1,9})?"
+_GPU = r"(?P<gpu>\d{1,4})"
 _UNIT = r"(?:bytes|byte|[KMGTP]iB|[kKMGT]B|B)"
 _SHARE = r"0?\.\d{1,6}"
 # Of groups with these names; all others are memory, in GiB where no unit is beside.
@@ -149,11 +152,11 @@ _TORCH = (
     rf"|Triedtoallocate{_amount('quoted')}(?=\(GPU\d|\.GPU\d)"  # without its head
 )
 _OLD = (
-    rf"\((?:GPU|XPU)(?P<gpu>\d+);{_amount('capacity')}totalcapacity;(?:{_amount('allocated')}alreadyallocated;)?"
+    rf"\((?:GPU|XPU){_GPU};{_amount('capacity')}totalcapacity;(?:{_amount('allocated')}alreadyallocated;)?"
     rf"{_amount('free')}free;(?:{_NUMBER}{_UNIT}allowed;)?"
     rf"(?:{_amount('reserved')}(?:reservedintotalbyPyTorch|cached))?"
 )
-_NEW = rf"(?:GPU|XPU)(?P<gpu>\d+)hasatotalcapaci?tyof{_amount('capacity')}(?:ofwhich{_amount('free')}isfree)?"
+_NEW = rf"(?:GPU|XPU){_GPU}hasatotalcapaci?tyof{_amount('capacity')}(?:ofwhich{_amount('free')}isfree)?"
 _PROCESS = rf"Process(?P<pid>\d{{1,10}}|<unknown>)has{_amount('held')}memoryinuse"
 _OWN = rf"[Ii]ncludingnon-PyTorchmemory,thisprocesshas{_amount('held')}memoryinuse"
 _ALLOCATED = (
@@ -196,7 +199,8 @@ def _torch(match: re.Match[str], text: str) -> Incident:
 class Message(Value):
     """A message by words that no wrapping can hide once blanks are gone, and the incident that it tells of.
 
-    ``beside`` finds more in the characters of the message and the ``reach`` characters after it.
+    ``beside`` finds more in the characters of the message and the ``reach`` characters after it. A message
+    that begins up to ``reach`` characters before its telling ``end`` is looked for there alone.
     """
 
     kind: str
@@ -205,6 +209,7 @@ class Message(Value):
     library: str = ""
     beside: str | None = None
     reach: int = 0
+    end: str | None = None
 
     def incident(self, match: re.Match[str], text: str) -> Incident:
         """Return what a text says at a place where the words were found."""
@@ -215,12 +220,22 @@ class Message(Value):
         return Incident(self.kind, asked=asked, engine=self.engine, library=self.library, **account)
 
 
+class _Allocator(Message):
+    """PyTorch's, which says much more after its first words."""
+
+    def incident(self, match: re.Match[str], text: str) -> Incident:
+        """Return what the message says."""
+        return _torch(match, text)
+
+
 _LONGEST = r"[Ee]stimatedmaximummodellengthis(?P<tokens_that_fit>\d{1,9})"
 _FRACTION = rf"(?P<fraction>(?<=mem_fraction_static=)(?:{_SHARE}|1\.0)|(?<=mem-fraction-static=){_SHARE})"
+_NO_MEMORY = "(?:outofmemory|FailedtoCUDAcalloc)"
 _MESSAGES = (
+    _Allocator(TORCH, _TORCH),
     Message(
         VLLM_FREE,
-        rf"Freememoryondevice(?:[a-z]+:(?P<gpu>\d+))?\({_gib('free', '')}/{_gib('capacity', 'GiB')}\)"
+        rf"Freememoryondevice(?:[a-z]+:{_GPU})?\({_gib('free', '')}/{_gib('capacity', 'GiB')}\)"
         rf"onstartupislessthandesiredGPUmemoryutilization"
         rf"\((?P<fraction>{_NUMBER}),{_gib('asked', 'GiB')}\)",
         "vllm",
@@ -252,7 +267,7 @@ _MESSAGES = (
     Message(HOST, rf"Memoryonthenode\([^()]{{0,200}}\)was{_gib('kv_available')}/{_gib('capacity')}"),
     Message(HOST, r"Outofmemory:Killedprocess\d{1,10}"),
     Message(HOST, r"oom[-_]kill(?:event|er)?|OOMKilled|srun:error:.{0,80}OutOfMemory"),
-    Message(CUDA, r"NCCL.{0,200}?(?:outofmemory|FailedtoCUDAcalloc)", library="NCCL"),
+    Message(CUDA, rf"NCCL.{{0,200}}?{_NO_MEMORY}", library="NCCL", reach=204, end=_NO_MEMORY),
     Message(CUDA, r"CUBLAS_STATUS_ALLOC_FAILED", library="cuBLAS"),
     Message(
         CUDA,
@@ -268,16 +283,33 @@ _KILLED = (
 )
 
 
-def incidents(text: str) -> Iterator[tuple[int, Incident]]:
-    """Yield the incidents that a text without blanks tells, with the offset of each."""
-    taken: list[tuple[int, int]] = []
-    for words, read in ((_TORCH, _torch), *((message.words, message.incident) for message in _MESSAGES)):
-        for match in re.finditer(words, text):
-            if any(start <= match.start() < end for start, end in taken):
+def _matches(words: str, text: str, end: str | None = None, reach: int = 0) -> Iterator[re.Match[str]]:
+    """Yield where words are in a text; those with an ``end`` in the ``reach`` characters before it."""
+    if end is None:
+        yield from re.finditer(words, text)
+        return
+    start, pattern = 0, re.compile(words)
+    for last in re.finditer(end, text):
+        match = pattern.search(text, max(start, last.start() - reach), last.end())
+        if match is not None:
+            start = match.end()
+            yield match
+
+
+def incidents(text: str, admits: Admits) -> Iterator[tuple[int, Incident]]:
+    """Yield the incidents that a text without blanks tells and ``admits`` takes, with the offset of each."""
+    taken = bytearray(len(text))
+    for message in _MESSAGES:
+        for match in _matches(message.words, text, message.end, message.reach):
+            start, end = match.span()
+            if taken[start]:
                 continue
-            incident = read(match, text)
-            taken.append((match.start(), match.end() + (200 if incident.kind == TORCH else 0)))
-            yield match.start(), incident
+            incident = message.incident(match, text) if admits(message.kind, start) else None
+            if (message if incident is None else incident).kind == TORCH:
+                end = min(end + 200, len(text))  # what it says of CUDA besides is no other message
+            taken[start:end] = b"\1" * (end - start)
+            if incident is not None:
+                yield start, incident
 
 
 def killed(text: str) -> bool:
@@ -286,17 +318,34 @@ def killed(text: str) -> bool:
 
 
 # ── notes: what engines say of themselves ──────────────────────────────────────────────────
+class _Saying(Value):
+    """What an engine says of itself: the words, with a number. ``end`` and ``reach`` are as of a message."""
+
+    name: str
+    engine: str
+    words: str
+    end: str | None = None
+    reach: int = 0
+
+
 _NOTES = (
-    ("weights", "sglang", rf"Loadweightend\..{{0,400}}?memusage=({_NUMBER})"),
-    ("free at start", "sglang", rf"Loadweightbegin\.availmem=({_NUMBER})"),
-    ("mem_fraction", "sglang", rf"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
-    ("weights", "vllm", rf"[Mm]odelloadingtook({_NUMBER})Gi?B"),
-    ("mem_fraction", "vllm", rf"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
+    _Saying(
+        "weights",
+        "sglang",
+        rf"Loadweightend\..{{0,400}}?memusage=({_NUMBER})",
+        end=rf"memusage={_NUMBER}",
+        reach=414,
+    ),
+    _Saying("free at start", "sglang", rf"Loadweightbegin\.availmem=({_NUMBER})"),
+    _Saying("mem_fraction", "sglang", rf"mem[_-]fraction[_-]static['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
+    _Saying("weights", "vllm", rf"[Mm]odelloadingtook({_NUMBER})Gi?B"),
+    _Saying("mem_fraction", "vllm", rf"gpu[_-]memory[_-]utilization['\"]?[=:,]['\"]?({_SHARE}|1\.0)"),
 )
 
 
-def notes(text: str) -> Iterator[tuple[int, str, str, float]]:
+def notes(text: str, admits: Admits) -> Iterator[tuple[int, str, str, float]]:
     """Yield what a text without blanks notes: offset, name, engine, and the number (GiB, a share)."""
-    for name, engine, words in _NOTES:
-        for match in re.finditer(words, text):
-            yield match.start(), name, engine, float(match[1])
+    for saying in _NOTES:
+        for match in _matches(saying.words, text, saying.end, saying.reach):
+            if admits(saying.name, match.start()):
+                yield match.start(), saying.name, saying.engine, float(match[1])
