@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 
-from cfglint.budget import spend
+from cfglint.budget import BUDGET, spend
 from cfglint.document.tree import (
     BOM,
     MAX_BYTES,
@@ -93,9 +93,10 @@ def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> Fil
     most = MAX_SCRIPT if form == "shell" else MAX_BYTES
     if len(text) > most:
         return _broken(path, text, _too_large(most), None, bom=bom)
-    documents = _parse(text, form)
-    if form in ("yaml", "json"):
-        documents = [part for document in documents for part in _parts(text, document)]
+    with BUDGET:  # of the file that names this one, or its own
+        documents = _parse(text, form)
+        if form in ("yaml", "json"):
+            documents = [part for document in documents for part in _parts(text, document)]
     return _file(path, text, documents, bom=bom, form=form)
 
 
