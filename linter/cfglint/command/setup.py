@@ -171,7 +171,7 @@ class Outcome(Record):
 
     ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
     alone), a line for each fix, and the patch. ``before`` is what was read. ``skipped`` says why it was not
-    judged (inputs.Skipped).
+    judged (inputs.Skipped), ``in_part`` why a part of it was not.
     """
 
     path: str
@@ -179,6 +179,7 @@ class Outcome(Record):
     report: Report = field(factory=Report)
     fixes: int = 0
     skipped: str | None = None
+    in_part: str = ""
     before: bytes | None = None
     content: bytes | None = None
     applied: list[str] = field(factory=list)
@@ -271,10 +272,9 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.keys.update(part.keys)
     report.texts.update(part.texts)
     report.files += part.files
-    if outcome.skipped is not None:
-        report.skipped += 1
-        if outcome.skipped:
-            report.unjudged.setdefault(outcome.skipped, []).append(outcome.path)
+    report.skipped += outcome.skipped is not None
+    if why := outcome.skipped or outcome.in_part:
+        report.unjudged.setdefault(why, []).append(outcome.path)
 
 
 _state: list[tuple[Run, Any, Task[Any]]] = []
