@@ -487,6 +487,7 @@ def test_what_was_not_judged_is_said_by_every_command(strange, monkeypatch, word
     strange.write({"a.yaml": AREAL + "x: [\n" * broken})
     if not broken:
         monkeypatch.setattr("cfglint.budget.STEPS", 100)
+        monkeypatch.setattr("cfglint.budget.REPAIR_STEPS", 100)
     done = strange.run(*words, "a.yaml")
     assert done.returncode == 1
     assert f"error CFG0{'01' if broken else '23'}" in done.stdout + done.stderr

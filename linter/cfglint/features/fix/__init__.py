@@ -90,6 +90,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
             outcome.content = content  # a filter gives back what it does not know
         return
     from cfglint.document.reading import read_text
+    from cfglint.repair.allowance import TOO_LONG
     from cfglint.repair.apply import repair
 
     least = args.fix_level or "warning"
@@ -100,8 +101,10 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     if args.diff:
         if changed:
             outcome.diff = output.patch(path, file, result.text)
-        if any(document.error is not None for document in file.documents):
+        if result.over or any(document.error is not None for document in file.documents):
             check_file(run, file)
+        if result.over:
+            outcome.applied = [f"{path}: {TOO_LONG}; there may be more to fix"]
         return
     # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
     if changed or path == "-" or args.output is not None:
