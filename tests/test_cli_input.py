@@ -269,7 +269,7 @@ def test_a_file_that_vanishes(monkeypatch, folder):
     from cfglint.errors import UsageError
 
     (folder / "x.yaml").write_text(AREAL)
-    found = list(inputs.find(["."], pytest.fail))
+    found = list(inputs.find(["."], Boundary(["."]), pytest.fail))
     (folder / "x.yaml").unlink()
     for path, named in found:
         with pytest.raises(inputs.Skipped, match="unreadable"):

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfglint.budget import BUDGET
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective, walk
 from cfglint.document.yaml import MAX_DEPTH, parse_yaml
@@ -393,3 +394,9 @@ def test_values_resolve_as_the_loader_constructs_them():
     text = "a: 1\nb: [on, 1e-5, 0o7, 017, ~, '1']\n"
     node = root(text)
     assert [resolve(i, PYYAML) for i in at(node, "b").items] == yaml.safe_load(text)["b"]
+
+
+def test_each_file_has_a_budget_of_its_own():
+    BUDGET.renew()
+    BUDGET.left = 0  # what files before took
+    assert read_text("a: [1, 2]", "x.yaml").documents[0].error is None

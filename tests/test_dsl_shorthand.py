@@ -10,7 +10,7 @@ from cfglint.errors import RulesError
 from cfglint.lang import tree as t
 from cfglint.lang.pack import shipped_rules
 from cfglint.lang.parse import parse
-from cfglint.report.order import undecided
+from cfglint.report.order import unchecked
 
 SAME = {  # short, and in full
     "names below a prefix": (
@@ -192,7 +192,7 @@ rule ABC001 x error for acme { acme.launch == "ddp" }
         },
     )
     assert report.keys["acme.launch"] == "how is it launched? add --set launch=zero3"
-    assert "; how is it launched? add --set launch=zero3; " in undecided(report, verbose=False)[0]
+    assert "; how is it launched? add --set launch=zero3; " in unchecked(report, verbose=False)[0]
 
 
 def test_lines_of_the_shipped_rules_fit_a_screen() -> None:

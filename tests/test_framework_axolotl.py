@@ -12,7 +12,7 @@ from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.values import needs_of
-from cfglint.report.order import undecided
+from cfglint.report.order import unchecked
 
 if TYPE_CHECKING:
     from cfglint.facts import Values
@@ -224,7 +224,7 @@ def test_an_option_that_is_not_modelled_is_named_instead_of_the_model(
 ) -> None:
     run = Run(pack, [parse_target("h100-sxm:8")])
     assert run.add(read_text(FULL + text, "c.yaml"))
-    (line, *_) = undecided(run.report, verbose=False)
+    (line, *_) = unchecked(run.report, verbose=False)
     assert f"; cfglint does not model {option};" in line
     assert "which model?" not in line
     assert "not set" not in line

@@ -40,17 +40,23 @@ class Boundary:
             return True
         root = self.root(by)
         place = os.path.abspath(path)
-        if inside(place, root) and not any(map(files.is_link, _below(place, root))):
+        straight = ".." not in path.split(os.sep)  # else a link before it may lead elsewhere than it seems
+        if straight and inside(place, root) and not any(map(files.is_link, _below(place, root))):
             return not _is_git(place, root)
         if root not in self._real:
             self._real[root] = files.real(root)
-        real, root = files.real(place), self._real[root]
-        return inside(real, root) and not _is_git(real, root)
+        around = self._real[root]
+        ends = {files.real(place), files.real(path)}
+        return all(inside(real, around) and not _is_git(real, around) for real in ends)
 
-    def check(self, path: str) -> None:
-        """Raise UsageError for a path of the command line that a link leads out of its repository."""
-        if not self.holds(path, path) and files.is_ordinary(path):
-            raise UsageError(f"{path}: a link that leads out of {self.root(path)}; {ADVICE}")
+    def check(self, path: str, *, given: bool = False) -> None:
+        """Raise UsageError for a path that a link leads out of its repository.
+
+        One that is ``given`` on the command line may be a stream of the process, such as /dev/stdin.
+        """
+        by = os.path.join(path, "any") if files.is_folder(path) else path
+        if not self.holds(path, by) and (not given or files.is_ordinary(path)):
+            raise UsageError(f"{path}: a link that leads out of {self.root(by)}; {ADVICE}")
 
     def root(self, path: str) -> str:
         """Return the folder that the file at ``path`` may not lead out of, before any link is followed.
@@ -60,18 +66,31 @@ class Boundary:
         """
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._roots:
-            self._roots[folder] = (
-                self.repository(folder)
-                or self._named(folder)
-                or _nearest(folder, _PROJECT)
-                or _here(folder)
-                or folder
-            )
+            self._roots[folder] = self._around(self._before_links(folder)) or folder
         return self._roots[folder]
 
     def repository(self, folder: str) -> str | None:
         """Return the repository that a folder is in, by its name; None where it is in none."""
-        return _nearest(folder, _REPOSITORY)
+        return _nearest(self._before_links(os.path.abspath(folder)), _REPOSITORY)
+
+    def _around(self, folder: str) -> str | None:
+        return (
+            _nearest(folder, _REPOSITORY)
+            or self._named(folder)
+            or _nearest(folder, _PROJECT)
+            or _here(folder)
+        )
+
+    def _before_links(self, folder: str) -> str:
+        """Return where the first link of a root on the way to a folder is; without one, the folder.
+
+        What lies behind such a link has no say in where the root is, a ``.git`` least of all.
+        """
+        if files.real(folder) != folder:
+            for at in reversed(list(upwards(folder))):
+                if files.is_link(at) and self._around(os.path.dirname(at)) is not None:
+                    return os.path.dirname(at)
+        return folder
 
     def _named(self, folder: str) -> str | None:
         around = [at for at in map(os.path.abspath, self.named) if inside(folder, at)]

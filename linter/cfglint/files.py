@@ -17,6 +17,7 @@ from cfglint.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from typing import IO, Any, TextIO
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -50,6 +51,20 @@ def program(name: str) -> str | None:
     return found if found is not None and os.path.isabs(found) else None
 
 
+def own_python(code: str, *words: str) -> list[str]:
+    """Return the command that runs ``code`` in this Python, with ``words`` from sys.argv[1] on.
+
+    It finds modules where this process does, but for a stranger's working folder, and runs nothing else.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        here = ""
+    path = [entry for entry in sys.path if entry not in ("", here) or entry == os.path.dirname(_HERE)]
+    start = f"import sys; n = 2 + int(sys.argv[1]); sys.path[:] = sys.argv[2:n]; del sys.argv[1:n]\n{code}"
+    return [sys.executable or "python3", "-I", "-S", "-c", start, str(len(path)), *path, *words]
+
+
 def is_ordinary(path: str) -> bool:
     """Whether a path is not one by which a process gets at its own streams."""
     return not os.path.abspath(path).startswith(("/dev/", "/proc/"))
@@ -65,8 +80,8 @@ def is_open_to_all(folder: str) -> bool:
 
 def walk(
     folder: str, onerror: Callable[[OSError], None] | None = None
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield each folder below with its folders, which the caller may thin out, and its files.
+) -> Iterator[tuple[str, list[str], list[str], list[str]]]:
+    """Yield each folder below with its folders, which the caller may thin out, its files, and its links.
 
     Links are not followed. As deep as it gets, which os.walk is not before Python 3.12.
     """
@@ -75,22 +90,23 @@ def walk(
         at = waiting.pop()
         try:
             with os.scandir(at) as entries:
-                found = [(entry.name, _is_folder(entry)) for entry in entries]
+                found = [(entry.name, _kind(entry)) for entry in entries]
         except OSError as error:
             if onerror is not None:
                 onerror(error)
             continue
-        below = [name for name, is_dir in found if is_dir]
-        yield at, below, [name for name, is_dir in found if not is_dir]
-        paths = [os.path.join(at, name) for name in below]
-        waiting += reversed([path for path in paths if not os.path.islink(path)])
+        below, names, links = ([name for name, kind in found if kind == wanted] for wanted in _KINDS)
+        yield at, below, names, links
+        waiting += reversed([os.path.join(at, name) for name in below])
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # links in a circle
-        return False
+_KINDS = _FOLDER, _FILE, _LINK = range(3)
+
+
+def _kind(entry: os.DirEntry[str]) -> int:
+    if entry.is_symlink():
+        return _LINK
+    return _FOLDER if entry.is_dir(follow_symlinks=False) else _FILE
 
 
 def stamp(path: str) -> str:
@@ -194,6 +210,13 @@ def read_config(path: str, most: int) -> bytes:
 def make_folder(path: str) -> None:
     """Make a folder, and those above it, unless it is there."""
     os.makedirs(path, exist_ok=True)
+
+
+def scratch_folder() -> AbstractContextManager[str]:
+    """Return a folder of our own that nobody else may enter, gone with the context."""
+    from tempfile import TemporaryDirectory
+
+    return TemporaryDirectory(prefix="cfglint-")
 
 
 def nowhere() -> TextIO:

@@ -136,7 +136,7 @@ class Report(Record):
 
     ``keys`` maps the facts that are missing to the keys that they are read from; "" where there is none.
     ``skipped`` counts what was found in folders and not judged; most of that is for no framework. The rest,
-    which may be configs all the same, is counted in ``unjudged`` by what is wrong with it.
+    which may be configs all the same, is in ``unjudged``, the paths by what is wrong with them.
     """
 
     targets: list[TargetInfo] = field(factory=list, init=False)
@@ -147,13 +147,13 @@ class Report(Record):
     texts: dict[str, str] = field(factory=dict, init=False)
     files: int = field(default=0, init=False)
     skipped: int = field(default=0, init=False)
-    unjudged: dict[str, int] = field(factory=dict, init=False)
+    unjudged: dict[str, list[str]] = field(factory=dict, init=False)
 
-    def pass_over(self, reason: str) -> None:
+    def pass_over(self, reason: str, path: str) -> None:
         """Count a file that is not judged; without a reason, it is for no framework."""
         self.skipped += 1
         if reason:
-            self.unjudged[reason] = self.unjudged.get(reason, 0) + 1
+            self.unjudged.setdefault(reason, []).append(path)
 
     def count(self, level: str) -> int:
         """Return how many findings have ``level``."""

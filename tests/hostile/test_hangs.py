@@ -315,17 +315,29 @@ FILES |= {
         50_000,
         lambda n: {"c.toml": f"""{TITAN}\nx = {{ a{".'='" * n} = 1 }}\n"""},
     ),
+    # time and memory that grow with the square, in a parser that nothing ends
+    "pipes": (40_000, lambda n: {"c.sh": f"{TRL}\n{'a | ' * n}\n"}),
+    "loops in loops": (40_000, lambda n: {"c.sh": f"{TRL}\n{'for((' * n}\n"}),
+    "pipes of shells": (60, lambda n: {"c.sh": f"{TRL}\n" + f"bash -c '{'a | ' * 2000}'\n" * n}),
     "launches that do not parse": (50_000, lambda n: {"c.sh": "python\n" * n + f"{TRL}\n'\n"}),
 }
 OVER = {
-    "a search path", "too many documents", "documents that merge", "launches that do not parse",
+    "a search path", "launches that do not parse", "pipes", "loops in loops", "pipes of shells",
+    "too many documents", "documents that merge",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
     "branches that append", "texts that grow", "a long text again and again", "functions of functions",
     "variables of many commands", "nested branches", "documents that are configs", "sections",
 }  # fmt: skip
 
 
-SLOW = ("documents that are configs", "unknown keys", "sections", "child twice", "dotted keys")
+SLOW = (
+    "loops in loops",
+    "documents that are configs",
+    "unknown keys",
+    "sections",
+    "child twice",
+    "dotted keys",
+)
 IN_CI = [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in FILES]
 
 
@@ -519,6 +531,21 @@ def test_the_clock_runs_for_every_command(strange, monkeypatch, words):
     done = strange.run(*words)
     assert done.returncode == 2
     assert "judging this file takes more than 1 seconds" in done.stderr
+
+
+def test_a_script_that_the_parser_does_not_survive(strange):
+    pipes = "a | " * 40_000
+    task = f"resources: {{}}\nrun: |\n  {TRL}\n  {pipes}\n"
+    strange.write({"a.sh": f"{TRL}\n{pipes}", "t.yaml": task, "z.yaml": AREAL + "x: 1\nx: 2\n"})
+    done = strange.run("check", "--format", "concise")
+    message = "CFG023 parsing this script takes too much time or memory: it was not judged"
+    assert done.stdout.count(message) == 2
+    assert "z.yaml:7:1: error CFG002" in done.stdout
+
+
+def test_a_large_script_is_judged(strange):
+    strange.write({"a.sh": f"{SCRIPT}{TRL} --bf16 true --fp16 true\n" + "echo 'x' | cat\n" * 20_000})
+    assert "PRC130" in strange.run("check", "--format", "concise").stdout
 
 
 def test_a_file_that_costs_too_much_does_not_stop_the_others(strange):

@@ -1,6 +1,7 @@
 """What a file's name or text says is shown, never obeyed: by a terminal, or by the runner of a workflow."""
 
 import re
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -48,6 +49,12 @@ def test_names_of_files(strange, name):
             ["check", "--settings", name], ["compare", name, name], ["test", name],
         ):  # fmt: skip
             assert orders(strange.run(*words)) == [], words
+    strange.write({name: TRL.format("many", "zz")})
+    for form in ("text", "json", "concise", "sarif", "junit", "gitlab"):
+        assert orders(strange.run("check", name, "--format", form)) == [], form
+        strange.run("check", name, "--format", form, "--output-file", "said")
+        assert orders(CompletedProcess([], 0, (strange.repo / "said").read_text(), "")) == [], form
+    assert orders(strange.run("explain", "CFG009", name, "--format", "json")) == []
     (strange.repo / name).unlink()
 
 

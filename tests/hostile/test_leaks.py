@@ -1,6 +1,8 @@
 """Nothing outside the repository is read for what the repository says, and nothing of it is printed."""
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -112,7 +114,7 @@ def test_a_link_to_a_second_file(strange):
 
 @pytest.mark.parametrize("link", ["train.yaml", "sub/train.yaml"])
 def test_a_link_that_is_checked(strange, link):
-    path = strange.secret("train.yaml", NEMO.format(outside="x") + f"{SECRET}: 1\n")
+    path = strange.secret("train.yaml", NEMO.format(outside=SECRET))
     (strange.repo / "sub").mkdir()
     (strange.repo / link).symlink_to(path)
     assert SECRET not in strange.everything("check", "--gpu", "a40:8")
@@ -123,29 +125,59 @@ def test_a_link_that_is_checked(strange, link):
 
 
 def test_a_folder_that_is_a_link(strange):
-    strange.secret("conf/train.yaml", NEMO.format(outside="x") + f"{SECRET}: 1\n")
+    strange.secret("conf/train.yaml", NEMO.format(outside=SECRET))
     (strange.repo / "conf").symlink_to(strange.home / "conf")
     assert SECRET not in strange.everything("check", "--gpu", "a40:8")
     assert SECRET not in strange.everything("check", "conf/train.yaml", "--gpu", "a40:8")
 
 
+@pytest.mark.parametrize("sign", [".git/HEAD", "LICENSE", "pyproject.toml"])
+@pytest.mark.parametrize("archive", [False, True])
+@pytest.mark.parametrize("word", ["conf", "conf/private/train.yaml", "conf/private"])
+def test_a_linked_folder_with_a_repository_behind_it(strange, sign, archive, word):
+    path = strange.secret("around/private/train.yaml", NEMO.format(outside=SECRET))
+    (path.parent / sign).parent.mkdir(exist_ok=True)
+    (path.parent / sign).write_text("")
+    (strange.repo / "conf").symlink_to("../home/around")
+    if archive:
+        (strange.repo / ".git" / "HEAD").unlink()
+        (strange.repo / ".git").rmdir()
+    assert SECRET not in strange.everything("check", word, "--gpu", "a40:8")
+    assert SECRET in strange.everything("check", word, "--gpu", "a40:8", "--allow-outside")
+
+
+def test_a_link_of_the_users_own_leads_to_a_repository(strange):
+    strange.write({"conf/train.yaml": NEMO.format(outside="x")})
+    (strange.home / "proj").symlink_to(strange.repo)
+    assert "in 1 file" in strange.run("check", strange.home / "proj/conf").stdout
+    done = strange.run("check", "proj", where=strange.home)  # where a strange archive may be unpacked
+    assert done.returncode == 2
+    assert "--allow-outside" in done.stderr
+
+
 @pytest.mark.parametrize("setting", ["rules = ['{}']", "hardware = '{}'", "model-config = '{}'"])
-@pytest.mark.parametrize("place", ["../home/token", "{home}/token", "link"])
+@pytest.mark.parametrize(
+    "place",
+    ["../home/token", "{home}/token", "link", "{repo}/folder/../token", "/proc/self/cwd/folder/../token"],
+)
 def test_a_setting_that_names_a_file_outside(strange, setting, place):
     path = strange.secret("token", SECRET)
     (strange.repo / "link").symlink_to(path)
+    (path.parent / "inner").mkdir()
+    (strange.repo / "folder").symlink_to(path.parent / "inner")
     strange.write({"train.yaml": NEMO.format(outside="x")})
-    strange.write({"cfglint.toml": setting.format(place.format(home=path.parent))})
+    strange.write({"cfglint.toml": setting.format(place.format(home=path.parent, repo=strange.repo))})
     done = strange.run("check", "train.yaml")
     assert done.returncode == 2
     assert "leads out of" in done.stderr
     assert SECRET not in done.stdout + done.stderr
 
 
-def test_a_folder_of_rules_with_a_link(strange):
+@pytest.mark.parametrize("folder", ["rules", "/proc/self/cwd/rules", "/dev/fd/../../proc/self/cwd/rules"])
+def test_a_folder_of_rules_with_a_link(strange, folder):
     path = strange.secret("token", SECRET)
     strange.write(
-        {"train.yaml": NEMO.format(outside="x"), "cfglint.toml": "rules = ['rules']", "rules/a.txt": ""}
+        {"train.yaml": NEMO.format(outside="x"), "cfglint.toml": f"rules = ['{folder}']", "rules/a.txt": ""}
     )
     (strange.repo / "rules" / "x.rules").symlink_to(path)
     for words in (["check", "train.yaml"], ["check", "train.yaml", "--rules", "rules"], ["test", "rules"]):
@@ -176,6 +208,90 @@ def test_no_text_of_a_models_config(strange):
         config = NEMO.format(outside="x").replace("Qwen/Qwen2.5-1.5B-Instruct", str(path.parent))
         strange.write({"train.yaml": config})
         assert SECRET not in strange.everything("check", "train.yaml", "--gpu", "a40:8")
+
+
+@pytest.mark.parametrize("place", ["m", "m/config.json", "m/token.json"])
+def test_what_is_no_models_config_is_as_if_it_were_absent(strange, place):
+    said = []
+    for content in ("", '{"auths": 1, "hidden_size": "%"}', '["%"]', None):
+        if content is not None:
+            strange.secret("m/config.json", content.replace("%", SECRET) or SECRET)
+            strange.secret("m/token.json", content.replace("%", SECRET) or SECRET)
+        else:
+            shutil.rmtree(strange.home / "m")
+        config = NEMO.format(outside="x").replace("Qwen/Qwen2.5-1.5B-Instruct", f"{strange.home}/{place}")
+        strange.write({"train.yaml": config})
+        said += [strange.everything("check", "train.yaml", "--gpu", "a40:8")]
+    assert len(set(said)) == 1
+
+
+# A commit may hold a folder that git takes for a repository, and an archive a repository with settings.
+BARE = """\
+[core]
+\trepositoryformatversion = 1
+\tbare = false
+\tworktree = .
+[extensions]
+\tpartialClone = origin
+[remote "origin"]
+\turl = none::x
+\tpromisor = true
+[alias]
+\tremote-none = "!touch {mark}"
+"""
+
+
+@pytest.mark.parametrize("folder", ["sub", ".git"])
+def test_a_repository_of_strange_settings_runs_nothing(strange, tmp_path, monkeypatch, folder):
+    old_git = tmp_path / "bin" / "git"  # one that does not know how to be kept from fetching
+    old_git.parent.mkdir()
+    old_git.write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
+    old_git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old_git.parent}:{os.environ['PATH']}")
+    mark = tmp_path / "ran"
+    strange.write(
+        {
+            f"{folder}/HEAD": "ref: refs/heads/main\n",
+            f"{folder}/refs/heads/main": "1" * 40 + "\n",
+            f"{folder}/objects/.keep": "",
+            f"{folder}/config": BARE.format(mark=mark),
+            f"{'' if folder == '.git' else folder}/train.yaml".lstrip("/"): "{{{",
+        }
+    )
+    assert "1 with syntax errors" in strange.run("check").stdout
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("way", ["alternates", "objects", "refs", "embedded"])
+def test_no_objects_of_another_repository_are_asked_for(strange, way):
+    """Whether another repository has a config of that name is nobody's business."""
+    other, inner = strange.home / "other", strange.repo / (".git" if way != "embedded" else "sub")
+    other.mkdir()
+    (other / "train.yaml").write_text(NEMO.format(outside="x"))
+    name = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
+    for words in (["init"], ["add", "."], ["commit", "-m", "first"], ["gc"]):
+        subprocess.run(["git", *name, *words], cwd=other, check=True, capture_output=True)
+    place = "train.yaml" if way != "embedded" else "sub/train.yaml"
+    strange.write({place: "{{{"})
+    for part in ("HEAD", "packed-refs", "config"):
+        strange.write({f"{inner.name}/{part}": (other / ".git" / part).read_bytes()})
+    if way == "objects":
+        (inner / "objects").mkdir()
+        (inner / "objects" / "pack").symlink_to(other / ".git" / "objects" / "pack")
+    elif way == "refs":
+        shutil.copytree(other / ".git" / "objects", inner / "objects")
+        (inner / "packed-refs").unlink()
+        (inner / "packed-refs").symlink_to(other / ".git" / "packed-refs")
+    else:
+        strange.write({f"{inner.name}/objects/info/alternates": f"{other}/.git/objects\n"})
+        (inner / "refs").mkdir()
+    done = strange.run("check")
+    assert "CFG001" not in done.stdout
+    assert "1 with syntax errors" in done.stdout
+    if way != "embedded":
+        shutil.rmtree(inner)
+        (other / ".git").rename(strange.repo / ".git")
+        assert "CFG001" in strange.run("check").stdout
 
 
 def test_the_environment(strange):

@@ -104,23 +104,103 @@ def test_a_folder_in_the_tree_is_checked_once(strange):
     assert "in 1 file" in strange.run("check").stdout
 
 
-def test_what_was_recognised_in_the_last_commit(strange):
+def _git(repo, *words):
+    name = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *name, *words], cwd=repo, check=True, capture_output=True)
+
+
+@pytest.fixture
+def committed(strange):
+    """A strange repository with a commit that holds a config, which is broken since."""
     (strange.repo / ".git" / "HEAD").unlink()
     (strange.repo / ".git").rmdir()
+    _git(strange.repo, "init")
+    strange.write({"conf/areal.yaml": CONFIGS["areal.yaml"]})
+    _git(strange.repo, "add", ".")
+    _git(strange.repo, "commit", "-m", "first")
+    strange.write({"conf/areal.yaml": "{{{ nothing is left of it"})
+    return strange
 
-    def git(*words):
-        name = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", *name, *words], cwd=strange.repo, check=True, capture_output=True)
 
-    git("init")
-    strange.write({"areal.yaml": CONFIGS["areal.yaml"]})
-    git("add", ".")
-    git("commit", "-m", "first")
-    strange.write({"areal.yaml": "{{{ nothing is left of it"})
-    done = strange.run("check", "--format", "concise")
-    assert "areal.yaml:1:" in done.stdout
+def test_what_was_recognised_in_the_last_commit(committed):
+    done = committed.run("check", "--format", "concise")
+    assert "conf/areal.yaml:1:" in done.stdout
     assert "CFG001" in done.stdout
-    assert strange.run("check", "areal.yaml", "--skip-unknown").returncode == 1
+    assert committed.run("check", "conf/areal.yaml", "--skip-unknown").returncode == 1
+
+
+@pytest.mark.parametrize("how", [["pack-refs", "--all"], ["gc"], ["checkout", "--detach"]], ids=" ".join)
+def test_wherever_git_keeps_the_last_commit(committed, how):
+    _git(committed.repo, *how)
+    assert "CFG001" in committed.run("check").stdout
+
+
+def test_what_a_commit_without_the_file_hides_is_in_the_branch_to_merge_into(committed):
+    head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=committed.repo, text=True).strip()
+    _git(committed.repo, "update-ref", "refs/remotes/origin/main", head)
+    for message in ("second", "third"):
+        _git(committed.repo, "commit", "-am", message, "--allow-empty")
+    assert "CFG001" not in committed.run("check").stdout
+    assert "CFG001" in committed.run("check", GITHUB_BASE_REF="main").stdout
+
+
+@pytest.mark.parametrize("name", ["big.yaml", "parent.sh", "a\\nb.yaml", "a://b.yaml"])
+def test_a_parent_that_is_here_is_read(strange, name):
+    own, parent = "cluster: {gpus_per_node: 8, num_nodes: 1}\n", "policy: {train_global_batch_size: many}\n"
+    child = f'defaults: "{name}"\n{own}grpo: {{num_prompts_per_step: 32}}\n'
+    padding = "#\n" * 2**23 if name == "big.yaml" else ""
+    strange.write({"x.yaml": child, name.replace("\\n", "\n"): parent + padding})
+    done = strange.run("check", "x.yaml", "--format", "concise")
+    assert "CFG021" not in done.stdout
+    assert done.returncode == 1
+
+
+def test_a_tag_that_merges(strange):
+    text = "".join(f"  {line}\n" for line in CONFIGS["areal.yaml"].splitlines())
+    strange.write({"x.yaml": f"!!merge any:\n{text}"})
+    assert "in 1 file" in strange.run("check").stdout
+
+
+@pytest.mark.parametrize("form", ["utf-16", "utf-32"])
+def test_what_is_not_utf_8_is_recognised(strange, form):
+    strange.write({"x.yaml": CONFIGS["areal.yaml"].encode(form)})
+    assert "CFG001" in strange.run("check", "x.yaml", "--skip-unknown").stdout
+
+
+def test_a_few_keys_of_another_framework_hide_nothing(strange):
+    strange.write({"x.yaml": f"{CONFIGS['axolotl.yaml']}\n{CONFIGS['areal.yaml']}"})
+    assert "CFG024" in strange.run("check").stdout
+    assert "CFG024" not in strange.run("check", "--framework", "areal").stdout
+
+
+def test_what_fails_because_it_was_not_judged_is_named(strange):
+    strange.write({"a.yaml": "{{{", "b.json": "[", "c.yaml": "x: 1"})
+    done = strange.run("check", "--fail-on", "skipped")
+    assert done.returncode == 1
+    assert "not judged: a.yaml, b.json; --verbose says why" in done.stderr
+    assert "a.yaml: with syntax errors" in strange.run("check", "--verbose").stdout
+
+
+@pytest.mark.parametrize("store", [".hg", ".svn", "sub/.hg"])
+def test_a_folder_that_hides_by_its_name(strange, store):
+    strange.write({f"{store}/train.yaml": CONFIGS["areal.yaml"]})
+    (strange.repo / "conf").symlink_to(store)
+    assert "in 1 file" in strange.run("check").stdout
+
+
+def test_a_link_to_what_is_not_entered_is_counted(strange):
+    strange.write({"other/areal.yaml": CONFIGS["areal.yaml"], "conf/x.yaml": "a: 1"})
+    (strange.repo / "conf" / "sub").symlink_to("../other")
+    done = strange.run("check", "conf", "--format", "json")
+    assert json.loads(done.stdout)["summary"]["unjudged"] == {"not entered": 1}
+
+
+@pytest.mark.parametrize("target", ["../home", "../home/absent", "../home/file"])
+def test_a_link_that_leads_out_says_nothing_of_what_is_there(strange, target):
+    (strange.home / "file").write_text("x")
+    (strange.repo / "link").symlink_to(target)
+    done = strange.run("check", "--format", "json", "--fail-on", "skipped")
+    assert json.loads(done.stdout)["summary"]["unjudged"] == {"linked from outside": 1}
 
 
 def test_settings_say_what_a_file_is(strange):

@@ -32,6 +32,19 @@ def test_no_link_out_of_the_tree_is_followed(strange, words):
     assert path.read_text() == AREAL
 
 
+@pytest.mark.parametrize("sign", [".git", "pyproject.toml"])
+def test_no_link_to_another_repository_is_followed(strange, sign):
+    path = strange.home / "other" / "train.yaml"
+    (path.parent / sign).mkdir(parents=True)
+    path.write_text(AREAL)
+    (strange.repo / "conf").symlink_to(path.parent)
+    for word in (".", "conf", "conf/train.yaml"):
+        strange.run("fix", word, *FIX)
+    assert path.read_text() == AREAL
+    strange.run("fix", "conf", *FIX, "--allow-outside")
+    assert path.read_text() != AREAL
+
+
 @pytest.mark.parametrize("flag", ["--output", "--output-file"])
 def test_an_output_that_is_a_link(strange, flag):
     path = strange.home / "profile"

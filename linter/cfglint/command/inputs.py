@@ -6,6 +6,7 @@ import errno
 import os
 
 from cfglint import files
+from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import read, unread
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
 STDIN = "<stdin>"
-_NO_CONFIGS = frozenset({".git", ".hg", ".svn"})
+_STORES = (".git", ".hg", ".svn")  # of commits; each is left out of its own checkouts
 _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they are not entered is counted
 _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a cache
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
@@ -45,10 +46,11 @@ class Skipped(Exception):  # noqa: N818 (nothing is wrong with the command)
     """
 
 
-def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
+def find(paths: list[str], boundary: Boundary, complain: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
     """Yield the files that ``paths`` mean, each once, with whether it was named itself.
 
-    ``complain`` is told of folders that cannot be read.
+    What is not entered comes, too, so that it is counted: packages and environments of others, and links.
+    ``complain`` is told of folders that cannot be read, or that a link leads out to.
     """
 
     def unreadable(error: OSError) -> None:
@@ -60,19 +62,27 @@ def find(paths: list[str], complain: Callable[[str], None]) -> Iterator[tuple[st
         if path not in folders:
             yield path, True
             continue
-        for at, below, names in files.walk(path, unreadable):
+        try:
+            boundary.check(path, given=True)
+        except UsageError as error:
+            complain(str(error))
+            continue
+        # A commit of git's may hold folders of these names, and what is in them is then like all else.
+        hidden = _STORES if boundary.repository(path) is None else (".git",)
+        for at, below, names, links in files.walk(path, unreadable):
             if at != path and any(mark in names for mark in _MARKS):
-                below[:] = names[:] = []
+                below[:] = names[:] = links[:] = []
                 yield at, False
-            # A link to a folder is not followed: what it leads to is found where it is, or is outside.
-            passed = [f for f in below if f in _PACKAGES or files.is_link(os.path.join(at, f))]
-            below[:] = sorted(f for f in below if f not in _NO_CONFIGS and f not in passed)
-            for name in sorted((*names, *passed)):
-                if name.lower().endswith(SUFFIXES) or name in passed:
-                    place = os.path.normpath(os.path.join(at, name))
-                    if place not in seen:
-                        seen.add(place)
-                        yield place, False
+            packages = [name for name in below if name in _PACKAGES]
+            below[:] = sorted(name for name in below if name not in hidden and name not in packages)
+            named = [name for name in (*names, *links) if name.lower().endswith(SUFFIXES)]
+            # A link without a suffix may lead to a folder; not even that is asked where it leads out.
+            perhaps = [name for name in links if not name.lower().endswith(SUFFIXES)]
+            for name in sorted((*named, *packages, *perhaps)):
+                place = os.path.normpath(os.path.join(at, name))
+                if place not in seen:
+                    seen.add(place)
+                    yield place, False
 
 
 def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
@@ -84,10 +94,10 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
         data = files.stdin(MAX_BYTES + 1)
         return read(data, STDIN), data
     if named:
-        boundary.check(path)
+        boundary.check(path, given=True)
     elif not boundary.holds(path, path):
         raise Skipped(_LINK)
-    content = _bytes(path, named=named)
+    content = _bytes(path, boundary, named=named)
     if not named and len(content) > _BIGGEST_FOUND and _says_much(content):
         return unread(content[:_BIGGEST_FOUND], path, _LARGE), content
     try:
@@ -108,11 +118,11 @@ def _says_much(content: bytes) -> bool:
     return len(re.sub(_PADDING, b"", content)) > _BIGGEST_FOUND
 
 
-def _bytes(path: str, *, named: bool) -> bytes:
+def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
     """Return the bytes of what may be a config. Raises UsageError, and Skipped for what is no file."""
     try:
-        if not named and not files.is_regular(path):
-            raise Skipped(_why_irregular(path))
+        if not named and not (path.lower().endswith(SUFFIXES) and files.is_regular(path)):
+            raise Skipped(_why_passed(path, boundary))
         data = files.read_config(path, MAX_BYTES)
     except UsageError:
         if named:
@@ -135,51 +145,42 @@ def was_recognised(run: Run, file: File) -> bool:
     """Whether a file that does not parse was a config in a commit that git compares with."""
     if file.path == STDIN or all(document.error is None for document in file.documents):
         return False
-    root = (
-        run.library.boundary.repository(os.path.dirname(file.path))
-        if run.library and run.library.boundary
-        else None
-    )
-    if root is None or not _is_alone(os.path.join(root, ".git")):
+    boundary = run.library.boundary if run.library is not None else None
+    root = boundary.repository(os.path.dirname(file.path)) if boundary is not None else None
+    if root is None:
         return False
-    from cfglint.history import MAX_FILES, former
+    if root not in run.histories:
+        from cfglint.history import History
 
-    if run.asked >= MAX_FILES:
-        return False
-    run.asked += 1
+        run.histories[root] = History(root)
     return any(
         run.subjects(read(content, file.path), judge_broken=False)
-        for content in former(file.path, _BIGGEST_FOUND)
+        for content in run.histories[root].former(file.path, _BIGGEST_FOUND)
     )
 
 
-def _is_alone(git: str) -> bool:
-    """Whether a repository's objects are its own, and not those of another one that it names."""
-    return (
-        files.is_folder(git)
-        and not files.is_link(git)
-        and not files.is_taken(os.path.join(git, "objects", "info", "alternates"))
-        and not files.is_taken(os.path.join(git, "commondir"))
-    )
-
-
-def _why_irregular(path: str) -> str:
+def _why_passed(path: str, boundary: Boundary) -> str:
+    """Return why what is no file is passed over; empty where it leads to what is found where it is."""
     if not files.is_folder(path):
-        return "not regular"
-    return "" if files.is_link(path) else "not entered"  # a link's folder is found where it is
+        return "not regular" if path.lower().endswith(SUFFIXES) else ""
+    real = files.real(path)
+    found = any(inside(real, files.real(folder)) for folder in boundary.named)
+    if files.is_link(path) and found and not any(store in real.split(os.sep) for store in _STORES):
+        return ""
+    return "not entered"
 
 
 def why_unknown(file: File) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return _NOT_FOLLOWED if not file.documents and _launches_unseen(file) else ""
+        return _NOT_FOLLOWED if _launches_unseen(file) else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
 def _launches_unseen(file: File) -> bool:
-    """Whether a script without a command that is judged holds one in what is not followed."""
-    if file.format != "shell":
+    """Whether a script or a manifest without a command that is judged holds one in what is not followed."""
+    if file.format != "yaml" and (file.format != "shell" or file.documents):
         return False
     from cfglint.document.shell.skipped import unfollowed  # few scripts of a folder launch nothing
 
@@ -222,8 +223,6 @@ def recognised(run: Run, file: File, path: str) -> list[Subject]:
 def second(path: str) -> bytes | None:
     """Return the bytes of a file that a config names; None where none can be read there."""
     try:
-        if not files.is_regular(path):  # a folder, or a pipe that would be emptied
-            return None
-        return files.read_config(path, MAX_BYTES)
-    except (OSError, UsageError, ValueError):
+        return files.read_bytes(path, MAX_BYTES + 1)  # of one byte too many it is said that it is too large
+    except (OSError, ValueError):
         return None

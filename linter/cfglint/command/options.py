@@ -195,9 +195,9 @@ def find_settings(start: str, boundary: Boundary) -> tuple[str, dict[str, Any]] 
             continue
         for name in ("cfglint.toml", "pyproject.toml"):
             path = os.path.join(at, name)
-            if files.is_link(path) and not boundary.holds(path, path):
+            if files.exists(path) and not boundary.holds(path, path):
                 if name == "cfglint.toml":
-                    raise UsageError(f"{path}: a link that leads out of the repository; use --settings FILE")
+                    raise UsageError(f"{path}: a link leads out of the repository; use --settings FILE")
                 continue
             text = _read(path)
             if text is None or (name == "pyproject.toml" and not _may_speak_of_us(text)):

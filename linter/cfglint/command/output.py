@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cfglint.report import Page
 
 
+_MOST_NAMED = 10  # files that were not judged
+
+
 def say(line: str) -> None:
     """Print a notice where it does not mix with the report; it is one line, whatever it quotes."""
     print(f"cfglint: {without_marks(shown(line))}", file=sys.stderr)
@@ -49,12 +52,15 @@ def complain(errors: Iterable[str]) -> None:
 def emit(page: Callable[[Style], str], args: Options, symbols: str = "", *, to: TextIO | None = None) -> None:
     """Print a page, or write it to ``--output-file``; ``symbols`` are what it would like to show."""
     if args.output_file is not None:
-        args.boundary.check(args.output_file)
-        files.write(args.output_file, page(Style()).encode("utf-8", "backslashreplace"))
+        args.boundary.check(args.output_file, given=True)
+        files.write(args.output_file, _safe(page(Style()), args).encode("utf-8", "backslashreplace"))
         return
     stream = sys.stdout if to is None else to
-    text = page(terminal(stream, symbols, color=not args.no_color))
-    stream.write(without_marks(text) if args.format == "github" else harmless(text))
+    stream.write(_safe(page(terminal(stream, symbols, color=not args.no_color)), args))
+
+
+def _safe(text: str, args: Options) -> str:
+    return without_marks(text) if args.format == "github" else harmless(text)
 
 
 def emit_page(args: Options, page: Page, data: Callable[[], object], symbols: str = "") -> None:
@@ -104,6 +110,10 @@ def failed(report: Report, args: Options) -> int:
     """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
     words = (args.fail_on or "error").split(",")
     if "skipped" in words and report.unjudged:
+        if not args.verbose:
+            named = sorted(path for paths in report.unjudged.values() for path in paths)
+            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+            say(f"not judged: {', '.join(named[:_MOST_NAMED])}{more}; --verbose says why")
         return 1
     levels = [LEVELS.index(word) for word in words if word in LEVELS]
     return int(any(LEVELS.index(finding.level) >= min(levels) for finding in report.findings if levels))

@@ -243,10 +243,10 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.texts.update(part.texts)
     report.files += part.files
     if outcome.skipped is not None:
-        part.pass_over(outcome.skipped)
+        part.pass_over(outcome.skipped, outcome.path)
     report.skipped += part.skipped
-    for reason, number in part.unjudged.items():
-        report.unjudged[reason] = report.unjudged.get(reason, 0) + number
+    for reason, paths in part.unjudged.items():
+        report.unjudged.setdefault(reason, []).extend(paths)
 
 
 _state: list[tuple[Run, Any, Task[Any]]] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 
-from cfglint.budget import spend
+from cfglint.budget import BUDGET, spend
 from cfglint.document.tree import (
     BOM,
     MAX_BYTES,
@@ -56,15 +56,20 @@ _POD_TOO = {
 _DEEPEST_FOLDER = 64
 
 
-def read(data: bytes, path: str) -> File:
-    """Decode and parse ``data``; what is not UTF-8 gives a file whose one document carries the error."""
+def read(data: bytes, path: str, form: str = "") -> File:
+    """Decode and parse ``data``; what is not UTF-8 gives a file whose one document carries the error.
+
+    The form is that of the path's suffix, unless it is given.
+    """
     if len(data) > MAX_BYTES:
         return _broken(path, "", _too_large(MAX_BYTES), None)
     bom = data.startswith(BOM)
     if bom:
         data = data[3:]
     elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return _broken(path, "", "encoded as UTF-16: save it as UTF-8", 0)
+        wide = "utf-32" if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "utf-16"
+        said = f"encoded as {wide.upper()}: save it as UTF-8"
+        return _broken(path, data.decode(wide, "replace"), said, 0)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -72,7 +77,7 @@ def read(data: bytes, path: str) -> File:
         message = f"byte {at} (0x{data[error.start]:02x}) is not UTF-8: save the file as UTF-8"
         offset = len(data[: error.start].decode("utf-8", "replace"))
         return _broken(path, data.decode("utf-8", "replace"), message, offset, bom=bom)
-    return read_text(text, path, bom=bom)
+    return read_text(text, path, bom=bom, form=form)
 
 
 def unread(data: bytes, path: str, why: str) -> File:
@@ -80,18 +85,19 @@ def unread(data: bytes, path: str, why: str) -> File:
     return _broken(path, data.decode("utf-8", "replace"), why, None)
 
 
-def read_text(text: str, path: str, *, bom: bool = False) -> File:
+def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> File:
     """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
-    form = format_of(path)
+    form = form or format_of(path)
     most = MAX_SCRIPT if form == "shell" else MAX_BYTES
     if len(text) > most:
         return _broken(path, text, _too_large(most), None, bom=bom)
-    documents = _parse(text, form)
-    if form in ("yaml", "json"):
-        documents = [part for document in documents for part in _parts(text, document)]
-    return _file(path, text, documents, bom=bom)
+    with BUDGET:  # of the file that names this one, or its own
+        documents = _parse(text, form)
+        if form in ("yaml", "json"):
+            documents = [part for document in documents for part in _parts(text, document)]
+    return _file(path, text, documents, bom=bom, form=form)
 
 
 def _parse(text: str, form: str) -> list[Document]:
@@ -148,8 +154,8 @@ def format_of(path: str) -> str:
     return "shell" if lowered.endswith(SCRIPTS) else "yaml"
 
 
-def _file(path: str, text: str, documents: list[Document], *, bom: bool) -> File:
-    file = File(path, text, format_of(path), bom=bom)
+def _file(path: str, text: str, documents: list[Document], *, bom: bool, form: str = "") -> File:
+    file = File(path, text, form or format_of(path), bom=bom)
     file.documents = documents
     for index, document in enumerate(documents):
         document.file, document.index = file, index
@@ -217,14 +223,18 @@ class Library(Record):
     _roots: dict[str, str | None] = field(factory=dict, init=False)
 
     def file(self, path: str, by: str) -> File | None:
-        """Return the file at ``path``, parsed; None for a script, and where there is none for ``by``."""
+        """Return the file at ``path``, parsed; None where there is none for ``by``.
+
+        What a config names is no script, whatever its suffix says.
+        """
         path = os.path.normpath(path)
         if self.boundary is not None and not self.boundary.holds(path, by):
             return None
         key = os.path.abspath(path)
         if key not in self._files:
-            data = self.read(path) if format_of(path) != "shell" else None
-            self._files[key] = None if data is None else read(data, path)
+            data = self.read(path)
+            form = format_of(path)
+            self._files[key] = None if data is None else read(data, path, "yaml" if form == "shell" else form)
         return self._files[key]
 
     def beside(self, path: str, name: str) -> File | None:
@@ -290,4 +300,4 @@ def same(first: str, second: str) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) < 4096 and "\0" not in name and "\n" not in name and "://" not in name
+    return 0 < len(name) < 4096 and "\0" not in name

@@ -336,7 +336,8 @@ class Document(Record):
     list), with the ``job`` that it is part of. ``over`` are the scalars that name files which the document
     is laid over (a launch's ``--config``). ``lax`` is the first thing that JSON forbids and hjson takes.
     A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
-    ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged.
+    ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
+    ``claimed`` which other frameworks' keys it has.
     """
 
     start: int
@@ -356,6 +357,7 @@ class Document(Record):
     lent: tuple[tuple[int, int], ...] = ()
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
+    claimed: tuple[str, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         self.whole = self

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-_MERGE_TAGS = (None, "tag:yaml.org,2002:merge")
+_MERGE = "tag:yaml.org,2002:merge"
 
 # What libyaml's reader refuses, and a byte order mark inside the text, on which loaders differ.
 # A text, since compiling it takes 4 ms.
@@ -287,7 +287,7 @@ class _Builder(Record):
         owner = self.owner
         self.key = None
         name = key.text
-        if name == "<<" and not key.style and key.tag in _MERGE_TAGS:
+        if key.tag == _MERGE or (name == "<<" and not key.style and key.tag is None):
             owner.merges.insert(0, node)  # of several `<<` in one mapping the later wins
             return
         entries = owner.entries

@@ -78,6 +78,14 @@ def _overruns(subject: Subject) -> Iterator[Mistake]:
         yield Mistake(note, document.start, document.start)
 
 
+def _other_frameworks(subject: Subject) -> Iterator[Mistake]:
+    """Yield the other frameworks that a document may be written for, where nobody said which it is."""
+    whole = subject.document.whole
+    if whole.claimed:
+        names = " and ".join(whole.claimed)
+        yield Mistake(names, whole.start, whole.start)
+
+
 def _other_files(subject: Subject) -> Iterator[Mistake]:
     """Yield what is wrong with files that another names, at the place of the config where that begins."""
     layers = subject.view.layers
@@ -225,6 +233,7 @@ def _wanted(pack: Pack, name: str, value: object) -> str:
 _KINDS = {
     "syntax_errors": _syntax_errors,
     "other_files": _other_files,
+    "other_frameworks": _other_frameworks,
     "overruns": _overruns,
     "misfits": _misfits,
     "unknown_names": _unknown_names,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
+    from cfglint.history import History
     from cfglint.lang.pack import CompiledRule, Pack
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
@@ -65,7 +66,7 @@ class Run(Reading):
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
-    asked: int = field(default=0, init=False)  # files that git was asked for
+    histories: dict[str, History] = field(factory=dict, init=False)  # of the repositories that were asked
     _folder: str | None = field(default=None, init=False)
     _rules: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
     _aside: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
@@ -236,7 +237,7 @@ class Run(Reading):
         """Add to the report that a file costs too much to judge."""
         BUDGET.renew()
         if not self.selected(_LAST):
-            self.report.pass_over("over budget")
+            self.report.pass_over("over budget", file.path)
             return
         document = Document(0, len(file.text), format=file.format)
         document.file, document.overrun = file, why
@@ -253,7 +254,7 @@ class Run(Reading):
             return False
         broken = sum(subject.document.error is not None for subject in subjects)
         if broken and not self.selected(_SYNTAX):
-            self.report.pass_over("with syntax errors")
+            self.report.pass_over("with syntax errors", file.path)
             if broken == len(subjects):
                 return True
         self.report.files += 1

@@ -128,9 +128,10 @@ class Reading(Record):
         and the document names bases, what they make together is asked (``whole``).
         """
         composed = bool(document.over) if whole is None else whole
-        signed = ((-signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs)
-        _, best = min(signed, default=(0, None))
-        if best is not None:
+        found = [(-signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs]
+        if found:
+            best, *others = (name for _, name in sorted(found))
+            document.claimed = tuple(others)
             return best
         if names_bases(document) and self.library is not None and not composed:
             return self.recognise(document, whole=True)

@@ -6,9 +6,9 @@ Nothing is started before ``detect()`` or ``holdings()``. Figures that cannot be
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 
+from cfglint import files
 from cfglint.hardware.catalogue import MIB
 from cfglint.hardware.host import Device, Host, profile_in, target
 from cfglint.record import Record, field
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 LIMIT = 20.0  # seconds; without persistence mode each of many GPUs takes one or two to wake up
 _MOST = 2**20  # bytes of an answer
-_START = """
-import sys
-end = 2 + int(sys.argv[1])
-sys.path[:] = sys.argv[2:end]
-from cfglint.hardware.probe import main
-main(sys.argv[end:])
-"""
+_START = "from cfglint.hardware.probe import main; main(sys.argv[1:])"
 _LONGEST = 120  # characters of a name
 _LARGEST = 2**24  # MiB of a GPU
 _NO_GPU = "the NVIDIA driver finds no GPU on this machine"
@@ -127,11 +121,12 @@ def _asked(read: Callable[[dict[str, Any]], Answer], *words: str) -> Answer | st
     import json
     import subprocess
 
-    path = _path()
-    command = [sys.executable or "python3", "-I", "-S", "-c", _START, str(len(path)), *path, *words]
     try:
         process = subprocess.Popen(  # noqa: S603 (this Python, and a module of this package)
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            files.own_python(_START, *words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         data, status = _heard(process)
     except (OSError, RuntimeError) as error:  # no more processes, or no more threads
@@ -148,16 +143,6 @@ def _asked(read: Callable[[dict[str, Any]], Answer], *words: str) -> Answer | st
         return _line(problem) if problem else read(said)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         return "the answer of the NVIDIA library makes no sense"
-
-
-def _path() -> list[str]:
-    """Return where that process finds modules: here's, but for a stranger's working folder."""
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    try:
-        here = os.getcwd()
-    except OSError:  # it was removed
-        here = ""
-    return [entry for entry in sys.path if entry not in ("", here) or entry == package]
 
 
 def _heard(process: Popen[bytes]) -> tuple[bytes | None, int | None]:

@@ -295,8 +295,8 @@ def read_rules(paths: Iterable[str], boundary: Boundary | None = None) -> dict[s
         if files.is_folder(path):
             places = sorted(
                 os.path.join(at, name)
-                for at, _, names in files.walk(path)
-                for name in names
+                for at, _, names, links in files.walk(path)
+                for name in (*names, *links)
                 if name.endswith(".rules")
             )
             if not places:

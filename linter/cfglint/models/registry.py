@@ -9,6 +9,7 @@ import os
 from functools import cache
 
 from cfglint import files
+from cfglint.boundary import inside
 from cfglint.cache import cached
 from cfglint.models import NOT_DENSE
 from cfglint.record import Record, field, replace
@@ -123,9 +124,12 @@ class Models(Record):
         path = hf_config.home(name, environ)
         for place in (path,) if os.path.isabs(path) else [os.path.join(at, path) for at in self.base]:
             file = place if place.endswith(".json") else os.path.join(place, "config.json")
-            row = self._read(file) if files.is_file(file) else None
+            own = self._is_beside(file)
+            if not files.is_file(file) or not (own or os.path.basename(file) == "config.json"):
+                continue
+            row = self._read(file, quiet=not own)
             if row is not None:
-                return row, f"config.json of {_shown(place)}"
+                return row, f"config.json of {_shown(place) if own else name}"
         name = name.strip("/")
         kept = hf_config.kept(name, environ) if not os.path.isabs(path) else None
         row = self._read(kept) if kept is not None else None
@@ -147,7 +151,11 @@ class Models(Record):
                 self._say(f"{name}: the Hugging Face Hub gives no config.json: {error}")
         return self._fetches[name]
 
-    def _read(self, file: str) -> Row | None:
+    def _is_beside(self, file: str) -> bool:
+        """Whether a file is in the config's or the working folder; of others nothing but numbers is told."""
+        return any(inside(files.real(file), files.real(at)) for at in self.base)
+
+    def _read(self, file: str, *, quiet: bool = False) -> Row | None:
         if file not in self._files:
             from cfglint.models.hf_config import ModelConfigError, read
 
@@ -155,7 +163,8 @@ class Models(Record):
                 self._files[file] = read(file)
             except ModelConfigError as error:
                 self._files[file] = None
-                self._say(f"{error}; until then its size is read from its name")
+                if not quiet:
+                    self._say(f"{error}; until then its size is read from its name")
         return self._files[file]
 
     def _say(self, line: str) -> None:

@@ -14,6 +14,7 @@ from cfglint.engine.knobs import tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import NUMBER, Type, is_number
 from cfglint.record import Record, field
+from cfglint.schema.judge import takes_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,8 +278,10 @@ class Writer(Record):
             if not trace.editable or not isinstance(node, Scalar):
                 return None
             if node.style in ("'", '"') and not isinstance(value, str):
-                # A number in quotes stays in quotes: its loader converts it.
-                value = spell(value, None, view.dialect)
+                # A number in quotes stays in quotes where its loader converts it.
+                quoted = spell(value, None, view.dialect)
+                if takes_text(self.subject.framework, view, written.path, quoted):
+                    value = quoted
             edit = replace_value(document, node, value, view.dialect)
             old = document.file.text[node.start : node.end]
         else:

@@ -64,7 +64,7 @@ def of_report(report: Report) -> dict[str, Any]:
         "summary": {
             "files": report.files,
             "skipped": report.skipped,
-            "unjudged": dict(sorted(report.unjudged.items())),
+            "unjudged": {reason: len(paths) for reason, paths in sorted(report.unjudged.items())},
             **{level: report.count(level) for level in ("error", "warning", "info")},
             "undecided": len(report.undecided),
         },

@@ -132,13 +132,26 @@ def as_concise(report: Report, *, verbose: bool) -> str:
 
 
 def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> str:
-    """Return the undecided line, or with ``verbose`` the whole list, and the summary."""
-    lines = undecided(report, verbose=verbose)
+    """Return the lines on what was not checked, with ``verbose`` the whole list, and the summary."""
+    lines = unchecked(report, verbose=verbose)
     lines.append(counts(report, groups))
     return "\n".join(lines) + "\n"
 
 
-def undecided(report: Report, *, verbose: bool) -> list[str]:
+def unchecked(report: Report, *, verbose: bool) -> list[str]:
+    """Say which rules were not checked, and with ``verbose`` which files were not judged."""
+    return [*_undecided(report, verbose=verbose), *(_unjudged(report) if verbose else ())]
+
+
+def _unjudged(report: Report) -> list[str]:
+    named = [(path, reason) for reason, paths in report.unjudged.items() for path in paths]
+    lines = [f"  {shown(path)}: {reason}" for path, reason in sorted(named)]
+    if lines:
+        lines.insert(0, f"not judged: {len(lines)} file{'s' * (len(lines) != 1)} that may be configs")
+    return lines
+
+
+def _undecided(report: Report, *, verbose: bool) -> list[str]:
     """Say in one line how many rules were not checked and what to add; with ``verbose`` list them as well."""
     if not report.undecided:
         return []
@@ -214,7 +227,7 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
     Counts what was printed: a finding that several targets share is one.
     """
     files = f"{report.files} file{'s' * (report.files != 1)}"
-    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(report.unjudged.items()))
+    reasons = ", ".join(f"{len(paths)} {reason}" for reason, paths in sorted(report.unjudged.items()))
     skipped = f" ({report.skipped} skipped{f': {reasons}' if reasons else ''})" if report.skipped else ""
     if not groups:
         return f"no findings in {files}{skipped}"

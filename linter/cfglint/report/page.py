@@ -18,7 +18,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
-from cfglint.report.order import Group, Lines, counts, fix_key, grouped, undecided
+from cfglint.report.order import Group, Lines, counts, fix_key, grouped, unchecked
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
     text = _Text(report, style.width, verbose=verbose)
     for group in groups:
         yield from text.finding(group)
-    for line in undecided(report, verbose=verbose):
+    for line in unchecked(report, verbose=verbose):
         yield Line([(line, "dim")])
     yield Line([(counts(report, groups), "bold")])
 
@@ -102,7 +102,7 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
             if fix is not None:
                 yield from _fix(lines, path, fix, targets)
         yield Blank()
-    yield from map(note, undecided(report, verbose=False))
+    yield from map(note, unchecked(report, verbose=False))
     yield heading(counts(report, groups))
 
 

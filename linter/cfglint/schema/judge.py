@@ -103,6 +103,17 @@ def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str,
     return judge.problems
 
 
+def takes_text(framework: str | None, view: View, path: Path, text: str) -> bool:
+    """Whether a framework's loader takes a text at a key, as it is or converted; yes where no schema says."""
+    schema = None if framework is None else table(framework)
+    node = None if schema is None else schema.at(path)
+    if schema is None or node is None:
+        return True
+    judge = _Judge(view, schema.nodes, schema.loader)
+    judge.scalar(text, TEXT, path, node)
+    return not judge.problems
+
+
 class _Judge(Record):
     view: View
     nodes: tuple[Node, ...]

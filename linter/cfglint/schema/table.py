@@ -63,6 +63,17 @@ class Table(Value):
     programs: tuple[str, ...]
     unless: tuple[tuple[str, str], ...]
 
+    def at(self, path: Path) -> Node | None:
+        """Return what the value of a key may be; None where the schema does not know the key."""
+        node = self.nodes[0]
+        for part in path:
+            key = isinstance(part, str) and part != "*"
+            number = (node[3] or {}).get(part, node[4]) if key else node[5]  # type: ignore[arg-type]
+            if number < 0:
+                return None
+            node = self.nodes[number]
+        return node
+
 
 class Problem(Record):
     """What is wrong at ``path``: an unknown ``key``, an unfit ``kind``, or a ``value`` that cannot be."""
@@ -114,17 +125,8 @@ def table(name: str) -> Table | None:
 
 def typed(framework: str, path: tuple[str | int, ...]) -> bool:
     """Whether a framework's schema says of which kind a key's value is; of an unknown key it says nothing."""
-    schema = table(framework)
-    if schema is None:
-        return False
-    node = schema.nodes[0]
-    for part in path:
-        item = isinstance(part, int) or part == "*"
-        number = node[5] if item else (node[3] or {}).get(str(part), node[4])
-        if number < 0:
-            return False
-        node = schema.nodes[number]
-    return node[0] != EVERYTHING
+    node = None if (schema := table(framework)) is None else schema.at(path)
+    return node is not None and node[0] != EVERYTHING
 
 
 # ── compiling, where the cache has no table ────────────────────────────────────────────────────────────────

@@ -23,7 +23,7 @@ from cfglint.document.shell.words import (
     uncertain,
     unknown,
 )
-from cfglint.errors import UsageError
+from cfglint.errors import OverBudgetError, UsageError
 from cfglint.record import Record
 from cfglint.text import small_number
 
@@ -51,6 +51,7 @@ _TEXTS = (
 )  # fmt: skip
 _DEFAULTS = (":-", "-", ":=", "=", "?", ":?", ":+", "+")
 _LARGEST = 2**63
+_SMALL = 10_000  # bytes that are parsed in a second and half a gigabyte, whatever they are
 _BEYOND = re.compile(r"[^\x00-\x7f]")
 
 
@@ -100,8 +101,18 @@ class Source:
         return any(piece.loose for piece in self._pieces)
 
     def parse(self) -> Any:
-        """Return the root of the parsed text."""
-        return parser().parse(self.data).root_node
+        """Return the root of the parsed text. Raises OverBudgetError where that takes too much."""
+        size = len(self.data)
+        spend(size // 8, SCRIPT)
+        if size > _SMALL:
+            from cfglint.document.shell.trial import is_bounded  # few scripts are so large
+
+            if not is_bounded(self.data):
+                raise OverBudgetError("parsing this script takes too much time or memory: it was not judged")
+        root = parser().parse(self.data).root_node
+        if root.has_error:
+            spend(min(size, _SMALL) ** 2 // 500, SCRIPT)
+        return root
 
     def text_of(self, node: Any) -> str:
         """Return the text of a node; to bash each character is one byte here."""

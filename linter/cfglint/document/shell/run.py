@@ -10,6 +10,7 @@ from __future__ import annotations
 from cfglint.budget import spend
 from cfglint.document.shell.expand import DEEPEST, SCRIPT, Expander, Source
 from cfglint.document.shell.programs import pod_script
+from cfglint.document.shell.variables import Variables
 from cfglint.document.shell.words import Array, Piece, Pieces, Word, joined, meet, unknown
 from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MAX_WORDS = 20_000  # of one variable
 _STATEMENT, _WORD = 20, 5  # steps
 _SHELLS = ("bash", "sh", "zsh", "dash")
+_LOCAL = ("local", "declare", "typeset")  # to the function that they are in
 _READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
 _BLANKS = " \t\n"
@@ -42,51 +44,6 @@ class Command(Record):
     end: int = -1
 
 
-class Variables(dict[str, "Pieces | Array"]):
-    """The variables of a script, which can be set back: what a branch costs is what it changes."""
-
-    __slots__ = ("_changed", "_snapshot")
-
-    def __init__(self, variables: Mapping[str, Pieces | Array]) -> None:
-        super().__init__(variables)
-        self._changed: dict[str, Pieces | Array | None] = {}  # with what each was worth; None: nothing
-        self._snapshot: dict[str, Pieces | Array] | None = None
-
-    def __setitem__(self, name: str, value: Pieces | Array) -> None:
-        if name not in self._changed:
-            self._changed[name] = self.get(name)
-        self._snapshot = None
-        super().__setitem__(name, value)
-
-    def set(self, values: Mapping[str, Pieces | Array]) -> None:
-        """Set several variables."""
-        for name, value in values.items():
-            self[name] = value
-
-    def begin(self) -> dict[str, Pieces | Array | None]:
-        """Begin a way that may be taken back; returns what `undo` needs."""
-        before, self._changed = self._changed, {}
-        return before
-
-    def undo(self, before: dict[str, Pieces | Array | None]) -> dict[str, Pieces | Array]:
-        """Set back what changed since `begin`; returns what it had become."""
-        changed = {name: self[name] for name in self._changed}
-        for name, value in self._changed.items():
-            if value is None:
-                del self[name]
-            else:
-                super().__setitem__(name, value)
-        self._changed, self._snapshot = before, None
-        return changed
-
-    def snapshot(self) -> dict[str, Pieces | Array]:
-        """Return all variables as they are now."""
-        if self._snapshot is None:
-            spend(len(self), SCRIPT)
-            self._snapshot = dict(self)
-        return self._snapshot
-
-
 class _Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
     """The way through the script ends here."""
 
@@ -101,6 +58,7 @@ class Runner:
         self.functions: dict[str, tuple[Source, Any]] = {}
         self._arguments: list[Word] | None = None
         self._outer: list[Word] = []
+        self._locals: dict[str, Pieces | Array | None] | None = None  # of a function, with what they hide
         self._source = Source(())
 
     def script(self, text: str) -> None:
@@ -191,7 +149,7 @@ class Runner:
 
     def _ways(self, ways: list[list[Any]], depth: int) -> None:
         """Run each of some ways on its own, and go on with what they agree in."""
-        after: list[dict[str, Pieces | Array]] = []
+        after: list[dict[str, Pieces | Array | None]] = []
         for way in ways:
             before = self.variables.begin()
             try:
@@ -205,20 +163,24 @@ class Runner:
             raise _Exit
         self._meet(after)
 
-    def _meet(self, ways: list[dict[str, Pieces | Array]]) -> None:
+    def _meet(self, ways: list[dict[str, Pieces | Array | None]]) -> None:
         """Go on with what some ways agree in, each given by what it changes."""
-        changes: dict[str, list[tuple[int, Pieces | Array]]] = {}
+        changes: dict[str, list[tuple[int, Pieces | Array | None]]] = {}
         for number, way in enumerate(ways):
             for name, value in way.items():
                 changes.setdefault(name, []).append((number, value))
         for name, changed in changes.items():
-            values: list[Pieces | Array | None] = [value for _, value in changed]
+            values = [value for _, value in changed]
             if len(changed) < len(ways):  # the others leave it as it was; the first of them counts for all
                 first = next((i for i, (number, _) in enumerate(changed) if number != i), len(changed))
                 values.insert(first, self.variables.get(name))
             spend(len(values), SCRIPT)
-            same = all(value is values[0] for value in values)
-            self.variables[name] = values[0] if same and values[0] is not None else meet(values, name)
+            if not all(value is values[0] for value in values):
+                self.variables[name] = meet(values, name)
+            elif values[0] is not None:
+                self.variables[name] = values[0]
+            else:
+                del self.variables[name]
 
     def _if(self, node: Any, depth: int) -> None:
         conditions = node.children_by_field_name("condition")
@@ -285,6 +247,11 @@ class Runner:
         return Expander(self._source, self.variables, self._arguments)
 
     def _assignments(self, node: Any, depth: int) -> None:
+        own = self._locals if node.children[0].type in _LOCAL else None
+        if own is not None and not any(self._source.text_of(c) == "-g" for c in node.named_children):
+            for child in node.named_children:
+                target = child.child_by_field_name("name") or child
+                own.setdefault(name := self._source.text_of(target), self.variables.get(name))
         for child in node.named_children:
             if child.type == "variable_assignment":
                 self._assign(child, depth)
@@ -392,9 +359,8 @@ class Runner:
         elif name == "eval":
             self._nested(Source(joined(words[1:])), depth + 1)
         elif name in self.functions:
-            source, body = self.functions[name]
             if depth <= DEEPEST // 2:
-                self._within(source, words[1:], body, depth + 2)
+                self._call(name, words[1:], depth + 2)
         elif nested is not None:
             before, outer = self.variables.begin(), self._outer
             self._outer = [*outer, *words]
@@ -405,6 +371,14 @@ class Runner:
         else:
             end = -1 if self._source.loose else self._source.span(node)[1]
             self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
+
+    def _call(self, name: str, arguments: list[Word], depth: int) -> None:
+        """Run a function; its local variables end with it."""
+        source, body = self.functions[name]
+        before, self._locals = self._locals, {}
+        self._within(source, arguments, body, depth)
+        self.variables.restore(self._locals)
+        self._locals = before
 
     _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {
         **dict.fromkeys(

@@ -132,7 +132,7 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
     wrong: list[str] = []
     shown: list[Recognition] = []
     unknown, hidden = False, 0
-    for path, named in list(inputs.find(args.paths, wrong.append)):
+    for path, named in list(inputs.find(args.paths, args.boundary, wrong.append)):
         try:
             with BUDGET, Alarm():
                 documents = _documents(run, inputs.load(path, args.boundary, named=named)[0], by)

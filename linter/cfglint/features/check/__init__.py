@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 def judge(run: Run, args: CheckOptions) -> bool:
     """Judge all files; returns whether something could not be read or is for no framework, which was said."""
     wrong: list[str] = []
-    paths = list(inputs.find(args.paths, wrong.append))
+    paths = list(inputs.find(args.paths, args.boundary, wrong.append))
     wrong += [outcome.error for outcome in outcomes(run, args, paths, _check) if outcome.error is not None]
     output.complain(wrong)
     return bool(wrong)

@@ -89,7 +89,7 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
         judgements = [judged for subject in subjects for judged in run.judged(subject)]
     derived, depth = derivations(run, judgements, code), args.depth or _DEPTH
     if args.format == "json":
-        sys.stdout.write(as_json(derived, depth))
+        output.emit(lambda _: as_json(derived, depth), args)
     else:
         output.emit(lambda style: as_text(derived, depth, style), args, "├─└│…")
     return 0

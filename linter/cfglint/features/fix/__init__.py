@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     run = setup.run(args)
     output.announce(run.report.notices, args)
     wrong: list[str] = []
-    paths = list(inputs.find(args.paths, wrong.append))
+    paths = list(inputs.find(args.paths, args.boundary, wrong.append))
     diffs: list[str] = []
     for outcome in outcomes(run, args, paths, _fix):
         diffs.append(outcome.diff)
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     if args.diff:
         data = "".join(diffs).encode("utf-8", "surrogateescape")
         if args.output_file is not None:
-            args.boundary.check(args.output_file)
+            args.boundary.check(args.output_file, given=True)
             files.write(args.output_file, data)
         else:
             output.put(data)
@@ -131,7 +131,7 @@ def _written(outcome: Outcome, args: FixOptions) -> str | None:
             output.put(outcome.content)
         else:
             try:
-                args.boundary.check(to)
+                args.boundary.check(to, given=True)
                 files.write(to, outcome.content, over=outcome.before if to == outcome.path else None)
             except UsageError as error:
                 return str(error)

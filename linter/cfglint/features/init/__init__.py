@@ -91,7 +91,7 @@ def _configs() -> list[str]:
     boundary = Boundary(["."])
     run = Run(load(), library=Library(inputs.second, boundary))
     configs = []
-    for path, _ in inputs.find(["."], lambda _: None):
+    for path, _ in inputs.find(["."], boundary, lambda _: None):
         try:
             file, _ = inputs.load(path, boundary, named=False)
         except (UsageError, inputs.Skipped):

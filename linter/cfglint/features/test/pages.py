@@ -82,9 +82,9 @@ def read_pages(folders: Sequence[str]) -> list[Page]:
     paths = [
         os.path.join(at, name)
         for folder in folders
-        for at, _, names in files.walk(folder)
+        for at, _, names, links in files.walk(folder)
         if os.path.basename(at) == "tests"
-        for name in names
+        for name in (*names, *links)
         if name.endswith(".md")
     ]
     boundary = Boundary(folders)
