@@ -37,14 +37,6 @@ FOUND = [
     # A flag added amid the words of another.
     ("script", f"{LAUNCH} --train.micro_batch_size 2 *a\n --ds.zero_stage 2\n"),
     ("script", f"N=8\n{LAUNCH} --data.max_len $N --train.micro_batch_size $N\n"),
-    # A line that ends in another way than most.
-    (
-        "toml",
-        (
-            '[model]\nname = "deepseek_v3"\nflavor = "16B"\r\n[training]\nlocal_batch_size = 4\nseq_len = 4096\n'
-            "steps = 2_000\n[parallelism]\ndata_parallel_shard_degree = 4\ntensor_parallel_degree = 2\n"
-        ),
-    ),
 ]
 
 
