@@ -7,10 +7,17 @@ allowance of its own (repair/allowance.py), so that a file is judged even if tha
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # what `signal` wraps into enums, at a price
+
 from cfglint.errors import OverBudgetError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 STEPS = 2_000_000  # of judging one file with all files that it names
 REPAIR_STEPS = 6_000_000  # of all searches for fixes of one file, for each target; large configs take 4.5
+SECONDS = 30  # of the processor for one file, where steps are not counted
 
 
 class Budget:
@@ -54,3 +61,35 @@ class Budget:
 
 BUDGET = Budget()
 spend = BUDGET.spend
+
+
+class Alarm:
+    """``with Alarm():`` has OverBudgetError raised where the steps that are counted do not end it in time.
+
+    It is the processor's time, so that a busy machine says the same. Only the main thread can have one.
+    """
+
+    def __init__(self, what: str = "judging this file", outcome: str = "it was not judged") -> None:
+        self.words = f"{what} takes more than {SECONDS} seconds: {outcome}"
+        self.before: Any = None
+        self.rings = False
+
+    def __enter__(self) -> None:
+        if not hasattr(signal, "setitimer"):
+            return
+        try:
+            self.before = signal.signal(signal.SIGPROF, self._ring)
+        except ValueError:  # not in the main thread
+            return
+        self.rings = True
+        signal.setitimer(signal.ITIMER_PROF, SECONDS, 5)  # again, should one be swallowed
+
+    def __exit__(self, *_: object) -> None:
+        if self.rings:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, signal.SIG_DFL if self.before is None else self.before)
+
+    def _ring(self, *_: object) -> None:
+        error = OverBudgetError(self.words)
+        error.by_time = True
+        raise error

@@ -153,6 +153,12 @@ class Report(Record):
     skipped: int = field(default=0, init=False)
     unjudged: dict[str, list[str]] = field(factory=dict, init=False)
 
+    def pass_over(self, reason: str, path: str) -> None:
+        """Count a file that is not judged; without a reason, it is for no framework."""
+        self.skipped += 1
+        if reason:
+            self.unjudged.setdefault(reason, []).append(path)
+
     def count(self, level: str) -> int:
         """Return how many findings have ``level``."""
         return sum(finding.level == level for finding in self.findings)

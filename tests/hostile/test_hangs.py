@@ -477,7 +477,7 @@ def test_the_clock_is_the_last_resort(strange, monkeypatch):
         while True:
             pass
 
-    monkeypatch.setattr("cfglint.command.setup._SECONDS", 1)
+    monkeypatch.setattr("cfglint.budget.SECONDS", 1)
     monkeypatch.setattr("cfglint.features.check.check_file", sleeper)
     strange.write({"a.yaml": AREAL, "b.yaml": AREAL})
     done = strange.run("check", "--format", "concise")
@@ -492,6 +492,46 @@ def test_a_search_that_takes_too_long_leaves_the_findings(strange, monkeypatch):
     findings = json.loads(done.stdout)["findings"]
     assert findings
     assert {f["unfixed"] for f in findings if f["fix"] is None} == {"the search took too long"}
+
+
+@pytest.mark.parametrize("words", [("check",), ("fix", "--diff"), ("fix",)])
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_was_not_judged_is_said_by_every_command(strange, monkeypatch, words, broken):
+    strange.write({"a.yaml": AREAL + "x: [\n" * broken})
+    if not broken:
+        monkeypatch.setattr("cfglint.budget.STEPS", 100)
+        monkeypatch.setattr("cfglint.budget.REPAIR_STEPS", 100)
+    done = strange.run(*words, "a.yaml")
+    assert done.returncode == 1
+    assert f"error CFG0{'01' if broken else '23'}" in done.stdout + done.stderr
+    aside = strange.run(*words, "a.yaml", "--select", "MEM", "--fail-on", "error,skipped")
+    assert ("with syntax errors" if broken else "over budget") in aside.stdout + aside.stderr
+    assert aside.returncode == ("--diff" not in words)
+
+
+def test_frameworks_are_told_of_the_other_files(strange, monkeypatch):
+    monkeypatch.setattr("cfglint.budget.STEPS", 1_000)
+    strange.write({"a.yaml": AREAL + "---\n" * 200, "b.yaml": AREAL})
+    done = strange.run("frameworks", ".")
+    assert done.returncode == 2
+    assert "a.yaml: judging this file takes more than" in done.stderr
+    assert "b.yaml" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("frameworks", "c.yaml"), ("explain", "CFG002", "c.yaml"), ("fit", "c.yaml")]
+)
+def test_the_clock_runs_for_every_command(strange, monkeypatch, words):
+    def sleeper(*_, **__):
+        while True:
+            pass
+
+    monkeypatch.setattr("cfglint.budget.SECONDS", 1)
+    monkeypatch.setattr("cfglint.engine.subject.Reading.claims", sleeper)
+    strange.write({"c.yaml": AREAL})
+    done = strange.run(*words)
+    assert done.returncode == 2
+    assert "judging this file takes more than 1 seconds" in done.stderr
 
 
 def test_a_script_that_the_parser_does_not_survive(strange):

@@ -7,6 +7,7 @@ import os
 
 from cfglint import files
 from cfglint.boundary import inside
+from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import parsed, read, unread
 from cfglint.document.tree import MAX_BYTES, SCRIPTS, File, may_launch
@@ -230,7 +231,8 @@ def unknown(path: str, otherwise: str = "") -> str:
 
 def named(path: str, boundary: Boundary) -> File:
     """Read the one file that a command is about. Raises UsageError."""
-    return load(path, boundary, named=True)[0]
+    with Alarm():
+        return load(path, boundary, named=True)[0]
 
 
 def recognised(run: Run, file: File, path: str) -> list[Subject]:
@@ -239,7 +241,8 @@ def recognised(run: Run, file: File, path: str) -> list[Subject]:
         if document.error is not None:
             line, column = file.lines.position(min(document.error.offset or 0, len(file.text)))
             raise UsageError(f"{file.path}:{line}:{column}: {document.error}; run cfglint check on it first")
-    subjects = run.subjects(file, judge_broken=False)
+    with Alarm():
+        subjects = run.subjects(file, judge_broken=False)
     if not subjects:
         raise UsageError(unknown(path))
     return subjects

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found] # what `signal` wraps into enums, at a price
 import os
 import sys
 
 from cfglint import files
 from cfglint.api import selector
-from cfglint.budget import BUDGET
+from cfglint.budget import BUDGET, Alarm
 from cfglint.command import output
 from cfglint.command.inputs import Skipped, second
 from cfglint.command.options import ByPath, Options
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
-_SECONDS = 30  # for one file, where steps are not counted
 _CHUNK = 8  # files that a process takes at once
 
 
@@ -214,9 +212,8 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     outcome = Outcome(path)
     whole, fixes = run.report, run.fixes
     run.report, run.fixes = outcome.report, 0
-    alarm = _set_alarm()
     try:
-        with BUDGET:
+        with BUDGET, Alarm():
             task(run, args, path, named, outcome)
     except OverBudgetError as why:
         run.overran(unread(b"", path, str(why)), str(why))
@@ -228,35 +225,9 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
         if "CFGLINT_TRACEBACK" in os.environ:
             raise
         outcome.error = f"{path}: {bug(error)}"
-    finally:
-        _stop_alarm(alarm)
     outcome.fixes = run.fixes
     run.report, run.fixes = whole, fixes
     return outcome
-
-
-def _set_alarm() -> Any:
-    """Have OverBudgetError raised where the steps that are counted do not end a file in time."""
-    if not hasattr(signal, "setitimer"):
-        return None
-    try:
-        before = signal.signal(signal.SIGALRM, _ring)
-    except ValueError:  # not in the main thread
-        return None
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS, 5)  # again, should one be swallowed
-    return before
-
-
-def _stop_alarm(before: Any) -> None:
-    if before is not None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _ring(*_: object) -> None:
-    error = OverBudgetError(f"judging this file takes more than {_SECONDS} seconds: it was not judged")
-    error.by_time = True
-    raise error
 
 
 def _gather(run: Run, outcome: Outcome) -> None:
@@ -272,9 +243,13 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.keys.update(part.keys)
     report.texts.update(part.texts)
     report.files += part.files
-    report.skipped += outcome.skipped is not None
-    if why := outcome.skipped or outcome.in_part:
-        report.unjudged.setdefault(why, []).append(outcome.path)
+    if outcome.skipped is not None:
+        part.pass_over(outcome.skipped, outcome.path)
+    elif outcome.in_part:
+        part.unjudged.setdefault(outcome.in_part, []).append(outcome.path)
+    report.skipped += part.skipped
+    for reason, paths in part.unjudged.items():
+        report.unjudged.setdefault(reason, []).extend(paths)
 
 
 _state: list[tuple[Run, Any, Task[Any]]] = []

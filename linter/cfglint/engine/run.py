@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
 
 _OBSERVED = "observed."
-_LAST = "CFG023"  # asks whether the other rules came to an end
+_SYNTAX, _LAST = "CFG001", "CFG023"  # asks whether the other rules came to an end
 
 
 def _every(_code: str) -> bool:
@@ -162,7 +162,7 @@ class Run(Reading):
 
     def rules(self, subject: Subject, values: Values) -> list[CompiledRule]:
         """Return the rules that speak of a subject; of a file that does not parse, the syntax rules alone."""
-        only = _LAST if subject.document.overrun else "CFG001" if subject.document.error is not None else ""
+        only = _LAST if subject.document.overrun else _SYNTAX if subject.document.error is not None else ""
         if only:
             return [rule for rule in self.pack.rules if rule.code == only and self.selected(rule.code)]
         key = (subject.framework, values.version)
@@ -236,6 +236,9 @@ class Run(Reading):
     def overran(self, file: File, why: str) -> None:
         """Add to the report that a file costs too much to judge."""
         BUDGET.renew()
+        if not self.selected(_LAST):
+            self.report.pass_over("over budget", file.path)
+            return
         document = Document(0, len(file.text), format=file.format)
         document.file, document.overrun = file, why
         judged = self.on(None, Subject(self.pack, document, View(document, PYYAML), None, None, self.tables))
@@ -249,6 +252,11 @@ class Run(Reading):
         subjects += self._unknown_programs(file, subjects)
         if not subjects:
             return False
+        broken = sum(subject.document.error is not None for subject in subjects)
+        if broken and not self.selected(_SYNTAX):
+            self.report.pass_over("with syntax errors", file.path)
+            if broken == len(subjects):
+                return True
         self.report.files += 1
         self.report.texts[file.path] = file.text
         first = len(self.report.undecided)

@@ -36,11 +36,15 @@ class Wanted(Record):
 
 
 class Repaired(Record):
-    """The text after fixing, the fixes applied (finding and fix), and how often the text was linted."""
+    """The text after fixing, the fixes applied (finding and fix), and how often the text was linted.
+
+    ``over`` says that the search took too long.
+    """
 
     text: str
     applied: list[tuple[Finding, Fix]] = field(factory=list)
     passes: int = 0
+    over: bool = False
 
 
 def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
@@ -195,8 +199,9 @@ def repair(
     circle, which is a bug in the rules.
     """
     result = Repaired(file.text)
-    with BUDGET, Searching(len(run.targets)):
+    with BUDGET, Searching(len(run.targets)) as search:
         _repair(run, file, Wanted(least, unsafe, accept_may), result, notes=notes)
+    result.over = search.over
     return result
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 from cfglint import files
+from cfglint.budget import BUDGET, Alarm
 from cfglint.command import Arguments, form, free, inputs, options, output, parse, setup, switch
-from cfglint.errors import HardwareError, UsageError, did_you_mean
+from cfglint.errors import HardwareError, OverBudgetError, UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,9 +134,13 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
     unknown, hidden = False, 0
     for path, named in list(inputs.find(args.paths, args.boundary, wrong.append)):
         try:
-            documents = _documents(run, inputs.load(path, args.boundary, named=named)[0], by)
+            with BUDGET, Alarm():
+                documents = _documents(run, inputs.load(path, args.boundary, named=named)[0], by)
         except inputs.Skipped:
             documents = []
+        except OverBudgetError as error:
+            wrong.append(f"{path}: {error}")
+            continue
         except UsageError as error:
             wrong.append(str(error))
             continue

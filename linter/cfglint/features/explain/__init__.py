@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from cfglint import files
+from cfglint.budget import Alarm
 from cfglint.command import form, free, inputs, number, options, output, parse, setup
 from cfglint.errors import UsageError, did_you_mean
 
@@ -69,7 +70,9 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
     output.announce(run.report.notices, args)
     if files.is_folder(path):
         raise UsageError(f"{path}: a folder; cfglint explain takes one file")
-    subjects = run.subjects(inputs.named(path, args.boundary), judge_broken=True)
+    file = inputs.named(path, args.boundary)
+    with Alarm():
+        subjects = run.subjects(file, judge_broken=True)
     if not subjects:
         raise UsageError(inputs.unknown(path, inputs.SKIP))
     for subject in subjects:
@@ -82,7 +85,8 @@ def _file(args: ExplainOptions, code: str, path: str) -> int:
     from cfglint.features.explain.compute import derivations
     from cfglint.features.explain.page import as_json, as_text
 
-    judgements = [judged for subject in subjects for judged in run.judged(subject)]
+    with Alarm():
+        judgements = [judged for subject in subjects for judged in run.judged(subject)]
     derived, depth = derivations(run, judgements, code), args.depth or _DEPTH
     if args.format == "json":
         output.emit(lambda _: as_json(derived, depth), args)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.repair.apply import Repaired
 
+_UNJUDGED = ("CFG001", "CFG023")  # what says that a file was not judged
+
 
 class FixOptions(options.Options):
     """The flags of ``fix``."""
@@ -62,7 +64,12 @@ def main(arguments: list[str]) -> int:
             files.write(args.output_file, data)
         else:
             output.put(data)
-        return 2 if wrong else int(any(diffs))
+        unjudged = [finding for finding in run.report.findings if finding.code in _UNJUDGED]
+        if unjudged or run.report.unjudged:
+            run.report.findings, run.report.undecided = unjudged, []
+            args.output_file, args.format = None, "concise"
+            output.emit_report(run.report, args, to=sys.stderr)
+        return 2 if wrong else int(bool(unjudged) or any(diffs))
     status = 2 if wrong else output.failed(run.report, args)
     # Where stdout has the fixed text, the report goes where notices go.
     stream = sys.stderr if "-" in args.paths and args.output is None else sys.stdout
@@ -84,6 +91,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
         return
     outcome.in_part = inputs.why_in_part(run, file)
     from cfglint.document.reading import read_text
+    from cfglint.repair.allowance import TOO_LONG
     from cfglint.repair.apply import repair
 
     least = args.fix_level or "warning"
@@ -94,6 +102,10 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     if args.diff:
         if changed:
             outcome.diff = output.patch(path, file, result.text)
+        if result.over or any(document.error is not None for document in file.documents):
+            check_file(run, file)
+        if result.over:
+            outcome.applied = [f"{path}: {TOO_LONG}; there may be more to fix"]
         return
     # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
     if changed or path == "-" or args.output is not None:

@@ -7,7 +7,7 @@ import os
 from cfglint import files
 from cfglint.command import free, inputs, options, output, parse, setup, switch
 from cfglint.engine.memory import GIB, Span
-from cfglint.errors import HardwareError, UsageError
+from cfglint.errors import HardwareError
 from cfglint.record import Value
 from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, said, spread
 from cfglint.report.encode import encode
@@ -112,10 +112,8 @@ def _predicted(args: VerifyOptions, path: str, host: Host) -> dict[str, Span]:
 
     targets = detection(host).targets
     run = setup.run(options.merged(args), targets)
-    subjects = run.subjects(inputs.named(path, args.boundary), judge_broken=False)
-    if not subjects:
-        raise UsageError(inputs.unknown(path))
-    values = run.on(next(iter(targets), None), subjects[0]).values
+    subject, *_ = inputs.recognised(run, inputs.named(path, args.boundary), path)
+    values = run.on(next(iter(targets), None), subject).values
     return {role: prediction.span for role, prediction in predictions(values).items()}
 
 
