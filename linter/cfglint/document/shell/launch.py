@@ -145,8 +145,9 @@ def part(launches: list[Document]) -> None:
     for root in roots:
         for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
             readers[key] = readers.get(key, 0) + 1
+    shared = {key for key, number in readers.items() if number > 1}
     for root in roots:
-        _close(root, {key for key, number in readers.items() if number > 1})
+        _close(root, shared)
 
 
 def _count_together(heads: list[Mapping]) -> None:
