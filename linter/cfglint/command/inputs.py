@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cfglint.boundary import Boundary
+    from cfglint.document.tree import Document
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
@@ -183,17 +184,22 @@ def why_unknown(run: Run, file: File) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return _NOT_FOLLOWED if _launches_unseen(run, file) else ""
+        return _NOT_FOLLOWED if _launches_unseen(run, file, []) else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
 def why_in_part(run: Run, file: File) -> str:
     """Return why a part of a judged file is not judged; empty where nothing is left."""
-    launches = any(document.format == "shell" for document in file.documents)  # a script or a manifest
-    return IN_PART if launches and _launches_unseen(run, file) else ""
+    commands = [document for document in file.documents if document.format == "shell"]
+    named, _ = run.named_for(file.path)
+    try:
+        judged = [document for document in commands if named or run.recognise(document) is not None]
+    except OverBudgetError:  # as has been said
+        return ""
+    return IN_PART if commands and _launches_unseen(run, file, judged) else ""
 
 
-def _launches_unseen(run: Run, file: File) -> bool:
+def _launches_unseen(run: Run, file: File, judged: list[Document]) -> bool:
     """Whether a file holds a command that would be judged, where no command of it is followed."""
     import re
 
@@ -201,12 +207,9 @@ def _launches_unseen(run: Run, file: File) -> bool:
         return False
     from cfglint.document.shell.skipped import unfollowed  # few files of a folder launch something
 
-    commands = [document for document in file.documents if document.format == "shell"]
-    named, _ = run.named_for(file.path)
-    judged = [document for document in commands if named or run.recognise(document) is not None]
     whole = file.documents
     try:
-        if file.format != "shell" and commands:
+        if file.format != "shell" and any(document.format == "shell" for document in whole):
             whole = parsed(file.text, file.format)
         return any(
             sure or run.recognise_command(text, file) for text, sure in unfollowed(file, judged, whole)
