@@ -124,7 +124,10 @@ def model_config(args: Options) -> str | None:
 
 def pack(args: Options) -> Pack:
     """Return the shipped rules and those of the flags."""
-    return load(read_rules(args.rules, args.boundary) if args.rules else None, args.rule)
+    if not args.rules and not args.rule:
+        return load()
+    with Alarm("loading these rules", ""):
+        return load(read_rules(args.rules, args.boundary), args.rule)
 
 
 def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
