@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfglint.budget import BUDGET
+from cfglint.document.reading import read_text
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, effective, walk
 from cfglint.document.yaml import MAX_DEPTH, parse_yaml

@@ -345,7 +345,7 @@ def _into_lines(document: Document, path: Path, depth: int, value: object) -> Ed
         return None
     last = around[-1]
     end = last.statements[-1].end if last.statements else last.end
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _newline(text, end)
     header = f"[{_dotted(path[:-1])}]{newline}{_key(str(path[-1]))} = {spell(value, None, TOML)}"
     if not text.strip():
         return Edit(len(text), len(text), header + newline)
@@ -357,15 +357,21 @@ def _into_lines(document: Document, path: Path, depth: int, value: object) -> Ed
     return Edit(end, end, f"{newline}{newline}{header}{last_line}")
 
 
+def _newline(text: str, at: int) -> str:
+    """Return the line break of the line around ``at``, or where that is the last, of the file."""
+    end = text.find("\n", at)
+    return "\r\n" if text[end - 1 : end] == "\r" or (end < 0 and "\r\n" in text) else "\n"
+
+
 def _behind(text: str, section: Section, statement: Statement | None, names: Path, value: object) -> Edit:
     """Add a line after a statement, or after the header of a table that has none yet."""
-    newline = "\r\n" if "\r\n" in text else "\n"
     equals = " = "
     start, end = section.start, section.end
     if statement is not None:
         start, end = statement.start, statement.end
         between = text[statement.colon[0] : statement.colon[1]]
         equals = "=" if between == "=" else " = "
+    newline = _newline(text, end)
     line = f"{_dotted(names)}{equals}{spell(value, None, TOML)}"
     if statement is None and not section.path:
         head = _HEAD.match(text)  # what is said of the file stays on top
