@@ -319,6 +319,15 @@ FILES |= {
     "pipes": (40_000, lambda n: {"c.sh": f"{TRL}\n{'a | ' * n}\n"}),
     "loops in loops": (40_000, lambda n: {"c.sh": f"{TRL}\n{'for((' * n}\n"}),
     "pipes of shells": (60, lambda n: {"c.sh": f"{TRL}\n" + f"bash -c '{'a | ' * 2000}'\n" * n}),
+    "commands that share a variable": (
+        8_000,
+        lambda n: {"c.sh": f"{TRL}\nA=x\n" + "python train.py $A $A\n" * n},
+    ),
+    "blanks in a command": (
+        200_000,
+        lambda n: {"c.yaml": f'resources: {{}}\nrun: "{TRL}{" " * n}\\n{TRL}"\n'},
+    ),
+    "flags": (40_000, lambda n: {"c.sh": f"{TRL}{lines(' --a{i} 1', n)}\n"}),
     "launches that do not parse": (50_000, lambda n: {"c.sh": "python\n" * n + f"{TRL}\n'\n"}),
 }
 OVER = {

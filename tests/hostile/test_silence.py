@@ -379,6 +379,7 @@ def test_programs_of_python(strange, before):
 
 
 LIST = json.dumps(JOB.split())
+POD = f"containers: [{{command: {LIST}}}]"
 MANIFESTS = [
     f"apiVersion: v1\nkind: ConfigMap\ndata:\n  run.sh: |\n    {JOB}\n",
     f"apiVersion: v1\nkind: Pod\nspec: {{containers: [{{command: [/entry.sh], args: {LIST}}}]}}\n",
@@ -391,6 +392,22 @@ MANIFESTS = [
     "tasks:\n- args:\n" + "".join(f"  - {json.dumps(word)}\n" for word in JOB.split()),
     json.dumps({"script": f"#!/bin/bash\n{JOB}"}),
 ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"num_nodes: null\nrun: |\n  {JOB}\n",
+        f"apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: Pod, spec: {{{POD}}}}}\n",
+        f"services: {{a: {{image: i, command: 'sh -c \"cd x && {JOB}\"'}}}}\n",
+        f"services:\n  a:\n    image: i\n    command: |\n      bash -c '\n      echo a\n      {JOB}'\n",
+    ],
+)
+def test_a_manifest_that_is_followed(strange, text):
+    strange.write({"a.yaml": text})
+    done = strange.run("check", "--format", "concise")
+    assert "PRC130" in done.stdout
+    assert "in 1 file\n" in done.stdout
 
 
 @pytest.mark.parametrize("text", MANIFESTS)

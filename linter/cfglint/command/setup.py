@@ -248,7 +248,7 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.files += part.files
     if outcome.skipped is not None:
         part.pass_over(outcome.skipped, outcome.path)
-    if outcome.in_part:
+    elif outcome.in_part:
         part.unjudged.setdefault(outcome.in_part, []).append(outcome.path)
     report.skipped += part.skipped
     for reason, paths in part.unjudged.items():

@@ -8,7 +8,7 @@ how many processes) is below ``launch``.
 from __future__ import annotations
 
 import re
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from cfglint.document.job import Job, read_job
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
@@ -145,8 +145,9 @@ def part(launches: list[Document]) -> None:
     for root in roots:
         for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
             readers[key] = readers.get(key, 0) + 1
+    shared = {key for key, number in readers.items() if number > 1}
     for root in roots:
-        _close(root, {key for key, number in readers.items() if number > 1})
+        _close(root, shared)
 
 
 def _count_together(heads: list[Mapping]) -> None:
@@ -272,11 +273,13 @@ class _Reader:
             if equals:
                 value = self.scalar(word.from_(len(name) + 1))
             else:
-                values = list(
-                    takewhile(lambda w: not (_is_flag(w, dotted=dotted) or self._list(w)), words[at:])
-                )
-                value = self._value(values, words[at - 2 : at], word)
-                at += len(values)
+                end = at
+                while end < len(words) and not (
+                    _is_flag(words[end], dotted=dotted) or self._list(words[end])
+                ):
+                    end += 1
+                value = self._value(words[at:end], words[max(at - 2, 0) : at], word)
+                at = end
             self._put(root, _names(key) if dotted else [key], value, word)
 
     def _argument(self, root: Mapping, word: Word) -> None:

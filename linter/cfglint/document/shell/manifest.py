@@ -67,9 +67,12 @@ class Group(Record):
     spot: Scalar | None = None  # where the number stands
 
 
-def launches_of(text: str, root: Mapping) -> list[Document]:
+def launches_of(text: str, root: Mapping, *, inner: bool = False) -> list[Document]:
     """Return a document for each command that a manifest launches; none for another document."""
     names = effective(root)
+    if text_at(root, "kind") == "List" and not inner:
+        several = [item for item in items(below(root, "items")) if isinstance(item, Mapping)]
+        return [document for item in several for document in launches_of(text, item, inner=True)]
     if "kind" in names and "apiVersion" in names:
         documents = _pods(text, root)
     elif "run" in names:
@@ -158,7 +161,7 @@ def listed(text: str, node: Node | None, key: str) -> dict[str, Pieces]:
 def _task(text: str, root: Mapping) -> list[Document]:
     job = Job("resources.accelerators")
     nodes = below(root, "num_nodes")
-    if say(job, "nodes", nodes) is None and nodes is not None:
+    if say(job, "nodes", nodes) is None and text_at(nodes) not in ("", "~", "null"):
         return []
     resources = below(root, "resources")
     common = _accelerators(resources)
@@ -248,7 +251,11 @@ def _command(text: str, node: Node | None, variables: dict[str, Pieces]) -> list
     elif isinstance(node, Scalar) and may_launch(node.text):
         runner = Runner(variables)
         runner.pieces(_interpolated(tuple(pieces_of(text, node))))
-        return runner.commands[0].words if len(runner.commands) == 1 else []
+        commands = runner.commands
+        if len(commands) != 1:  # of one shell, the shell itself
+            shells = {id(command.outer): command.outer for command in commands}
+            return shells.popitem()[1] if len(shells) == 1 else []
+        return commands[0].words
     else:
         return []
     return [Word(_interpolated(part.pieces), part.start, part.end) for part in words]

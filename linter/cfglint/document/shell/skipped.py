@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _STEPS = 20  # of looking at what may be a launch
 _MOST = 20_000  # characters of one
+_WORDS = 100  # among which is its program
 _COMMENT = re.compile(r"(?m)^[ \t]*#[^\n]*")
 _CONTINUED = re.compile(r"\\\r?\n")
 _SUBSTITUTED = re.compile(r"\$\([^()`\n]*\)")
@@ -164,8 +165,8 @@ def _launches(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, s
         source = whole if whole[at] == text[at] else text
         end = _END.search(source, at).start()  # type: ignore[union-attr] # it finds the end of the text
         command = ("python " if program else "") + source[at : min(end, at + _MOST)]
-        spend(_STEPS + len(command) // 8, SCRIPT)
-        words = [Word((Piece(word, -1, -1),), -1, -1) for word in plain(command).split()]
+        spend(_STEPS + len(command) // 4, SCRIPT)
+        words = [Word((Piece(word, -1, -1),), -1, -1) for word in plain(command).split(None, _WORDS)[:_WORDS]]
         start = program_of(words)
         if start is not None:
             yield at, start.launcher, command

@@ -268,6 +268,7 @@ class _Alignment:
         self._done = 0  # characters of the value
         self._begun = -1  # the place where the verbatim stretch at hand begins
         self._pieces: list[Piece] = []
+        self._blanks = self._line_end = -1  # where the blanks at hand end, and the last line in them
 
     def pieces(self) -> list[Piece] | None:
         """Return the pieces; None where value and text do not match."""
@@ -330,8 +331,11 @@ class _Alignment:
         return at
 
     def _line_ends(self) -> bool:
-        blanks = self._text[self._at : self._blanks_end(self._at)]
-        return "\n" in blanks or "\r" in blanks
+        if self._at >= self._blanks:
+            end = self._blanks_end(self._at)
+            last = max(self._text.rfind(mark, self._at, end) for mark in "\r\n")
+            self._blanks, self._line_end = end, last
+        return self._line_end >= self._at
 
 
 def word_of(text: str, node: Scalar) -> Word:
