@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
+_MOST_TARGETS = 200
 _CHUNK = 8  # files that a process takes at once
 
 
@@ -63,6 +64,8 @@ def targets(args: Options) -> tuple[list[Target], list[str]]:
                 *target.notices,
             ]
     unique = {target.name: target for target in named}
+    if len(unique) > _MOST_TARGETS:
+        raise UsageError(f"{len(unique):,} targets to check for; cfglint takes up to {_MOST_TARGETS} at once")
     return list(unique.values()), list(dict.fromkeys(notices))
 
 
