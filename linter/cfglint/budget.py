@@ -13,7 +13,7 @@ from cfglint.errors import OverBudgetError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, ClassVar
 
 STEPS = 2_000_000  # of judging one file with all files that it names
 REPAIR_STEPS = 6_000_000  # of all searches for fixes of one file, for each target; large configs take 4.5
@@ -43,7 +43,7 @@ class Budget:
         """Count steps for ``what``, in the plural; raises OverBudgetError where too few are left."""
         self.spent[what] = self.spent.get(what, 0) + steps
         self.left -= steps
-        if self.left < 0:
+        if self.left < 0 and self.deep:  # else nobody says which file it is
             most = max(self.spent, key=self.spent.__getitem__)
             raise OverBudgetError(
                 f"judging this file takes more than {self.most:,} steps, most of them for {most}: "
@@ -67,14 +67,18 @@ class Alarm:
     """``with Alarm():`` has OverBudgetError raised where the steps that are counted do not end it in time.
 
     It is the processor's time, so that a busy machine says the same. Only the main thread can have one.
+    ``Alarm.at`` names the file at hand, where there are several.
     """
 
-    def __init__(self, what: str = "judging this file", outcome: str = "it was not judged") -> None:
-        self.words = f"{what} takes more than {SECONDS} seconds: {outcome}"
+    at: ClassVar[str] = ""
+
+    def __init__(self, what: str = "judging this file", outcome: str = ": it was not judged") -> None:
+        self.words = f"{what} takes more than {SECONDS} seconds{outcome}"
         self.before: Any = None
         self.rings = False
 
     def __enter__(self) -> None:
+        Alarm.at = ""
         if not hasattr(signal, "setitimer"):
             return
         try:
@@ -90,6 +94,6 @@ class Alarm:
             signal.signal(signal.SIGPROF, signal.SIG_DFL if self.before is None else self.before)
 
     def _ring(self, *_: object) -> None:
-        error = OverBudgetError(self.words)
+        error = OverBudgetError(f"{Alarm.at}: {self.words}" if Alarm.at else self.words)
         error.by_time = True
         raise error

@@ -180,7 +180,12 @@ def chunks(path: str, size: int) -> Iterator[bytes]:
 
 
 def stdin(most: int) -> bytes:
-    """Return up to ``most`` bytes of stdin, which may have been replaced by a stream of text."""
+    """Return up to ``most`` bytes of stdin, which may have been replaced by a stream of text.
+
+    Raises UsageError where the caller closed it.
+    """
+    if sys.stdin is None:
+        raise UsageError("standard input is closed")
     if hasattr(sys.stdin, "buffer"):
         return sys.stdin.buffer.read(most)
     return sys.stdin.read(most).encode("utf-8", "surrogateescape")

@@ -180,6 +180,8 @@ _KINDS: dict[str, tuple[Any, str]] = {
 
 
 _MOST_PARTS = 200  # of a key with dots
+_MOST_ENTRIES = 200  # of a list or a table: each may cost time for each file
+_LONGEST_GLOB = 200
 
 
 # ── settings ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -306,6 +308,8 @@ def _checked(path: str, key: str, value: Any) -> Any:
         near = did_you_mean(key, SETTINGS) or f"; known: {', '.join(SETTINGS)}"
         raise UsageError(f"{path}: unknown setting {key!r}{near}")
     flag = SETTINGS[key][1]
+    if isinstance(value, (list, dict)) and len(value) > _MOST_ENTRIES:
+        raise UsageError(f"{path}: {key} has {len(value):,} entries; cfglint takes up to {_MOST_ENTRIES}")
     if flag.kind == LIST:
         several = [value] if isinstance(value, str) else value
         if not isinstance(several, list) or not all(isinstance(v, str) for v in several):
@@ -316,6 +320,8 @@ def _checked(path: str, key: str, value: Any) -> Any:
             raise UsageError(
                 f'{path}: {key} must be a table of globs and framework names: {{ "old/*.yaml" = "areal" }}'
             )
+        if any(len(glob) > _LONGEST_GLOB for glob in value):
+            raise UsageError(f"{path}: {key} has a glob of more than {_LONGEST_GLOB} characters")
         return path, value
     kind, wanted = _KINDS[flag.kind]
     if type(value) is not kind or (kind is int and value < 1):

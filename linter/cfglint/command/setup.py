@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
+_MOST_TARGETS = 200
 _CHUNK = 8  # files that a process takes at once
 
 
@@ -63,6 +64,8 @@ def targets(args: Options) -> tuple[list[Target], list[str]]:
                 *target.notices,
             ]
     unique = {target.name: target for target in named}
+    if len(unique) > _MOST_TARGETS:
+        raise UsageError(f"{len(unique):,} targets to check for; cfglint takes up to {_MOST_TARGETS} at once")
     return list(unique.values()), list(dict.fromkeys(notices))
 
 
@@ -124,7 +127,10 @@ def model_config(args: Options) -> str | None:
 
 def pack(args: Options) -> Pack:
     """Return the shipped rules and those of the flags."""
-    return load(read_rules(args.rules, args.boundary) if args.rules else None, args.rule)
+    if not args.rules and not args.rule:
+        return load()
+    with Alarm("loading these rules", ""):
+        return load(read_rules(args.rules, args.boundary), args.rule)
 
 
 def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:

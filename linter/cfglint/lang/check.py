@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from cfglint.budget import Alarm
 from cfglint.document.resolvers import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
@@ -17,7 +18,7 @@ from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
 from cfglint.lang.salvage import first_causes
 from cfglint.lang.show import show
-from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs
+from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs, trail
 from cfglint.lang.tree import KEY, paths_in, walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.record import Record, field
@@ -303,7 +304,7 @@ class Builder:
         self._define(sources)
         touched: dict[str, Source] = {}
         for source in sources:
-            self.source = source
+            self.source, Alarm.at = source, source.path
             for node in source.statements:
                 if isinstance(node, t.Framework):
                     touched[node.name] = source
@@ -335,7 +336,7 @@ class Builder:
     def _define(self, sources: Sequence[Source]) -> None:
         """Take in all that the files define, and find out the types of the lets."""
         for source in sources:
-            self.source = source
+            self.source, Alarm.at = source, source.path
             self.home |= {id(node): source for node in source.statements}
             self.complaints += self.symbols.add(source, FUNCTIONS)
         for node in [node for source in sources for node in source.statements]:
@@ -442,9 +443,7 @@ class Builder:
                 if frozenset(circle) in reported:
                     continue
                 reported.add(frozenset(circle))
-                self._complain_at(
-                    places, framework, circle, f"{under}cyclic definition: {' -> '.join(circle)}"
-                )
+                self._complain_at(places, framework, circle, f"{under}cyclic definition: {trail(circle)}")
                 yield frozenset(circle)
             if reported:
                 continue

@@ -14,6 +14,7 @@ from cfglint.errors import did_you_mean
 from cfglint.lang import tree as t
 from cfglint.lang import types
 from cfglint.lang.show import show
+from cfglint.lang.symbols import MAX_CHAIN, trail
 from cfglint.lang.types import ANY, Type
 from cfglint.record import replace
 
@@ -64,8 +65,8 @@ class Scope:
         let = self.symbols.lets.get(name) or self.extra.get(name)
         if let is None or let.parameters:
             return None
-        if name in self.open:
-            raise CompileError(let.span, f"cyclic definition: {' -> '.join([*self.open, name])}")
+        if name in self.open or len(self.open) > MAX_CHAIN:
+            raise CompileError(let.span, f"cyclic definition: {trail([*self.open, name])}")
         self.open.append(name)
         try:
             kind = self.infer(let.body)

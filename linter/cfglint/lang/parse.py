@@ -15,6 +15,7 @@ from lark import __version__ as lark_version
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from cfglint import files
+from cfglint.budget import Alarm
 from cfglint.cache import cached, shipped
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
@@ -341,6 +342,7 @@ def read_sources(texts: Mapping[str, str], expressions: Sequence[str]) -> list[S
     sources: list[Source] = []
     bare = 0
     for path, text in texts.items():
+        Alarm.at = path
         source = read(text, path)
         statements = list(source.statements)
         for i, statement in enumerate(statements):

@@ -188,6 +188,7 @@ def field(value: object, name: str) -> object:
 
 
 _SHORTER = frozenset({"a shorter text"})
+_CHARACTERS = 16  # of a text, for one step
 _PLAIN = frozenset({str, int, float, bool, list, dict, tuple})
 
 
@@ -195,13 +196,17 @@ def like(text: object, pieces: tuple[Piece, ...]) -> Truth:
     """Whether a text matches a pattern."""
     if not isinstance(text, str):
         return Open(needs_of(text))
-    return match(pieces, text) is not None if len(text) <= MAX_TEXT else Open(_SHORTER)
+    if len(text) > MAX_TEXT:
+        return Open(_SHORTER)
+    spend(len(text) // _CHARACTERS, _ITEMS)
+    return match(pieces, text) is not None
 
 
 def capture(text: object, pieces: tuple[Piece, ...], default: object, kind: str) -> object:
     """Return what a capture matched; without a match ``default``, a value or the names of what is missing."""
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         return nothing(needs_of(text) or _SHORTER, kind)
+    spend(len(text) // _CHARACTERS, _ITEMS)
     captures = match(pieces, text)
     if captures is None:
         return nothing(default, kind) if type(default) is frozenset else default

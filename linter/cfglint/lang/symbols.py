@@ -202,6 +202,13 @@ def uses(node: t.Expr, symbols: Symbols) -> set[str]:
     return names
 
 
+def trail(names: Sequence[str]) -> str:
+    """Return names that lead to each other in words; of many, those at the ends."""
+    shown = [*names[:_SHOWN], f"… ({len(names) - 2 * _SHOWN} more)", *names[-_SHOWN:]]
+    return " -> ".join(shown if len(names) > 2 * _SHOWN + 1 else names)
+
+
+_SHOWN = 5  # at either end
 _NOTHING: frozenset[str] = frozenset()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+from cfglint.budget import spend
 from cfglint.record import Record
 
 TYPE_CHECKING = False
@@ -281,6 +282,7 @@ def equal(a: object, b: object) -> Truth:
     if not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
         return a == b
     result: Truth = len(a) == len(b)
+    spend(len(a), "items that rules compare")
     for left, right in zip(a, b):  # noqa: B905 (the lengths agree, or it is decided)
         if result is False:
             break
@@ -296,6 +298,7 @@ def member(item: object, container: object) -> Truth:
     if not isinstance(container, (list, tuple)):
         return Open(needs_of(container))
     result: Truth = False
+    spend(len(container), "items that rules compare")
     for candidate in container:
         result = or_(result, equal(item, candidate))
         if result is True:
