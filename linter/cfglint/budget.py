@@ -43,7 +43,7 @@ class Budget:
         """Count steps for ``what``, in the plural; raises OverBudgetError where too few are left."""
         self.spent[what] = self.spent.get(what, 0) + steps
         self.left -= steps
-        if self.left < 0:
+        if self.left < 0 and self.deep:  # else nobody says which file it is
             most = max(self.spent, key=self.spent.__getitem__)
             raise OverBudgetError(
                 f"judging this file takes more than {self.most:,} steps, most of them for {most}: "

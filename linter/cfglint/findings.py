@@ -131,12 +131,16 @@ class TargetInfo(Record):
     vram_gib: float | None
 
 
+IN_PART = "followed in part"  # a file that is judged, but for a launch in it
+
+
 class Report(Record):
     """All that a run found. ``texts`` maps a path to its decoded text (no BOM), for lines and carets.
 
     ``keys`` maps the facts that are missing to the keys that they are read from; "" where there is none.
     ``skipped`` counts what was found in folders and not judged; most of that is for no framework. The rest,
-    which may be configs all the same, is in ``unjudged``, the paths by what is wrong with them.
+    which may be configs all the same, is in ``unjudged``, the paths by what is wrong with them; so are files
+    that are judged IN_PART.
     """
 
     targets: list[TargetInfo] = field(factory=list, init=False)

@@ -441,16 +441,17 @@ def test_numbers_and_texts_with_dots_are_no_keys(strange):
 def test_git_is_not_asked_for_large_files(strange, monkeypatch):
     asked = []
 
-    def answer(command):
-        asked.append(command)
-        return b"3000000000\n" if "-s" in command else b"x"
+    def answer(git, name):
+        asked.append((name, git._whole))
+        return ("blob" if ":" in name else "commit", 3_000_000_000, b"x")
 
-    monkeypatch.setattr("cfglint.history._asked", answer)
+    monkeypatch.setattr("cfglint.history._commits", lambda store: ["1" * 40])
+    monkeypatch.setattr("cfglint.history._Git.answer", answer)
+    (strange.repo / ".git" / "objects").mkdir()
     strange.write({f"{i}.yaml": "{{{" for i in range(30)})
     strange.run("check")
-    assert asked
-    assert all("-s" in command for command in asked)
-    assert len({command[-1] for command in asked if command[-1].startswith("HEAD:")}) == 20
+    assert len({name for name, _ in asked if ":" in name}) == 30
+    assert not any(whole for name, whole in asked if ":" in name)
 
 
 TRACE = "Traceback (most recent call last):\n"

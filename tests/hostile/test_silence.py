@@ -6,6 +6,9 @@ import subprocess
 
 import pytest
 
+from cfglint.document.shell.programs import _CLIS, VLLM_IMAGE
+from cfglint.document.tree import STARTERS, may_launch
+
 CONFIGS = {
     "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  dtype: half\n",
     "axolotl.yaml": "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\n",
@@ -281,6 +284,7 @@ def test_folders_of_any_depth(strange):
         subprocess.run(["rm", "-rf", str(strange.repo / "d")], check=True)  # deeper than Python removes
 
 
+FLAGS = "--model_name_or_path x --output_dir y --per_device_train_batch_size 2 --bf16 true --fp16 true"
 JOB = "trl sft --model_name_or_path x --output_dir y --bf16 true --fp16 true"
 BROKEN = {
     "a bracket": "{}\n)\n",
@@ -305,7 +309,21 @@ COUNTED = {
         "echo a | xargs {}\n",
         "ssh host '{}'\n",
         "f() {{\n{}\n}}\n",
-        "x=$(/opt/bin/python3 -m torch.distributed.run x.py)\n",
+        *(f"{starter} {{}}\n" for starter in ("salloc -N1", "bsub -n 1", "./wrap.sh", "hatch run", "doas")),
+        "sbatch --wrap='{}'\n",
+        "echo '{}' | bash\n",
+        "bash <<< '{}'\n",
+        "source <(echo '{}')\n",
+        "trap '{}' EXIT\n",
+        "alias go='{}'\ngo\n",
+        'set -- {}\n"$@"\n',
+        "find . -maxdepth 0 -exec {} \\;\n",
+        "coproc {}\n",
+        "make -f- <<< 'a:; {}'\n",
+        "# a comment \\\nssh host {}\n",
+        f'"$PYTHON" train.py {FLAGS}\n',
+        f"FLAGS='{FLAGS}'\nssh host python train.py $FLAGS\n",
+        f"x=$(/opt/bin/python3 -m torch.distributed.run x.py {FLAGS})\n",
     ],
 }
 
@@ -325,6 +343,89 @@ def test_a_script_that_is_not_followed_is_counted(strange, reason, form):
     strange.write({"a.sh": form.format(JOB)})
     assert f"(1 skipped: 1 {reason})" in strange.run("check").stdout
     assert strange.run("check", "--fail-on", "error,skipped").returncode == 1
+
+
+@pytest.mark.parametrize("form", COUNTED["not followed"])
+@pytest.mark.parametrize("first", ["python prepare.py", "trl sft --model_name_or_path x --output_dir y"])
+def test_what_else_is_in_a_script_hides_no_launch(strange, first, form):
+    strange.write({"a.sh": f"{first}\n{form.format(JOB)}"})
+    done = strange.run("check", "--format", "json", "--fail-on", "error,skipped")
+    reason = "not followed" if "prepare" in first else "followed in part"
+    assert json.loads(done.stdout)["summary"]["unjudged"] == {reason: 1}
+    assert done.returncode == 1
+    assert strange.run("fix", "--fail-on", "error,skipped").returncode == 1
+
+
+def test_a_file_that_is_judged_in_part(strange):
+    strange.write({"a.sh": f"trl sft --model_name_or_path x --output_dir y\nssh host '{JOB}'\n"})
+    assert "in 1 file (1 followed in part)" in strange.run("check").stdout
+    strange.write({"b.sh": "echo python a.py\n", "c.sh": f"ssh host '{JOB}'\n"})
+    assert "in 1 file (2 skipped: 1 not followed; 1 followed in part)" in strange.run("check").stdout
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["return 2>/dev/null", "exit 0 &", "exit() { :; }\nexit", "(exit 0)", "f() { return; }\nf", "x=$(exit)"],
+)
+def test_what_ends_no_script(strange, before):
+    strange.write({"a.sh": f"{before}\n{JOB}\n"})
+    assert "PRC130" in strange.run("check", "--format", "concise").stdout
+
+
+@pytest.mark.parametrize("before", ["./train.py", "uv run train.py", "uv run coverage run -a train.py"])
+def test_programs_of_python(strange, before):
+    strange.write({"a.sh": f"{before} {FLAGS}\n"})
+    assert "PRC130" in strange.run("check", "--format", "concise").stdout
+
+
+LIST = json.dumps(JOB.split())
+MANIFESTS = [
+    f"apiVersion: v1\nkind: ConfigMap\ndata:\n  run.sh: |\n    {JOB}\n",
+    f"apiVersion: v1\nkind: Pod\nspec: {{containers: [{{command: [/entry.sh], args: {LIST}}}]}}\n",
+    f"apiVersion: x/v1\nkind: Workflow\nspec:\n  templates:\n  - script:\n      source: |\n        {JOB}\n",
+    f"on: push\njobs:\n  a:\n    steps:\n    - run: |\n        {JOB}\n",
+    f"type: task\ncommands:\n- {JOB}\n",
+    f"services:\n  a:\n    image: i\n    post_start: [{{command: '{JOB}'}}]\n",
+    f"resources: {{cpus: 1}}\nrun: |\n  bash <<E\n  {JOB}\n  E\n",
+    f"resources: {{cpus: 1}}\nsetup: |\n  {JOB}\nrun: echo a\n",
+    "tasks:\n- args:\n" + "".join(f"  - {json.dumps(word)}\n" for word in JOB.split()),
+    json.dumps({"script": f"#!/bin/bash\n{JOB}"}),
+]
+
+
+@pytest.mark.parametrize("text", MANIFESTS)
+def test_a_manifest_that_is_not_followed_is_counted(strange, text):
+    strange.write({"a.yaml": text})
+    assert "(1 skipped: 1 not followed)" in strange.run("check").stdout
+    assert strange.run("check", "--fail-on", "error,skipped").returncode == 1
+
+
+def test_a_manifest_that_is_followed_in_part(strange):
+    run = "trl sft --model_name_or_path x --output_dir y"
+    strange.write({"a.yaml": f"resources: {{cpus: 1}}\nsetup: |\n  {JOB}\nrun: {run}\n"})
+    assert "in 1 file (1 followed in part)" in strange.run("check").stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "on: push\njobs:\n  a:\n    steps:\n    - run: |\n        pip install trl\n        pytest a.py\n",
+        f"# {JOB}\nimage: python:3.11\n",
+        "python: {requires: '>=3.10'}\nvllm: {version: 1, model: x}\n",
+        "files: [a/train.py, b/train.py]\n",
+    ],
+)
+def test_manifests_that_launch_nothing_are_not_counted(strange, text):
+    strange.write({"a.yaml": text})
+    assert "(1 skipped)" in strange.run("check").stdout
+
+
+def test_the_words_that_start_a_job_are_those_of_the_programs():
+    assert {word.split()[0] for word in STARTERS} == {
+        *("python", VLLM_IMAGE.partition("-")[0]),
+        *(name.partition(".")[0] for name in _CLIS),
+    }
+    assert all(may_launch(f"{name} {cli.needs}") for name, cli in _CLIS.items())
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from cfglint import files
 from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
-from cfglint.document.reading import read, unread
-from cfglint.document.tree import MAX_BYTES, SCRIPTS, STARTERS, File
-from cfglint.errors import UsageError
+from cfglint.document.reading import parsed, read, unread
+from cfglint.document.tree import MAX_BYTES, SCRIPTS, File, may_launch
+from cfglint.errors import OverBudgetError, UsageError
+from cfglint.findings import IN_PART
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing
 _LINK = "linked from outside"
 _NOT_FOLLOWED = "not followed"
 _LARGE = "larger than 1 MiB"
-# One of these is in every script that launches a job; scripts of a folder without are not parsed.
-_LAUNCHERS = tuple(word.encode() for word in STARTERS)
+_BY_VARIABLE = rb"\$\S+\s+-m\s"  # `$PY -m a.b`
 # A link to nowhere, or removed since the folder was listed.
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 
@@ -136,9 +136,18 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise UsageError(f"{path}: {why}") from None
     if named and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError(f"{path}: a binary file, not a config")
-    if not named and path.lower().endswith(SCRIPTS) and not any(word in data for word in _LAUNCHERS):
+    if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
         raise Skipped("")
     return data
+
+
+def _may_launch(data: bytes) -> bool:
+    """Whether a script of a folder is parsed: most launch nothing."""
+    if may_launch(data.decode("latin-1")):
+        return True
+    import re
+
+    return re.search(_BY_VARIABLE, data) is not None
 
 
 def was_recognised(run: Run, file: File) -> bool:
@@ -170,21 +179,40 @@ def _why_passed(path: str, boundary: Boundary) -> str:
     return "not entered"
 
 
-def why_unknown(file: File) -> str:
+def why_unknown(run: Run, file: File) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return _NOT_FOLLOWED if _launches_unseen(file) else ""
+        return _NOT_FOLLOWED if _launches_unseen(run, file) else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
-def _launches_unseen(file: File) -> bool:
-    """Whether a script or a manifest without a command that is judged holds one in what is not followed."""
-    if file.format != "yaml" and (file.format != "shell" or file.documents):
-        return False
-    from cfglint.document.shell.skipped import unfollowed  # few scripts of a folder launch nothing
+def why_in_part(run: Run, file: File) -> str:
+    """Return why a part of a judged file is not judged; empty where nothing is left."""
+    launches = any(document.format == "shell" for document in file.documents)  # a script or a manifest
+    return IN_PART if launches and _launches_unseen(run, file) else ""
 
-    return unfollowed(file.text)
+
+def _launches_unseen(run: Run, file: File) -> bool:
+    """Whether a file holds a command that would be judged, where no command of it is followed."""
+    import re
+
+    if not (may_launch(file.text) or re.search(_BY_VARIABLE, file.text.encode("utf-8", "replace"))):
+        return False
+    from cfglint.document.shell.skipped import unfollowed  # few files of a folder launch something
+
+    commands = [document for document in file.documents if document.format == "shell"]
+    named, _ = run.named_for(file.path)
+    judged = [document for document in commands if named or run.recognise(document) is not None]
+    whole = file.documents
+    try:
+        if file.format != "shell" and commands:
+            whole = parsed(file.text, file.format)
+        return any(
+            sure or run.recognise_command(text, file) for text, sure in unfollowed(file, judged, whole)
+        )
+    except OverBudgetError:
+        return True
 
 
 _left_out: list[str] = []

@@ -175,7 +175,7 @@ class Outcome(Record):
 
     ``content``, ``applied`` and ``diff`` are what ``fix`` makes of it: the new bytes (None: leave the file
     alone), a line for each fix, and the patch. ``before`` is what was read. ``skipped`` says why it was not
-    judged (inputs.Skipped).
+    judged (inputs.Skipped), ``in_part`` why a part of it was not.
     """
 
     path: str
@@ -183,6 +183,7 @@ class Outcome(Record):
     report: Report = field(factory=Report)
     fixes: int = 0
     skipped: str | None = None
+    in_part: str = ""
     before: bytes | None = None
     content: bytes | None = None
     applied: list[str] = field(factory=list)
@@ -250,6 +251,8 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.files += part.files
     if outcome.skipped is not None:
         part.pass_over(outcome.skipped, outcome.path)
+    if outcome.in_part:
+        part.unjudged.setdefault(outcome.in_part, []).append(outcome.path)
     report.skipped += part.skipped
     for reason, paths in part.unjudged.items():
         report.unjudged.setdefault(reason, []).extend(paths)

@@ -94,13 +94,14 @@ def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> Fil
     if len(text) > most:
         return _broken(path, text, _too_large(most), None, bom=bom)
     with BUDGET:  # of the file that names this one, or its own
-        documents = _parse(text, form)
+        documents = parsed(text, form)
         if form in ("yaml", "json"):
             documents = [part for document in documents for part in _parts(text, document)]
     return _file(path, text, documents, bom=bom, form=form)
 
 
-def _parse(text: str, form: str) -> list[Document]:
+def parsed(text: str, form: str) -> list[Document]:
+    """Return the documents of a text, a manifest as it is written."""
     if form == "shell":
         from cfglint.document.shell.launch import parse_script
 

@@ -24,12 +24,17 @@ MAX_REFERENCES = 50  # in a row, or in each other
 DEEPEST_PATH = 200
 _LONGEST_REFERENCE = 1_000
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
-# The words of which one is in every script that launches a job.
+# The words of which one is in every script that launches a job; of "rl @", both.
 STARTERS = (
-    "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "trl", "axolotl", "vllm",
-    "sglang", "rl @", "vllm-openai",
+    "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
+    "vllm", "sglang", "rl @",
 )  # fmt: skip
 BOM = b"\xef\xbb\xbf"
+
+
+def may_launch(text: str) -> bool:
+    """Whether a script has a word that starts a job, or a program of Python."""
+    return any(word in text for word in (*STARTERS[:-1], ".py")) or ("rl" in text and "@" in text)
 
 
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -355,6 +360,7 @@ class Document(Record):
     key: Scalar | None = None
     whole: Document = field(init=False, compare=False)
     lent: tuple[tuple[int, int], ...] = ()
+    words: list[Any] = field(factory=list, compare=False)  # of a command (shell.words.Word)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
     from cfglint.document.scalars import Dialect
+    from cfglint.document.tree import File
     from cfglint.engine.describe import Origins
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target
@@ -146,7 +147,7 @@ class Reading(Record):
         if error is not None and is_template(text, error.offset or 0):
             return None
         if document.format == "shell":
-            return self._in_script(document)
+            return self.recognise_command(text[document.start : document.end], document.file)
         whole = without_mistakes(document.file)
         for part in whole.documents if whole is not None else ():
             if (framework := self.recognise(part)) is not None:
@@ -158,13 +159,13 @@ class Reading(Record):
                 return framework
         return None
 
-    def _in_script(self, document: Document) -> str | None:
-        """Return the framework of a command in a part of a script that does not parse."""
+    def recognise_command(self, text: str, file: File) -> str | None:
+        """Return the framework of a command of a file that is not followed, or does not parse."""
         from cfglint.document.shell.launch import parse_script
         from cfglint.document.shell.skipped import plain
 
-        for part in parse_script(plain(document.file.text[document.start : document.end])):
-            part.file = document.file
+        for part in parse_script(plain(text)):
+            part.file = file
             if (framework := self.recognise(part)) is not None:
                 return framework
         return None

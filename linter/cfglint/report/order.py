@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.findings import question
+from cfglint.findings import IN_PART, question
 from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
 from cfglint.text import LineIndex, shown
@@ -227,8 +227,11 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
     Counts what was printed: a finding that several targets share is one.
     """
     files = f"{report.files} file{'s' * (report.files != 1)}"
-    reasons = ", ".join(f"{len(paths)} {reason}" for reason, paths in sorted(report.unjudged.items()))
-    skipped = f" ({report.skipped} skipped{f': {reasons}' if reasons else ''})" if report.skipped else ""
+    unjudged = {reason: len(paths) for reason, paths in sorted(report.unjudged.items())}
+    in_part = [f"{unjudged.pop(IN_PART)} {IN_PART}"] if IN_PART in unjudged else []
+    reasons = ", ".join(f"{number} {reason}" for reason, number in unjudged.items())
+    whole = [f"{report.skipped} skipped{f': {reasons}' if reasons else ''}"] if report.skipped else []
+    skipped = f" ({'; '.join([*whole, *in_part])})" if whole or in_part else ""
     if not groups:
         return f"no findings in {files}{skipped}"
     parts = []

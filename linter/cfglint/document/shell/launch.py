@@ -101,6 +101,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         root = reader.root
         document = Document(root.start, max(command.end, root.start), root)
         document.format, document.listed, document.over = "shell", listed, reader.over
+        document.words = command.words
         document.job = asked = _own(container_job(command.outer) or container_job(command.words), job)
         if asked is not None:
             _add_job(root, asked)

@@ -14,13 +14,13 @@ from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, value_of, word_of
 from cfglint.document.tree import (
-    STARTERS,
     Document,
     Mapping,
     Node,
     Scalar,
     Sequence,
     effective,
+    may_launch,
     target,
 )
 from cfglint.record import Record, Value, field
@@ -109,7 +109,7 @@ def say(job: Job, figure: str, node: Node | None) -> int | None:
 # ── commands ───────────────────────────────────────────────────────────────────────────────────────────────
 def run_script(text: str, node: Node | None, job: Job | None, variables: dict[str, Pieces]) -> list[Document]:
     """Return what a script launches that is in a scalar."""
-    if not isinstance(node, Scalar) or not any(word in node.text for word in STARTERS):
+    if not isinstance(node, Scalar) or not may_launch(node.text):
         return []
     runner = Runner(variables)
     runner.pieces(pieces_of(text, node))
@@ -123,7 +123,7 @@ def run_script(text: str, node: Node | None, job: Job | None, variables: dict[st
 
 def run_words(text: str, words: list[Word], job: Job | None, variables: dict[str, Pieces]) -> list[Document]:
     """Return what a command launches that is there as a list."""
-    if not any(starter in word.spelled for word in words for starter in STARTERS):
+    if not may_launch(" ".join(word.spelled for word in words)):
         return []
     runner = Runner()
     return launched(text, runner, job, listed=runner.argv(words, variables))
@@ -245,7 +245,7 @@ def _command(text: str, node: Node | None, variables: dict[str, Pieces]) -> list
     """Return a command that is a list, or a text that is split as a shell would split it."""
     if isinstance(node, Sequence):
         words = [word_of(text, item) for item in scalars(node)]
-    elif isinstance(node, Scalar) and any(name in node.text for name in STARTERS):
+    elif isinstance(node, Scalar) and may_launch(node.text):
         runner = Runner(variables)
         runner.pieces(_interpolated(tuple(pieces_of(text, node))))
         return runner.commands[0].words if len(runner.commands) == 1 else []

@@ -22,8 +22,10 @@ _PREFIXES = frozenset((
     "srun", "mpirun", "mpiexec", "env", "nohup", "time", "exec", "sudo", "numactl", "taskset",
     "stdbuf", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv", "docker",
     "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray", "command", "timeout",
-    "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init", "kubectl",
+    "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init", "kubectl", "coverage",
 ))  # fmt: skip
+# `uv run FILE.py` is `python FILE.py`.
+_RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
 # `uv pip install deepspeed` starts nothing.
 _INSTALLS = ("pip", "add", "sync", "install", "create", "remove", "build", "pull", "update", "lock")
 # Behind these stands the name of an environment or a package.
@@ -161,12 +163,16 @@ class Start(Record):
 def program_of(words: Words) -> Start | None:
     """Return the program that a command starts; None where it is not one that trains or serves."""
     at = 0
+    run = False
     environment: dict[str, Word] = {}
     while at < len(words):
         word = words[at]
         name = _base(word)
         named = at > 0 and words[at - 1].text in _NAMES
         start = _started(words, at, name) if not named else None
+        run = run or (at > 0 and word.text == "run" and _base(words[at - 1]) in _RUNNERS)
+        if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
+            start = Start("python", [], word, words[at + 1 :])
         if start is not None:
             start.environment = environment
             return start

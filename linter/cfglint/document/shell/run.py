@@ -120,8 +120,14 @@ class Runner:
             self.variables[name] = (unknown(name),)
 
     def _block(self, node: Any, depth: int) -> None:
-        for child in node.named_children:
-            self._run(child, depth + 1)
+        children = node.children
+        for child, following in zip(children, [*children[1:], None], strict=False):
+            if not child.is_named:
+                continue
+            if following is not None and following.type == "&":
+                self._apart([child], depth)
+            else:
+                self._run(child, depth + 1)
 
     def _pipeline(self, node: Any, depth: int) -> None:
         for child in node.named_children:
@@ -351,8 +357,10 @@ class Runner:
         if name is None and not (words and words[0].pieces):
             return
         nested = pod_script(words) or _given_to_shell(words)
-        if name in ("exit", "return"):
-            raise _Exit
+        if name in ("exit", "return") and name not in self.functions:
+            if name == "exit" or self._arguments is not None:
+                raise _Exit
+            return  # bash complains, and goes on
         if name in _READERS:
             targets = ((word.text or "").partition("=")[0] for word in words[1:])
             self._hide(target for target in targets if target.isidentifier())

@@ -45,9 +45,10 @@ def judge(run: Run, args: CheckOptions) -> bool:
 def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcome) -> None:
     explicit = named and not args.skip_unknown
     file, _ = inputs.load(path, args.boundary, named=named)
-    if check_file(run, file, explicit=explicit):
-        return
-    if explicit:
+    judged = check_file(run, file, explicit=explicit)
+    if not judged and explicit:
         raise UsageError(inputs.unknown(path, inputs.SKIP))
-    if not (inputs.was_recognised(run, file) and check_file(run, file)):
-        outcome.skipped = inputs.why_unknown(file)
+    if judged or (inputs.was_recognised(run, file) and check_file(run, file)):
+        outcome.in_part = inputs.why_in_part(run, file)
+    else:
+        outcome.skipped = inputs.why_unknown(run, file)
