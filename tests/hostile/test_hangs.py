@@ -236,6 +236,10 @@ FILES = {
     ),
     "the same flag": (20_000, lambda n: {"c.sh": SCRIPT + TRL + " --lr 1" * n + "\n"}),
     "commands": (1_000, lambda n: {"c.sh": SCRIPT + f"{TRL}\n" * n}),
+    "commands with configs": (
+        2_000,
+        lambda n: {"c.sh": SCRIPT + lines("trl sft --config c{i}.yaml --model_name_or_path x\n", n)},
+    ),
     "broken statements": (3_000, lambda n: {"c.sh": SCRIPT + "if then (((\n" * n + TRL}),
     # manifests
     "containers": (
@@ -332,7 +336,7 @@ FILES |= {
 }
 OVER = {
     "a search path", "launches that do not parse", "pipes", "loops in loops", "pipes of shells",
-    "too many documents", "documents that merge",
+    "too many documents", "documents that merge", "commands with configs",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
     "branches that append", "texts that grow", "a long text again and again", "functions of functions",
     "variables of many commands", "nested branches", "documents that are configs", "sections",

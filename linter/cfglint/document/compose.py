@@ -224,7 +224,7 @@ def _scalar_at(node: Node | None, steps: Path) -> Scalar | None:
 def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
     """Return a document after edits of its file; None where it cannot be found in it any more."""
     before = document.file
-    spend(len(before.text) // 4, "texts after a fix")
+    spend(2 * len(before.text), "texts after a fix")
     file = read_text(apply_edits(before.text, edits), before.path, bom=before.bom)
     if len(file.documents) != len(before.documents):
         return None

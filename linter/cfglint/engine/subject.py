@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import CompiledRule, Pack
 
-_DOCUMENT, _SIGN = 20, 3  # steps of reading a document, and of asking for a sign of a framework
+# Steps of reading a document, of asking for a sign of a framework, and of putting its files together for one.
+_DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 _BY_FORM: dict[str, Dialect] = {"json": JSON, "toml": TOML, "shell": SHELL}
@@ -207,6 +208,7 @@ class Reading(Record):
             key: object = tuple(framework[part] for part in _COMPOSED) if composed else dialect
             values = seen.get(key)
             if values is None:
+                spend(_FILES if composed else 0, _DOCUMENTS)
                 view = self._view(document, name) if composed else View(document, dialect, self.overrides)
                 values = seen[key] = Values(self.pack, view)
             yield name, sum(test(values) is True for test in asked), values

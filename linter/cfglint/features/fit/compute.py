@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
+from cfglint.budget import BUDGET
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.estimates import Estimate, estimates
 from cfglint.engine.memory import TOTAL, VERDICTS, Fit, FitRow, Remedy, Wanted, fit_rows
@@ -241,20 +242,23 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     """Return the fix that helps most on the one target of ``run``; of those that help alike, the first.
 
     It fixes the memory rules that the config breaks there, all together where that can be. The fix was proven
-    on the rules; here it must also change the row's verdict for the better.
+    on the rules; here it must also change the row's verdict for the better. Where the search takes too long,
+    what it found by then counts.
     """
     if row.verdict not in ("tight", "oom"):
         return None
+    from cfglint.repair.allowance import Searching
     from cfglint.repair.solve import solver_of
 
-    solver = solver_of(run, run.judged(subject))
-    ways = []
-    for fix in _fixes(solver):
-        after = _after(solver, fix)
-        if after is not None and VERDICTS.index(after.verdict) < VERDICTS.index(row.verdict):
-            ways.append(Remedy(fix, after.need_gib, after.verdict))
-            if after.verdict == "fits":
-                break
+    ways: list[Remedy] = []
+    with BUDGET, Searching():
+        solver = solver_of(run, run.judged(subject))
+        for fix in _fixes(solver):
+            after = _after(solver, fix)
+            if after is not None and VERDICTS.index(after.verdict) < VERDICTS.index(row.verdict):
+                ways.append(Remedy(fix, after.need_gib, after.verdict))
+                if after.verdict == "fits":
+                    break
     return min(ways, key=lambda way: VERDICTS.index(way.verdict), default=None)
 
 
