@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.edits import annotate, insert_key, replace_value
+from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import TOML, resolve
 from cfglint.document.toml import parse_toml
@@ -458,3 +458,14 @@ def test_real_files_agree() -> None:
         for node in walk(document.root):
             if isinstance(node, Scalar):
                 assert re.match(r"\S", document.file.text[node.start : node.end])
+
+
+def test_an_item_of_a_list_is_no_key():
+    assert insert_key(tree("a = [1]\n"), ("a", 0), 1, TOML) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "spelled"), [("a\x85b", '"a\\u0085b"'), ("\U000e0041", '"\\U000e0041"'), ("ä", '"ä"')]
+)
+def test_what_cannot_be_seen_is_escaped(value, spelled):
+    assert spell(value, None, TOML) == spelled

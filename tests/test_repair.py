@@ -17,7 +17,7 @@ fact toy.rate: fraction "a share"
 fact toy.workers: count 0 .. "processes"
 fact toy.batch: count 1 .. "sequences"
 fact toy.groups: count 1 .. "groups"
-fact toy.mode: one of fast or quick, safe or careful "a mode"
+fact toy.mode: one of fast or quick or rapid, safe or careful "a mode"
 fact toy.flag: bool "a switch"
 fact toy.quiet: bool "the opposite of verbose"
 fact toy.limit: duration in h "a limit"
@@ -91,6 +91,7 @@ KINDS = [
     ("PRF903", "toy: {batch: 8, groups: 3}\n", "toy: {batch: 9, groups: 3}\n"),
     ("PRF903", "toy: {batch: 10, groups: 4}\n", "toy: {batch: 8, groups: 4}\n"),
     ("PRF904", "toy: {mode: quick}\n", "toy: {mode: careful}\n"),
+    ("PRF904", "toy: {mode: rapid}\n", "toy: {mode: careful}\n"),
     ("PRF904", "toy: {mode: fast}\n", "toy: {mode: safe}\n"),
     ("PRF905", "toy:\n  flag: False\n", "toy:\n  flag: True\n"),
     ("PRF906", "toy:\n  verbose: yes\n", "toy:\n  verbose: no\n"),
