@@ -331,7 +331,7 @@ FILES |= {
     "launches that do not parse": (50_000, lambda n: {"c.sh": "python\n" * n + f"{TRL}\n'\n"}),
 }
 OVER = {
-    "a search path", "launches that do not parse", "pipes", "loops in loops", "pipes of shells",
+    "a search path", "pipes", "loops in loops", "pipes of shells",
     "too many documents", "documents that merge",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
     "branches that append", "texts that grow", "a long text again and again", "functions of functions",
