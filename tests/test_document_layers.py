@@ -49,12 +49,19 @@ class TestLibrary:
         assert here.find("e/c.yaml", "ds").text == "base"
         assert here.find("c.yaml", "d/ds").text == "beside"
 
-    @pytest.mark.parametrize("name", ["", "https://x/ds.json", "a\nb", "a\0b", "run.sh"])
-    def test_what_is_no_config_is_not_read(self, name):
+    @pytest.mark.parametrize("name", ["", "a\0b", "a" * 5000], ids=["none", "zero", "long"])
+    def test_what_is_no_name_is_not_read(self, name):
         def read(path):
             raise AssertionError(path)
 
         assert Library(read).beside("c.yaml", name) is None
+
+    @pytest.mark.parametrize("name", ["https://x/ds.json", "a\nb", "run.sh"])
+    def test_any_other_name_may_be_a_configs(self, name):
+        found = Library(lambda _: b"a: 1" if not name.endswith("json") else b'{"a": 1}').beside(
+            "c.yaml", name
+        )
+        assert found.documents[0].root.entries["a"].value.text == "1"
 
     def test_a_file_is_read_once(self):
         asked = []
