@@ -350,6 +350,18 @@ SLOW = (
     "sections",
     "child twice",
     "dotted keys",
+    "parents in circles",
+    "defaults in circles",
+    "too many documents",
+    "commands with configs",
+    "commands that share a variable",
+    "tables of TOML",
+    "flags",
+    "one default again and again",
+    "documents that merge",
+    "arrays of tables",
+    "documents",
+    "pipes of shells",
 )
 IN_CI = [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in FILES]
 

@@ -50,8 +50,7 @@ def test_names_of_files(strange, name):
         ):  # fmt: skip
             assert orders(strange.run(*words)) == [], words
     strange.write({name: TRL.format("many", "zz")})
-    for form in ("text", "json", "concise", "sarif", "junit", "gitlab"):
-        assert orders(strange.run("check", name, "--format", form)) == [], form
+    for form in ("text", "sarif", "junit"):
         strange.run("check", name, "--format", form, "--output-file", "said")
         assert orders(CompletedProcess([], 0, (strange.repo / "said").read_text(), "")) == [], form
     assert orders(strange.run("explain", "CFG009", name, "--format", "json")) == []
