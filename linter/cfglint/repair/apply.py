@@ -52,7 +52,8 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
 
     Where that takes too long, what has no fix by then says so.
     """
-    with Searching(len(judgements)) as search:
+    size = len(judgements[0].subject.document.file.text) if judgements else 0
+    with Searching(len(judgements), size) as search:
         _attach(run, judgements, found)
     if search.over:
         for each in found:
@@ -199,7 +200,7 @@ def repair(
     circle, which is a bug in the rules.
     """
     result = Repaired(file.text)
-    with BUDGET, Searching(len(run.targets)) as search:
+    with BUDGET, Searching(len(run.targets), len(file.text)) as search:
         _repair(run, file, Wanted(least, unsafe, accept_may), result, notes=notes)
     result.over = search.over
     return result
