@@ -53,6 +53,7 @@ def _written(comparison, form):
     return written(form, Style(width=80), blocks, lambda: as_data(comparison))
 
 
+@pytest.mark.long
 def test_neighbours(known) -> None:
     pack, subjects = known
     assert len(subjects) > 50

@@ -362,6 +362,7 @@ SLOW = (
     "arrays of tables",
     "documents",
     "pipes of shells",
+    "a large file at many packages",
 )
 IN_CI = [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in FILES]
 
@@ -394,7 +395,14 @@ def test_rules_of_the_repository_end(strange, name):
     assert len(done.stdout) < 3_000_000
 
 
-@pytest.mark.parametrize("test", ["a in $.items", "$.items == $.items", 'not ($.text like "*a*a*b")'])
+@pytest.mark.parametrize(
+    "test",
+    [
+        "a in $.items",
+        pytest.param("$.items == $.items", marks=pytest.mark.long),
+        'not ($.text like "*a*a*b")',
+    ],
+)
 def test_rules_that_compare_lists_again_and_again(strange, test):
     items = ", ".join(str(i) for i in range(8_000))
     strange.write(
