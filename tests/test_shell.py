@@ -67,6 +67,7 @@ SCRIPTS = [
     "A=1\nf() { declare A=2; declare -g B=3; A=4; }\nf\nshow $A $B",
     "A=1\nf() { local A=2; g; show $A; }\ng() { show $A; A=3; }\nf\nshow $A\nf\nshow $A",
     "f() { local A=$1; if [ $A = 1 ]; then local B=2; fi; return; }\nf 1\nshow ${A:-7} ${B:-8}",
+    "show [\\] a[\\]b [a] x",
     'E=()\nshow "${E[@]}" end ${E[@]} ""',
     'A=1\nif [ -n "$NOPE" ]; then A=2; exit 1; fi\nshow $A',
     "A=1\n(A=2; show $A)\nshow $A",

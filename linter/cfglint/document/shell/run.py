@@ -325,6 +325,7 @@ class Runner:
         expander = self._expander()
         words: list[Word] = []
         environment: dict[str, Pieces] = {}
+        last = -1
         for child in node.named_children:
             if child.type == "variable_assignment":
                 name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
@@ -332,7 +333,12 @@ class Runner:
                     environment[self._source.text_of(name)] = expander.value(value)
             elif child.type not in _REDIRECTS:
                 for part in child.named_children if child.type == "command_name" else [child]:
-                    words.extend(expander.words(part))
+                    more = expander.words(part)
+                    if more and words and part.start_byte == last:  # the grammar cuts `[\\]` in two
+                        before, first = words[-1], more.pop(0)
+                        words[-1] = Word((*before.pieces, *first.pieces), before.start, first.end)
+                    words.extend(more)
+                    last = part.end_byte
         spend(_WORD * len(words), SCRIPT)
         return words, environment
 
