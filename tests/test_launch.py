@@ -262,25 +262,27 @@ ACCELERATE = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nmixed_precision: bf16\n"
     "num_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n"
 )
+# An own program of transformers, whose defaults are those of TrainingArguments.
+RUN = "examples/pytorch/language-modeling/run_clm.py"
 TRAINERS = {
-    f"deepspeed --num_gpus 4 train.py {ARGS} --bf16 True --deepspeed ds_z3.json": (4, 128, 3, "bf16"),
-    f"torchrun --nproc_per_node 8 --nnodes 2 train.py {ARGS} --fp16": (16, 512, 0, "fp16"),
-    f"torchrun --nproc_per_node 8 train.py {ARGS} --bf16 --deepspeed gone.json": (8, 256, None, "bf16"),
-    f"torchrun --nproc_per_node 8 train.py {ARGS} --bf16 --fsdp 'full_shard auto_wrap'": (8, 256, 0, "bf16"),
-    f"accelerate launch --config_file a.yaml train.py {ARGS}": (8, 256, 3, "bf16"),
-    f"accelerate launch --config_file a.yaml --num_processes 2 train.py {ARGS}": (2, 64, 3, "bf16"),
+    f"deepspeed --num_gpus 4 {RUN} {ARGS} --bf16 True --deepspeed ds_z3.json": (4, 128, 3, "bf16"),
+    f"torchrun --nproc_per_node 8 --nnodes 2 {RUN} {ARGS} --fp16": (16, 512, 0, "fp16"),
+    f"torchrun --nproc_per_node 8 {RUN} {ARGS} --bf16 --deepspeed gone.json": (8, 256, None, "bf16"),
+    f"torchrun --nproc_per_node 8 {RUN} {ARGS} --bf16 --fsdp 'full_shard auto_wrap'": (8, 256, 0, "bf16"),
+    f"accelerate launch --config_file a.yaml {RUN} {ARGS}": (8, 256, 3, "bf16"),
+    f"accelerate launch --config_file a.yaml --num_processes 2 {RUN} {ARGS}": (2, 64, 3, "bf16"),
     # The stage of the file and that of the flag: which one wins depends on accelerate's version.
-    f"accelerate launch --config_file a.yaml --zero_stage 2 train.py {ARGS}": (8, 256, None, "bf16"),
-    f"accelerate launch --config_file a.yaml --mixed_precision fp16 train.py {ARGS}": (8, 256, 3, "fp16"),
-    f"accelerate launch --config_file a.yaml --multi_gpu train.py {ARGS}": (8, 256, 0, "bf16"),
-    f"accelerate launch --config_file gone.yaml --num_processes 2 train.py {ARGS}": (2, 64, None, None),
-    f"accelerate launch --config_file a.yaml train.py {ARGS} --deepspeed gone.json": (8, 256, None, "bf16"),
-    f"{FLAGS} --mixed_precision bf16 train.py {ARGS}": (8, 256, 3, "bf16"),
-    f"accelerate launch --use_fsdp --num_processes 8 train.py {ARGS} --bf16": (8, 256, 0, "bf16"),
-    f"accelerate launch --use_deepspeed --num_processes 8 train.py {ARGS} --bf16": (8, 256, 2, "bf16"),
-    f"accelerate launch --num_processes 8 train.py {ARGS}": (8, 256, None, None),
-    f"CUDA_VISIBLE_DEVICES=1 python train.py {ARGS} --bf16": (1, 32, 0, "bf16"),
-    f"python train.py {ARGS} --bf16 --deepspeed ds_z3.json": (1, 32, 3, "bf16"),
+    f"accelerate launch --config_file a.yaml --zero_stage 2 {RUN} {ARGS}": (8, 256, None, "bf16"),
+    f"accelerate launch --config_file a.yaml --mixed_precision fp16 {RUN} {ARGS}": (8, 256, 3, "fp16"),
+    f"accelerate launch --config_file a.yaml --multi_gpu {RUN} {ARGS}": (8, 256, 0, "bf16"),
+    f"accelerate launch --config_file gone.yaml --num_processes 2 {RUN} {ARGS}": (2, 64, None, None),
+    f"accelerate launch --config_file a.yaml {RUN} {ARGS} --deepspeed gone.json": (8, 256, None, "bf16"),
+    f"{FLAGS} --mixed_precision bf16 {RUN} {ARGS}": (8, 256, 3, "bf16"),
+    f"accelerate launch --use_fsdp --num_processes 8 {RUN} {ARGS} --bf16": (8, 256, 0, "bf16"),
+    f"accelerate launch --use_deepspeed --num_processes 8 {RUN} {ARGS} --bf16": (8, 256, 2, "bf16"),
+    f"accelerate launch --num_processes 8 {RUN} {ARGS}": (8, 256, None, None),
+    f"CUDA_VISIBLE_DEVICES=1 python {RUN} {ARGS} --bf16": (1, 32, 0, "bf16"),
+    f"python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (1, 32, 3, "bf16"),
 }
 
 
@@ -297,6 +299,19 @@ def test_flags_of_the_trainer_are_read(command, folder, monkeypatch):
     read_as = tuple(None if needs_of(values[name]) else values[name] for name in names)
     assert read_as == TRAINERS[command]
     assert needs_of(values["task"]) == {"task"}  # what a script trains is not in its flags
+
+
+def test_another_program_has_defaults_of_its_own():
+    flags = "--per_device_train_batch_size 4 --logging_steps 1 --output_dir out --fp16"
+    known = ("micro_batch_size", "train_gpus")
+    defaults = ("grad_accum", "gradient_checkpointing", "optimizer", "hf.bf16", "attn_impl")
+    for program, own in ((RUN, True), ("train.py", False), ("tools/run_clm.py", False)):
+        command = f"torchrun --nproc_per_node 8 {program} {flags}"
+        run = _run()
+        (subject,) = run.subjects(read(command.encode(), "train.sh"), judge_broken=True)
+        values = run.judged(subject)[0].values
+        assert [values[name] for name in known] == [4, 8]
+        assert {name: not needs_of(values[name]) for name in defaults} == dict.fromkeys(defaults, own)
 
 
 # Flags that others have too: each of these is somebody else's, or nobody's that cfglint knows.

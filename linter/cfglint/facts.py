@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
+    from cfglint.document.tree import Document
     from cfglint.document.view import View
     from cfglint.lang.pack import Pack, Packed, Spec
 
@@ -114,6 +115,7 @@ class Values(dict[str, object]):
         "given",
         "lets",
         "named",
+        "own",
         "pack",
         "tables",
         "version",
@@ -141,7 +143,9 @@ class Values(dict[str, object]):
         document = getattr(view, "document", None)  # an example's keys are of none
         self.named = named and (document is None or document.format != "shell")
         self.given = given if given is not None else {}
+        self.own = rules is None or _is_own(framework or "", rules["programs"], document, view)
         ways = framework if self.named or not named else f"{framework} flags"
+        ways = ways if self.own else f"{ways} of another program"
         self._ways: dict[str, Way] = pack.ways.setdefault(ways, {})
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], list[object]] | None = None
@@ -212,7 +216,7 @@ class Values(dict[str, object]):
         way = self._derived_by(name, spec)
         alternatives = self.bindings.get(name)
         if alternatives is not None:
-            return _bound_by(name, alternatives, spec, way)
+            return _bound_by(name, alternatives, spec, way, own=self.own)
         if not self.named:
             return way
 
@@ -328,7 +332,7 @@ class Values(dict[str, object]):
         """Return what one binding gives, in base units."""
         source, _, default, null, paths, _ = alternative
         if not self._present(alternative):
-            return default(self) if default is not None else missing(name, spec)
+            return default(self) if default is not None and self.own else missing(name, spec)
         if len(paths) == 1 and self.view is not None and self.view.get(paths[0]) is None:
             return null(self) if null is not None else missing(name, spec)
         if source is None:  # a key by itself
@@ -358,6 +362,18 @@ class Values(dict[str, object]):
         return view.has(steps)
 
 
+def _is_own(framework: str, programs: tuple[str, ...], document: Document | None, view: View | None) -> bool:
+    """Whether a framework's defaults hold: in its config files, and where a launch starts its own program."""
+    if document is None or document.format != "shell" or view is None or not programs:
+        return True
+    if (view.layers is not None and view.layers.based) or view.get(("launch", "suite")) == framework:
+        return True
+    from fnmatch import fnmatchcase  # most files are no scripts
+
+    program = view.get(("launch", "program"))
+    return isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs)
+
+
 def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:
     """Whether a file has what a binding reads."""
     return not paths or (view is not None and any(view.has(path) for path in paths))
@@ -368,10 +384,22 @@ def _nothing(_values: Values) -> object:
 
 
 def _bound_by(
-    name: str, alternatives: tuple[Alternative, ...], spec: Spec, otherwise: Callable[[Values], object]
+    name: str,
+    alternatives: tuple[Alternative, ...],
+    spec: Spec,
+    otherwise: Callable[[Values], object],
+    *,
+    own: bool,
 ) -> Callable[[Values], object]:
-    """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided."""
+    """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided.
+
+    A default is unknown where the program is not the framework's ``own``.
+    """
     blank = missing(name, spec)
+
+    def unknown(_values: Values) -> object:
+        return blank
+
     listed = any("*" in path for *_, paths, _ in alternatives for path in paths)
 
     def bound(values: Values) -> object:
@@ -393,8 +421,8 @@ def _bound_by(
                     return blank if type(value) is Missing else convert(name, value, spec)
             elif _gives(view, paths):
                 return source(values)  # type: ignore[misc]
-            if fallback is None:
-                fallback = default
+            if fallback is None and default is not None:
+                fallback = default if own else unknown
         return otherwise(values) if fallback is None else fallback(values)
 
     def undecided(values: Values) -> object:

@@ -87,6 +87,7 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         if root is None:
             layers.unread[()] = node.text
             continue
+        layers.based = True
         if way.composes == "parents" and _names_bases(root):
             root = _Family(layers, library, way).over_parents(root, file, source, (file.path,))
         elif way.composes == "hydra" and _names_bases(root):

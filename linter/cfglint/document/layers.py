@@ -83,10 +83,12 @@ class Layers(Record):
     """A document's tree with that of other files; the trees of the files themselves stay as they are.
 
     ``unread`` names the files that are not here, each by the path below which it would put its keys: what is
-    absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id.
+    absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id. ``based`` says
+    that the config of the program that a launch starts is among the files.
     """
 
     root: Node | None
+    based: bool = field(default=False, init=False)
     files: list[Source] = field(factory=list, init=False)
     sources: dict[int, Source] = field(factory=dict, init=False)
     hung: dict[int, Node] = field(factory=dict, init=False)

@@ -192,6 +192,8 @@ class Origins:
             return Origin("file", self._line(present[0]), paths, self.names_in(node.source), node)
         if not paths:
             return Origin("derived", "derived", (), self.names_in(node.source), node)
+        if not self.values.own:
+            return Origin("default", "its default in the program is not known", paths, (), node)
         return Origin("default", self._default(node), paths, (), node)
 
     def _stated(self, name: str) -> Origin | None:

@@ -57,6 +57,7 @@ class _Block(Record):
             f"{{'dialect': {dialect!r}, 'detect': {_tuple(self.detect)}, "
             f"'keys': {keys!r}, 'composes': {composes!r}, 'files': {tuple(self.files)!r}, "
             f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
+            f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
             f"'sections': {any(isinstance(entry, t.SectionsAreJobs) for entry in entries)}}}"
         )
@@ -269,7 +270,7 @@ class Builder:
 
     def _set(self, entry: t.Setting, block: _Block) -> None:
         """Take in a setting of a framework; most know the words that they take."""
-        words = entry.value.split() if entry.key in ("resolvers", "knows") else [entry.value]
+        words = entry.value.split() if entry.key in ("resolvers", "knows", "programs") else [entry.value]
         block.settings.setdefault(entry.key, []).extend(words)
         checks: dict[str, tuple[str, Collection[str]]] = {
             "dialect": ("dialect", DIALECTS),

@@ -292,7 +292,7 @@ class Binding(Node):
 
 
 class Setting(Node):
-    """A framework's ``dialect omegaconf``, ``about "…"``, ``composes hydra`` or ``resolvers "mul div"``."""
+    """A framework's ``dialect omegaconf``, ``about "…"``, ``programs "trl.*"`` or ``resolvers "mul div"``."""
 
     key: str
     value: str
