@@ -330,3 +330,19 @@ OTHERS = {
 def test_flags_of_others_are_not_the_trainers(command):
     subjects = _run().subjects(read(command.encode(), "train.sh"), judge_broken=True)
     assert [subject.framework for subject in subjects] == OTHERS[command]
+
+
+def test_a_config_that_a_script_launches_is_judged_there(run_it, folder):
+    config = (
+        "model_name_or_path: a/b\nnum_generations: 8\nmax_completion_length: 512\ngeneration_batch_size: 12\n"
+    )
+    (folder / "grpo.yaml").write_text(config)  # 12 completions are no whole number of groups of 8
+    script = folder / "run.sh"
+    script.write_text("trl grpo --config grpo.yaml --generation_batch_size 16\n")
+    check = ("check", "--select", "BAT130", "--format", "concise")
+    assert run_it(*check, ".")[:2] == (0, "no findings in 2 files\n")
+    assert run_it(*check, "grpo.yaml")[0] == 1  # named itself, it is the whole job
+    script.write_text("trl grpo --config grpo.yaml\n")
+    assert run_it(*check, ".")[1].startswith("run.sh:1:")
+    script.unlink()
+    assert run_it(*check, ".")[1].startswith("grpo.yaml:2:")

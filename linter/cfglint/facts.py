@@ -216,7 +216,9 @@ class Values(dict[str, object]):
         way = self._derived_by(name, spec)
         alternatives = self.bindings.get(name)
         if alternatives is not None:
-            return _bound_by(name, alternatives, spec, way, own=self.own)
+            if not self.own:
+                alternatives = _unknown_defaults(alternatives, missing(name, spec))
+            return _bound_by(name, alternatives, spec, way)
         if not self.named:
             return way
 
@@ -383,23 +385,20 @@ def _nothing(_values: Values) -> object:
     return ABSENT
 
 
-def _bound_by(
-    name: str,
-    alternatives: tuple[Alternative, ...],
-    spec: Spec,
-    otherwise: Callable[[Values], object],
-    *,
-    own: bool,
-) -> Callable[[Values], object]:
-    """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided.
-
-    A default is unknown where the program is not the framework's ``own``.
-    """
-    blank = missing(name, spec)
+def _unknown_defaults(alternatives: tuple[Alternative, ...], blank: object) -> tuple[Alternative, ...]:
+    """Return bindings as another program has them: its defaults are not known."""
 
     def unknown(_values: Values) -> object:
         return blank
 
+    return tuple((a, b, None if default is None else unknown, *rest) for a, b, default, *rest in alternatives)  # type: ignore[misc]
+
+
+def _bound_by(
+    name: str, alternatives: tuple[Alternative, ...], spec: Spec, otherwise: Callable[[Values], object]
+) -> Callable[[Values], object]:
+    """Return what computes a bound name: `Values.bound`, made short for where every ``when`` is decided."""
+    blank = missing(name, spec)
     listed = any("*" in path for *_, paths, _ in alternatives for path in paths)
 
     def bound(values: Values) -> object:
@@ -421,8 +420,8 @@ def _bound_by(
                     return blank if type(value) is Missing else convert(name, value, spec)
             elif _gives(view, paths):
                 return source(values)  # type: ignore[misc]
-            if fallback is None and default is not None:
-                fallback = default if own else unknown
+            if fallback is None:
+                fallback = default
         return otherwise(values) if fallback is None else fallback(values)
 
     def undecided(values: Values) -> object:

@@ -91,6 +91,8 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
 
     Raises UsageError, and Skipped for one that was found in a folder and is not judged.
     """
+    if path in _launching:
+        return _launching.pop(path)
     if path == "-":
         data = files.stdin(MAX_BYTES + 1)
         return read(data, STDIN), data
@@ -110,6 +112,19 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
             _left_out.append(path)
             say(f"launch scripts are skipped: {error}")
         raise Skipped("not parsed") from None
+
+
+def launched_by(run: Run, path: str, boundary: Boundary, *, named: bool) -> Iterator[str]:
+    """Yield the absolute paths of the config files that the launches of a script start their programs with.
+
+    Those are parts of a job, which is judged where it is launched. Raises UsageError and Skipped as `load`.
+    """
+    file, content = load(path, boundary, named=named)
+    _launching[path] = file, content
+    for subject in run.subjects(file, judge_broken=False):
+        layers = subject.view.layers
+        if subject.is_launch and layers is not None and layers.based:
+            yield from (os.path.abspath(source.file.path) for source in layers.files)
 
 
 def _says_much(content: bytes) -> bool:
@@ -219,6 +234,7 @@ def _launches_unseen(run: Run, file: File, judged: list[Document]) -> bool:
 
 
 _left_out: list[str] = []
+_launching: dict[str, tuple[File, bytes]] = {}  # scripts that were parsed for what they launch
 
 
 SKIP = ", or pass --skip-unknown"

@@ -9,9 +9,10 @@ from cfglint import files
 from cfglint.api import selector
 from cfglint.budget import BUDGET, Alarm
 from cfglint.command import output
-from cfglint.command.inputs import Skipped, second
+from cfglint.command.inputs import Skipped, launched_by, second
 from cfglint.command.options import ByPath, Options
 from cfglint.document.reading import Library, unread
+from cfglint.document.tree import SCRIPTS
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, OverBudgetError, UsageError, bug, did_you_mean
 from cfglint.findings import Report
@@ -192,9 +193,30 @@ class Outcome(Record):
 
 def outcomes(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
     """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
+    run.parts = _parts(run, args, files)
     for outcome in _each(run, args, files, task):
         _gather(run, outcome)
         yield outcome
+
+
+def _parts(run: Run, args: Own, files: Sequence[tuple[str, bool]]) -> frozenset[str]:
+    """Return the config files of folders that scripts among the files launch, by their absolute paths."""
+    scripts = [each for each in files if each[0].lower().endswith(SCRIPTS)]
+    stems = {os.path.splitext(os.path.basename(path))[0] for path, named in files if not named}
+    parts: set[str] = set()
+    if not scripts or len(scripts) == len(files):
+        return frozenset()
+
+    def task(run: Run, args: Own, path: str, named: bool, _outcome: Outcome) -> None:
+        words = set(re.findall(rb"[\w-]+", second(path) or b""))
+        if any(stem.encode() in words for stem in stems):
+            parts.update(launched_by(run, path, args.boundary, named=named))
+
+    import re
+
+    for path, named in scripts:
+        _apart(run, args, path, named, task)
+    return frozenset(parts) - {os.path.abspath(path) for path, named in files if named}
 
 
 def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
@@ -209,7 +231,9 @@ def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # a worker imports nothing from the working folder
     # There is nothing to do for more, and no core that does it; settings may ask for any number.
     processes = min(jobs, -(-len(files) // _CHUNK), os.cpu_count() or 1)
-    with ProcessPoolExecutor(processes, initializer=_begin, initargs=(args, run.targets, task)) as pool:
+    with ProcessPoolExecutor(
+        processes, initializer=_begin, initargs=(args, run.targets, run.parts, task)
+    ) as pool:
         yield from pool.map(_one, files, chunksize=_CHUNK)
 
 
@@ -261,9 +285,10 @@ def _gather(run: Run, outcome: Outcome) -> None:
 _state: list[tuple[Run, Any, Task[Any]]] = []
 
 
-def _begin(args: Own, targets: Sequence[Target], task: Task[Own]) -> None:
+def _begin(args: Own, targets: Sequence[Target], parts: frozenset[str], task: Task[Own]) -> None:
     """Set a worker up. The main process has said all that there is to say about flags and targets."""
     _state[:] = [(run(args, targets), args, task)]
+    _state[0][0].parts = parts
 
 
 def _one(file: tuple[str, bool]) -> Outcome:

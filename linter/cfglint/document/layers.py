@@ -83,8 +83,8 @@ class Layers(Record):
     """A document's tree with that of other files; the trees of the files themselves stay as they are.
 
     ``unread`` names the files that are not here, each by the path below which it would put its keys: what is
-    absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id. ``based`` says
-    that the config of the program that a launch starts is among the files.
+    absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id. ``based``
+    says that the config of the program that a launch starts is among the files.
     """
 
     root: Node | None

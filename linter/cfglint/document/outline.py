@@ -32,6 +32,8 @@ _TOKEN = re.compile(
 )
 # What a program fills in before anything reads the text.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
+# A JSON value that is a bare name: `"train_batch_size": BATCH_SIZE` or `$BATCH_SIZE`.
+_BLANK = re.compile(r"\$?\{?[A-Z][A-Z0-9_]{2,}\}?|\$\{?\w+\}?")
 
 
 def outline(text: str, form: str) -> Mapping:
@@ -87,6 +89,8 @@ def variants(root: Mapping, known: Iterable[str]) -> Iterator[Mapping]:
 
 def is_template(text: str, at: int) -> bool:
     """Whether a mistake at ``at`` is what a template has in a program's place."""
+    if _BLANK.match(text, at) and text[:at].rstrip().endswith(":"):
+        return True
     start = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
     return _TEMPLATE.search(text, max(0, start - 200), len(text) if end < 0 else end) is not None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
 _MEMORY = "MEM"  # the rules that compare memories
+_OTHER = "The program is none of {}'s own, and may differ."
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
 
@@ -127,19 +128,21 @@ class Finder:
             sums = sums[1:]
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
+        # What a framework refuses, another program with its flags may take.
+        other = bool(rule.scope) and not judged.values.own
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(
             Place(path, *spot.span),
             rule.code,
             rule.name,
-            LEVELS[max(0, LEVELS.index(rule.level) - possible)],
+            LEVELS[max(0, LEVELS.index(rule.level) - (possible or other))],
             rule.level,
             text,
             possible=possible,
             target=target,
             arithmetic="\n".join(sums),
-            why=rule.why,
+            why=f"{rule.why} {_OTHER.format(judged.subject.framework)}".strip() if other else rule.why,
             see="; ".join(rule.see),
             facts=tuple(self._facts(rule, origins)),
             related=tuple(related),

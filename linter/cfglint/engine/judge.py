@@ -6,7 +6,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 from __future__ import annotations
 
 from cfglint.budget import spend
-from cfglint.document.tree import Missing, dotted
+from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
@@ -17,6 +17,7 @@ from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.table import Mistake, typed
 
 _RULE = 10  # steps, on an average
+_MOST_NAMED = 5  # of the keys that are left to a launch
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
 TYPE_CHECKING = False
@@ -37,6 +38,12 @@ def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
     values = Values(subject.pack, subject.view, subject.framework, subject.version, given, subject.tables)
     values.document = lambda kind: _mistakes(subject, kind)
     return values
+
+
+def is_job(subject: Subject, values: Values) -> bool:
+    """Whether a document is all that a job needs; a base config leaves some of it to the launch."""
+    bound = "framework.complete" in values.bindings
+    return subject.is_launch or not bound or values["framework.complete"] is not False
 
 
 def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
@@ -68,6 +75,32 @@ def _syntax_errors(subject: Subject) -> Iterator[Mistake]:
     error = subject.document.error
     if error is not None:
         yield Mistake(str(error), error.offset or 0, error.offset or 0)
+
+
+def _missing(subject: Subject) -> Iterator[Mistake]:
+    """Yield what neither a launch nor the files that its program reads set."""
+    view = subject.view
+    for path, node in nodes_with_paths(view.root) if subject.is_launch and view.interpolates else ():
+        if node.__class__ is Scalar and node.text == "???":
+            yield Mistake("", *_traced(subject, path).own_span, key=dotted(path))
+
+
+def _left_open(subject: Subject) -> Iterator[Mistake]:
+    """Yield what a config file leaves to the launch, all of it at one place."""
+    if subject.is_launch or subject.framework is None:
+        return
+    from cfglint.document.trace import find_defects
+
+    unset = find_defects(subject.view).get("missing", []) if subject.view.suspects() else []
+    keys = [defect.key for defect in unset]
+    more = f", … ({len(keys)} in all)" if len(keys) > _MOST_NAMED else ""
+    values = values_for(subject, {})
+    wants = "" if is_job(subject, values) else str(values["framework.wants"])
+    named = [", ".join(keys[:_MOST_NAMED]) + more] * bool(keys) + [wants] * bool(wants)
+    if named:
+        at = subject.document.start
+        span = (unset[0].start, unset[0].end) if keys else (at, at)
+        yield Mistake("; ".join(named), *span)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:
@@ -235,6 +268,8 @@ _KINDS = {
     "other_files": _other_files,
     "other_frameworks": _other_frameworks,
     "overruns": _overruns,
+    "left_open": _left_open,
+    "missing": _missing,
     "misfits": _misfits,
     "unknown_names": _unknown_names,
 }

@@ -9,7 +9,7 @@ from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
-from cfglint.engine.judge import judge, values_for
+from cfglint.engine.judge import is_job, judge, values_for
 from cfglint.engine.subject import Judged, Reading, Subject
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided
@@ -52,7 +52,8 @@ class Run(Reading):
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
     GPUs itself (a batch script) is checked for those and not for ``targets``. ``framework`` is what all files
     are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
-    ``tables`` are those of the file at hand: a path in it is seen from its folder.
+    ``tables`` are those of the file at hand: a path in it is seen from its folder. ``parts`` are the config
+    files that launches of other files name, by their absolute paths: they are judged there, as parts.
     """
 
     targets: Sequence[Target] = ()
@@ -64,6 +65,7 @@ class Run(Reading):
     given: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
+    parts: frozenset[str] = field(default=frozenset(), kw_only=True)
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
     histories: dict[str, History] = field(factory=dict, init=False)  # of the repositories that were asked
@@ -151,8 +153,18 @@ class Run(Reading):
         """Judge a subject on every target; without targets, once."""
         judgements = [self.on(target, subject) for target in self.targets_of(subject.document) or (None,)]
         for judged in judgements:
-            judged.verdicts = judge(self.rules(subject, judged.values), judged.values)
+            rules = self.rules(subject, judged.values)
+            if self._is_part(subject) or not is_job(
+                subject, judged.values
+            ):  # what a launch still gives decides the rest
+                own = self.pack.rules[self.pack.shipped :] if self.pack.shipped else ()
+                rules = [rule for rule in rules if rule.code.startswith("CFG") or rule in own]
+            judged.verdicts = judge(rules, judged.values)
         return judgements
+
+    def _is_part(self, subject: Subject) -> bool:
+        path = subject.document.file.path
+        return bool(self.parts) and not subject.is_launch and os.path.abspath(path) in self.parts
 
     def on(self, target: Target | None, subject: Subject) -> Judged:
         """Return a subject's facts on a target, not yet judged."""

@@ -54,6 +54,11 @@ class Subject(Record):
     version: tuple[float, ...] | None
     tables: Tables  # a path in the document is seen from its folder
 
+    @property
+    def is_launch(self) -> bool:
+        """Whether it is a command that starts a program, and not a config file."""
+        return self.document.format == "shell"
+
 
 class Verdict(Record):
     """A rule that does not hold: ``truth`` is False, or Open (possible without ``needs``, else undecided)."""

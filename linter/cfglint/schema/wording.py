@@ -24,6 +24,8 @@ _MOST_HINTS = 100  # keys of one kind for which like ones are looked for
 _LONGEST = 60  # letters of a key that is compared with others
 _SHORT = 5  # letters; in a shorter name, two differences are another word
 _LONGEST_LIST = 240  # characters of the members that a message lists
+_MOST_FOREIGN = 2  # unknown keys; where there are more, a program of one's own is likelier than mistakes
+_MOST_LISTED = 4
 _MAYBE = ("section", "subclass", "own", "versions")
 _FATE = {
     "refused": "",
@@ -50,7 +52,15 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
     counted = [problem for problem in wrong if counts(problem)]
     if any(problem.what == "key" for problem in counted) and _extended(table, view):
         counted = [problem for problem in counted if problem.what != "key"]
+    foreign = [p for p in counted if p.what == "key" and p.node[6] == "refused" and not likely[id(p)]]
+    names = list(dict.fromkeys(dotted(problem.path) for problem in foreign))
     by_kind: dict[str, list[Mistake]] = {}
+    if len(names) > _MOST_FOREIGN:
+        counted = [problem for problem in counted if problem not in foreign]
+        (_, span), *_ = unique(foreign[:1], view)
+        listed = ", ".join(names[:_MOST_LISTED]) + ", …" * (len(names) > _MOST_LISTED)
+        note = f" ({len(names)} in all): the run stops, unless a program of your own reads them first"
+        by_kind["ignored_keys"] = [Mistake(note, *span, listed, "foreign")]
     for problem, span in unique(counted, view):
         key = dotted(problem.path)
         mark = problem.node[6]
