@@ -130,13 +130,14 @@ class Finder:
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
         other = bool(rule.scope) and not judged.values.own
+        lower = (possible or other) + (possible and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(
             Place(path, *spot.span),
             rule.code,
             rule.name,
-            LEVELS[max(0, LEVELS.index(rule.level) - (possible or other))],
+            LEVELS[max(0, LEVELS.index(rule.level) - lower)],
             rule.level,
             text,
             possible=possible,
@@ -148,6 +149,12 @@ class Finder:
             related=tuple(related),
             range_reason=self._range_reason(rule, judged) if rule.code.startswith(_MEMORY) else "",
         )
+
+    def _is_likely(self, rule: t.Rule, origins: Origins) -> bool:
+        from cfglint.engine.likelihood import is_likely  # most findings are certain
+
+        memory = rule.code.startswith(_MEMORY)
+        return not memory or is_likely(rule.requirement, self.evaluator, origins.values)
 
     def _range_reason(self, rule: t.Rule, judged: Judged) -> str:
         from cfglint.engine.ranges import reason  # most findings are not about memory
@@ -201,7 +208,7 @@ class Finder:
             if rivals and (None in covered or len(covered) == targets):
                 renamed = mistake.problem.what == "key" and meant(mistake.problem, view)
                 dropped.update(rivals if renamed else [i])
-        return [each for i, each in enumerate(found) if i not in dropped]
+        return _surest([each for i, each in enumerate(found) if i not in dropped])
 
     def _mistake(self, found: Found) -> Mistake | None:
         """Return what the schema found, where a finding tells that."""
@@ -224,6 +231,28 @@ class Finder:
             trace = origins.trace(path)
             if trace is not None and trace.present:
                 yield trace.span if trace.source is None else (-1, -1)
+
+
+def _surest(found: list[Found]) -> list[Found]:
+    """Return findings with one at most of those that say a process may not have the memory that it needs.
+
+    The trainer's rules are MEM1xx, the engine's MEM2xx; a sure finding of either makes a possible one idle.
+    """
+    best: dict[tuple[str, str | None], tuple[int, int]] = {}
+    ranked: list[tuple[tuple[str, str | None], tuple[int, int]] | None] = []
+    for i, each in enumerate(found):
+        finding = each.finding
+        memory = finding.code.startswith(_MEMORY) and finding.rule_level == "error"
+        process = finding.code[: len(_MEMORY) + 1], finding.target
+        rank = -LEVELS.index(finding.level) - (not finding.possible), i
+        ranked.append((process, rank) if memory else None)
+        if memory:
+            best[process] = min(rank, best.get(process, rank))
+    return [
+        each
+        for each, place in zip(found, ranked, strict=True)
+        if place is None or not each.finding.possible or best[place[0]] == place[1]
+    ]
 
 
 # ── where a finding stands ─────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,8 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 
 from __future__ import annotations
 
+import re
+
 from cfglint.budget import spend
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
@@ -18,6 +20,8 @@ from cfglint.schema.table import Mistake, typed
 
 _RULE = 10  # steps, on an average
 _MOST_NAMED = 5  # of the keys that are left to a launch
+# A text in the place of a number that is for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO.
+_BLANK = re.compile(r"\"(?:[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\"")
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
 TYPE_CHECKING = False
@@ -83,6 +87,8 @@ def _missing(subject: Subject) -> Iterator[Mistake]:
     for path, node in nodes_with_paths(view.root) if subject.is_launch and view.interpolates else ():
         if node.__class__ is Scalar and node.text == "???":
             yield Mistake("", *_traced(subject, path).own_span, key=dotted(path))
+    if subject.is_launch:
+        yield from (mistake for mistake in _of_another_kind(subject) if _BLANK.search(mistake.text))
 
 
 def _left_open(subject: Subject) -> Iterator[Mistake]:
@@ -91,7 +97,9 @@ def _left_open(subject: Subject) -> Iterator[Mistake]:
         return
     from cfglint.document.trace import find_defects
 
-    unset = find_defects(subject.view).get("missing", []) if subject.view.suspects() else []
+    unset: list[Any] = [mistake for mistake in _of_another_kind(subject) if _BLANK.search(mistake.text)]
+    if subject.view.suspects():
+        unset += find_defects(subject.view).get("missing", [])
     keys = [defect.key for defect in unset]
     more = f", … ({len(keys)} in all)" if len(keys) > _MOST_NAMED else ""
     values = values_for(subject, {})
@@ -128,6 +136,11 @@ def _other_files(subject: Subject) -> Iterator[Mistake]:
 
 
 def _misfits(subject: Subject) -> Iterator[Mistake]:
+    """Yield what is of another kind than is read, without what somebody is still to fill in."""
+    return (mistake for mistake in _of_another_kind(subject) if not _BLANK.search(mistake.text))
+
+
+def _of_another_kind(subject: Subject) -> Iterator[Mistake]:
     """Yield what is of another kind than the framework's schema says.
 
     Where that has no type for a key, the texts that are where the binding needs a number; where the facts'

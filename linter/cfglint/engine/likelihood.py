@@ -1,0 +1,51 @@
+"""Whether a memory that may be too large is likely to be: a warning needs that, an info does not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cfglint.lang import tree as t
+from cfglint.lang.emit import CompileError
+from cfglint.lang.values import Interval
+
+if TYPE_CHECKING:
+    from cfglint.engine.describe import Evaluator
+    from cfglint.facts import Values
+
+# A range is judged by its middle; one of more than this factor as if it ended there, since it is wide for
+# what is seldom, such as the longest answer of all. Set on jobs that are known to run
+# (benchmarks/calibration.py).
+_WIDEST = 2.0
+_UPWARDS = ("<", "<=")
+
+
+def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
+    """Whether a requirement that may not hold does not hold where its ranges usually end up.
+
+    True as well for what compares no two ranges.
+    """
+    if not (isinstance(requirement, t.Compare) and len(requirement.operators) == 1):
+        return True
+    try:
+        left, right = (_range(evaluator(side, values)[0]) for side in requirement.operands)
+    except CompileError:  # a member of an enumeration, which only the other side explains
+        return True
+    if left is None or right is None:
+        return True
+    if requirement.operators[0] not in _UPWARDS:
+        left, right = right, left
+    return _usual(*left) > _usual(*reversed(right))
+
+
+def _range(value: object) -> tuple[float, float] | None:
+    if isinstance(value, Interval):
+        return value.lo, value.hi
+    return (value, value) if isinstance(value, (int, float)) else None
+
+
+def _usual(near: float, far: float) -> float:
+    """Return the usual point of a range, seen from the end at which a requirement holds."""
+    if near > 0 and far > 0:
+        return near * math.sqrt(min(max(far / near, 1 / _WIDEST), _WIDEST))
+    return near + (far - near) / 4
