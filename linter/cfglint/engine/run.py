@@ -10,7 +10,7 @@ from cfglint.document.scalars import PYYAML
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
 from cfglint.engine.judge import is_job, judge, values_for
-from cfglint.engine.subject import Judged, Reading, Subject
+from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided
 from cfglint.models.registry import near
@@ -117,6 +117,8 @@ class Run(Reading):
         subjects = []
         named, _ = self.named_for(file.path)
         for document in file.documents:
+            if document.error is not None and not judge_broken and is_template(document):
+                continue
             framework = named or self.recognise(document)
             if framework is None and document.error is not None:
                 framework = self.recognise_broken(document)

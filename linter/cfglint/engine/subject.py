@@ -146,10 +146,10 @@ class Reading(Record):
 
     def recognise_broken(self, document: Document) -> str | None:
         """Return the framework of a document that does not parse, by what is left of it."""
-        from cfglint.document.outline import is_template, outline, variants, without_mistakes
+        from cfglint.document.outline import outline, variants, without_mistakes
 
-        text, error = document.file.text, document.error
-        if error is not None and is_template(text, error.offset or 0):
+        text = document.file.text
+        if is_template(document):
             return None
         if document.format == "shell":
             return self.recognise_command(text[document.start : document.end], document.file)
@@ -252,3 +252,11 @@ def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
     return (block["composes"] and "defaults" in root.entries) or any(
         steps[0] in root.entries for steps in block["files"]
     )
+
+
+def is_template(document: Document) -> bool:
+    """Whether a document does not parse because a program is to fill it in."""
+    from cfglint.document import outline  # most files parse
+
+    error = document.error
+    return error is not None and outline.is_template(document.file.text, error.offset or 0)

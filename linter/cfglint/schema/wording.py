@@ -196,6 +196,8 @@ def meant(problem: Problem, view: View) -> str | None:
         return None
     if len({_plain(key) for key in best}) != 1 or least > (1 if len(name) <= _SHORT else 2):
         return None
+    if _is_another_word(plain, _plain(best[0])):
+        return None
     beside = _beside(view, problem.path[:-1])
     if beside[_plain(best[0])] > (_plain(best[0]) == plain):
         return None
@@ -214,6 +216,14 @@ def _beside(view: View, path: Path) -> Counter[str]:
 def _alike(name: str, key: str) -> bool:
     """Whether two changes may suffice, by the letters alone: most names are told apart without more."""
     return sum(abs(name.count(letter) - key.count(letter)) for letter in {*name, *key}) <= 4
+
+
+def _is_another_word(name: str, key: str) -> bool:
+    """Whether names of as many words differ in a short one by two letters: lora_rank is no slip for local_rank."""
+    words = list(zip(name.split("_"), key.split("_"), strict=False))
+    if name.count("_") != key.count("_"):
+        return False
+    return any(min(len(a), len(b)) < _SHORT and _distance(a, b) > 1 for a, b in words)
 
 
 def _plain(name: str) -> str:
