@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cfglint.boundary import Boundary
-    from cfglint.document.tree import Document
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
@@ -184,38 +183,41 @@ def why_unknown(run: Run, file: File) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return _NOT_FOLLOWED if _launches_unseen(run, file, []) else ""
+        return _NOT_FOLLOWED if launches_unseen(run, file) else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
 def why_in_part(run: Run, file: File) -> str:
     """Return why a part of a judged file is not judged; empty where nothing is left."""
-    commands = [document for document in file.documents if document.format == "shell"]
-    named, _ = run.named_for(file.path)
-    try:
-        judged = [document for document in commands if named or run.recognise(document) is not None]
-    except OverBudgetError:  # as has been said
-        return ""
-    return IN_PART if commands and _launches_unseen(run, file, judged) else ""
+    commands = any(document.format == "shell" for document in file.documents)
+    return IN_PART if commands and launches_unseen(run, file) else ""
 
 
-def _launches_unseen(run: Run, file: File, judged: list[Document]) -> bool:
-    """Whether a file holds a command that would be judged, where no command of it is followed."""
+def launches_unseen(run: Run, file: File) -> list[int]:
+    """Return the places of the commands in a file that would be judged if they were followed."""
     import re
 
     if not (may_launch(file.text) or re.search(_BY_VARIABLE, file.text.encode("utf-8", "replace"))):
-        return False
+        return []
     from cfglint.document.shell.skipped import unfollowed  # few files of a folder launch something
 
     whole = file.documents
+    named, _ = run.named_for(file.path)
+    commands = [document for document in whole if document.format == "shell"]
     try:
-        if file.format != "shell" and any(document.format == "shell" for document in whole):
+        judged = [document for document in commands if named or run.recognise(document) is not None]
+    except OverBudgetError:  # as has been said
+        return []
+    try:
+        if file.format != "shell" and commands:
             whole = parsed(file.text, file.format)
-        return any(
-            sure or run.recognise_command(text, file) for text, sure in unfollowed(file, judged, whole)
-        )
+        return [
+            place
+            for place, text, sure in unfollowed(file, judged, whole)
+            if sure or run.recognise_command(text, file)
+        ]
     except OverBudgetError:
-        return True
+        return [0]
 
 
 _left_out: list[str] = []
