@@ -125,17 +125,15 @@ class _Reader:
     def _names(self) -> Iterator[str]:
         """Yield the names to tell, in the vocabulary's order."""
         asked = set(self.values)
-        bound = self.origins.bindings
         for name in self.symbols.facts:
             prefix, dot, _ = name.partition(".")
-            if name not in bound and self.symbols.where.get(f"let {name}", "").startswith(_MODEL):
-                continue
-            told = not dot or prefix in self.symbols.roles or prefix in (*self.symbols.registries, "gpu")
-            if (
-                told
-                and prefix not in _NOT_JOB
-                and (name in asked or name in bound or self.values.key_of(name) is not None)
+            if prefix in _NOT_JOB or (
+                dot and prefix not in {*self.symbols.roles, *self.symbols.registries, "gpu"}
             ):
+                continue
+            if name in self.origins.bindings or self.values.key_of(name) is not None:
+                yield name
+            elif name in asked and not self.symbols.where.get(f"let {name}", "").startswith(_MODEL):
                 yield name
 
     # ── what is known ──────────────────────────────────────────────────────────────────────────────────
