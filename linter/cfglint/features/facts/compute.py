@@ -131,9 +131,9 @@ class _Reader:
                 dot and prefix not in {*self.symbols.roles, *self.symbols.registries, "gpu"}
             ):
                 continue
-            if name in self.origins.bindings or self.values.key_of(name) is not None:
-                yield name
-            elif name in asked and not self.symbols.where.get(f"let {name}", "").startswith(_MODEL):
+            stated = name in self.origins.bindings or self.values.key_of(name) is not None
+            derived = self.symbols.where.get(f"let {name}", "").startswith(_MODEL)
+            if stated or (name in asked and not derived):
                 yield name
 
     # ── what is known ──────────────────────────────────────────────────────────────────────────────────
