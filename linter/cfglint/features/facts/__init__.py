@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
             with BUDGET, Alarm():
                 file, _ = inputs.load(path, args.boundary, named=named)
                 own = list(_jobs(run, file))
-                missed = list(_unread(run, file))
+                missed = list(_unread(run, file, judged=bool(own)))
         except inputs.Skipped:
             continue
         except (OverBudgetError, UsageError) as error:
@@ -78,23 +78,9 @@ def _jobs(run: Run, file: File) -> Iterator[Job]:
             yield job_of(run, judged, sure, why)
 
 
-def _unread(run: Run, file: File) -> Iterator[Unread]:
+def _unread(run: Run, file: File, *, judged: bool) -> Iterator[Unread]:
     """Yield the launches of a file that no job is made of."""
     from cfglint.features.facts.compute import Unread
 
-    def at(offset: int, why: str) -> Unread:
-        return Unread(file.path, file.lines.position(min(offset, len(file.text)))[0], why)
-
-    named, _ = run.named_for(file.path)
-    missed = [at(place, "what starts it is not followed") for place in inputs.launches_unseen(run, file)]
-    for document in file.documents:
-        if document.format != "shell":
-            continue
-        if document.error is not None:
-            missed.append(at(document.start, str(document.error)))
-        elif named is None and run.recognise(document) is None:
-            program = run.subject(document, None).view.get(("launch", "program"))
-            name = program if isinstance(program, str) else "its program"
-            why = f"no framework recognises {name}: if one runs it, name that with --framework"
-            missed.append(at(document.start, why))
-    yield from sorted(missed, key=lambda each: each.line)
+    for place, why in inputs.unread(run, file, inputs.launches_missed(run, file, judged=judged)):
+        yield Unread(file.path, file.lines.position(min(place, len(file.text)))[0], why)
