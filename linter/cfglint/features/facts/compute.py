@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _COUNTS = ("num_gpus", "num_nodes", "gpus_per_node")
 _PLACES = 3  # that a derived value is said to come from
 _QUESTION = "? add "  # between what a fact's declaration asks and what answers it
-_MODEL = ("rules/memory.rules", "rules/serving.rules")  # of memory, whose lets are its own steps
+_STEPS = ("in_flight", "moment_bytes")  # of the memory model, whose other names have a dot
 _NOT_JOB = ("framework", "document", "observed")
 
 
@@ -132,8 +132,7 @@ class _Reader:
             ):
                 continue
             stated = name in self.origins.bindings or self.values.key_of(name) is not None
-            derived = self.symbols.where.get(f"let {name}", "").startswith(_MODEL)
-            if stated or (name in asked and not derived):
+            if stated or (name in asked and name not in _STEPS):
                 yield name
 
     # ── what is known ──────────────────────────────────────────────────────────────────────────────────
