@@ -2,10 +2,10 @@
 
     python benchmarks/precision.py FOLDER... [--all] [--new FILE] [--gpu NAME]
 
-A FOLDER is a checkout named ``owner+name``, or holds such. Every error and warning is held against
-``benchmarks/data/verdicts.yaml``: true, false or debatable, and why. What has no verdict is new and printed; with
-``--new`` it is written to FILE as entries to fill in. ``--all`` prints every finding. An error on code that its
-project runs is a mistake of cfglint until shown otherwise. Exits with 1 where an error is false or new.
+A FOLDER is a checkout named ``owner+name``, or holds such. Every error and warning is held against the list
+``benchmarks/data/verdicts.yaml``: true, false or debatable, and why. What has no verdict is new and printed;
+with ``--new`` it is written to FILE as entries to fill in. ``--all`` prints every finding. An error on code
+that its project runs is a mistake of cfglint until shown otherwise. Exits with 1 if an error is false or new.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 VERDICTS = ROOT / "benchmarks" / "data" / "verdicts.yaml"
@@ -95,9 +98,8 @@ def main() -> int:
                 new.append(entry)
             if args.all or verdict == "new" or (verdict == "false" and entry["level"] == "error"):
                 why = f" ({given['why']})" if given else ""
-                print(
-                    f"  {verdict} {entry['level']}: {entry['path']}:{entry['says'][:200]} {entry['code']}{why}"
-                )
+                place = f"{entry['path']}:{entry['says'][:200]}"
+                print(f"  {verdict} {entry['level']}: {place} {entry['code']}{why}")
     for level in ("error", "warning"):
         right, wrong = counts[level, "true"], counts[level, "false"]
         share = f", {100 * right / (right + wrong):.0f} % true of those" if right + wrong else ""

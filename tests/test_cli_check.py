@@ -238,6 +238,33 @@ def test_a_misspelled_key_of_an_own_rule(cfglint, folder) -> None:
     rule = ["check", "k.yaml", "--no-detect", "--select", "CLI001", "--rule"]
     assert cfglint(*rule, "$.optimiser == 1").stdout == (
         "not checked: 1 rule; optimiser is not in k.yaml; did you mean 'optimizer'?; --verbose lists them\n"
-        "no findings in 1 file\n"
+        "no findings in 1 file\n1 job judged\n"
     )
     assert "not checked: 1 rule; unknown setting: rate;" in cfglint(*rule, "$.rate == 1").stdout
+
+
+def test_the_last_line_says_what_was_judged(cfglint, folder):
+    """A job is a command, a config, or a section of one; what was seen and not read is counted, too."""
+    (folder / "train.sh").write_text(
+        "trl sft --model_name_or_path a/b --dataset_name c\n"
+        "trl dpo --model_name_or_path a/b --dataset_name c\n"
+        "torchrun --nproc_per_node 2 own.py --lr 1\n"
+        "python evaluate.py --model a/b --all\n"
+        "ssh host 'trl sft --model_name_or_path a/b --dataset_name c'\n"
+    )
+    (folder / "c.yaml").write_text("base_model: a/b\nsequence_len: 512\nmicro_batch_size: 2\n")
+    (folder / "notes.yaml").write_text("a: 1\n")
+    done = cfglint("check", ".", "--select", "CFG001")
+    assert done.stdout == (
+        "no findings in 2 files (1 skipped; 1 followed in part)\n"
+        "3 jobs judged, 2 launches not read: cfglint facts lists them\n"
+    )
+    done = cfglint("check", "train.sh", "--select", "CFG001", "--format", "json", "--jobs", "2")
+    assert {key: json.loads(done.stdout)["summary"][key] for key in ("files", "jobs", "unread")} == {
+        "files": 1,
+        "jobs": 2,
+        "unread": 2,
+    }
+    assert "judged" not in cfglint("fix", "c.yaml", "--select", "CFG001").stdout, (
+        "fix does not look for launches"
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from cfglint.cli import main
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.features.catalogue.recognition import page, recognition
@@ -252,3 +253,25 @@ def test_through_the_command(cfglint, folder):
     done = cfglint("frameworks")
     assert done.returncode == 0
     assert done.stdout.startswith("name ")
+
+
+def test_what_is_not_shown_is_not_looked_for(folder, monkeypatch, capsys):
+    """What a file lacks costs more than all else, and most files of a folder are no framework's."""
+    asked = []
+    monkeypatch.setattr("cfglint.features.catalogue.recognition._nearest", lambda *_: asked.append(1) or ())
+    for number in range(3):
+        (folder / f"{number}.yaml").write_text("output_dir: x\n")
+    monkeypatch.chdir(folder)
+    assert main(["frameworks", "."]) == 0
+    assert not asked
+    assert main(["frameworks", ".", "--verbose"]) == 0
+    assert len(asked) == 3
+    assert "3 more" not in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_file_without_any_of_the_keys_is_asked_no_condition(monkeypatch):
+    """Each condition is evaluated on its own, so that only those are tried that a file's keys may meet."""
+    tried = []
+    monkeypatch.setattr("cfglint.features.catalogue.recognition._Asked.lacking", lambda *a: tried.append(a))
+    assert told("a: 1\nb: {c: 2}\n").nearest == ()
+    assert not tried

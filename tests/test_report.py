@@ -403,7 +403,17 @@ def test_schema_is_sound():
     Draft202012Validator.check_schema(SCHEMA)
 
 
-SUMMARY = {"files": 3, "skipped": 5, "unjudged": {}, "error": 2, "warning": 1, "info": 1, "undecided": 3}
+SUMMARY = {
+    "files": 3,
+    "jobs": 0,
+    "unread": None,
+    "skipped": 5,
+    "unjudged": {},
+    "error": 2,
+    "warning": 1,
+    "info": 1,
+    "undecided": 3,
+}
 
 
 def test_json():

@@ -140,7 +140,8 @@ class Report(Record):
     ``keys`` maps the facts that are missing to the keys that they are read from; "" where there is none.
     ``skipped`` counts what was found in folders and not judged; most of that is for no framework. The rest,
     which may be configs all the same, is in ``unjudged``, the paths by what is wrong with them; so are files
-    that are judged IN_PART.
+    that are judged IN_PART. ``unread`` counts the launches that were seen and not read, where they were
+    looked for.
     """
 
     targets: list[TargetInfo] = field(factory=list, init=False)
@@ -150,6 +151,8 @@ class Report(Record):
     keys: dict[str, str] = field(factory=dict, init=False)
     texts: dict[str, str] = field(factory=dict, init=False)
     files: int = field(default=0, init=False)
+    jobs: int = field(default=0, init=False)
+    unread: int | None = field(default=None, init=False)
     skipped: int = field(default=0, init=False)
     unjudged: dict[str, list[str]] = field(factory=dict, init=False)
 

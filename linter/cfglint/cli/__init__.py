@@ -25,6 +25,7 @@ cfglint checks GPU training configs before you run them: what will break or wast
   cfglint compare A B      which settings differ, the memory of each config, what the change does
   cfglint plan PATH        combinations that make an effective batch: memory, time, the best one  [--write]
   cfglint explain CODE     a rule, its reason and its source; with PATH, its arithmetic on that file
+  cfglint facts PATH…      what was read of each job, from where, and what would tell the rest
   cfglint diagnose LOG…    find out from a job's log why memory ran out; with --config, a fix
   cfglint verify [PATH]    memory of each process on this machine's GPUs, next to the prediction
   cfglint hardware         this machine's GPUs  [--json]: write a sheet for --hardware

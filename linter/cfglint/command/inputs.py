@@ -9,7 +9,8 @@ from cfglint import files
 from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
-from cfglint.document.reading import parsed, read, unread
+from cfglint.document.reading import parsed, read
+from cfglint.document.reading import unread as not_parsed
 from cfglint.document.tree import MAX_BYTES, SCRIPTS, File, may_launch
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
@@ -36,6 +37,7 @@ _LINK = "linked from outside"
 _NOT_FOLLOWED = "not followed"
 _LARGE = "larger than 1 MiB"
 _BY_VARIABLE = rb"\$\S+\s+-m\s"  # `$PY -m a.b`
+_TRAINING = ("train", "sft", "dpo", "grpo", "ppo", "tune")  # in the name of a program
 # A link to nowhere, or removed since the folder was listed.
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 
@@ -102,7 +104,7 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
         raise Skipped(_LINK)
     content = _bytes(path, boundary, named=named)
     if not named and len(content) > _BIGGEST_FOUND and _says_much(content):
-        return unread(content[:_BIGGEST_FOUND], path, _LARGE), content
+        return not_parsed(content[:_BIGGEST_FOUND], path, _LARGE), content
     try:
         return read(content, path), content
     except UsageError as error:  # the extra is not installed: said once, and the configs are judged
@@ -195,42 +197,77 @@ def _why_passed(path: str, boundary: Boundary) -> str:
     return "not entered"
 
 
-def why_unknown(run: Run, file: File) -> str:
+def why_unknown(file: File, missed: list[int]) -> str:
     """Return why a file of a folder is not judged that no framework recognises; empty where it is sound."""
     errors = [document.error for document in file.documents if document.error is not None]
     if not errors:
-        return _NOT_FOLLOWED if _launches_unseen(run, file, []) else ""
+        return _NOT_FOLLOWED if missed else ""
     return next((reason for reason in (_LARGE,) if reason in str(errors[0])), "with syntax errors")
 
 
-def why_in_part(run: Run, file: File) -> str:
+def why_in_part(missed: list[int]) -> str:
     """Return why a part of a judged file is not judged; empty where nothing is left."""
+    return IN_PART if missed else ""
+
+
+def launches_missed(run: Run, file: File, *, judged: bool) -> list[int]:
+    """Return the places of the commands in a file that would be judged if they were followed.
+
+    A config that is ``judged`` is so as a whole, whatever commands its texts hold.
+    """
     commands = [document for document in file.documents if document.format == "shell"]
-    named, _ = run.named_for(file.path)
-    try:
-        judged = [document for document in commands if named or run.recognise(document) is not None]
-    except OverBudgetError:  # as has been said
-        return ""
-    return IN_PART if commands and _launches_unseen(run, file, judged) else ""
-
-
-def _launches_unseen(run: Run, file: File, judged: list[Document]) -> bool:
-    """Whether a file holds a command that would be judged, where no command of it is followed."""
+    if judged and not commands:
+        return []
     import re
 
     if not (may_launch(file.text) or re.search(_BY_VARIABLE, file.text.encode("utf-8", "replace"))):
-        return False
+        return []
     from cfglint.document.shell.skipped import unfollowed  # few files of a folder launch something
 
     whole = file.documents
     try:
-        if file.format != "shell" and any(document.format == "shell" for document in whole):
+        followed = [document for document in commands if _is_judged(run, document)]
+    except OverBudgetError:  # as has been said
+        return []
+    try:
+        if file.format != "shell" and commands:
             whole = parsed(file.text, file.format)
-        return any(
-            sure or run.recognise_command(text, file) for text, sure in unfollowed(file, judged, whole)
-        )
+        return [
+            place
+            for place, text, sure in unfollowed(file, followed, whole)
+            if sure or run.recognise_command(text, file)
+        ]
     except OverBudgetError:
-        return True
+        return [0]
+
+
+def unread(run: Run, file: File, missed: list[int]) -> list[tuple[int, str]]:
+    """Return the launches of a file that no job is made of: their places, and why; ``missed`` are some."""
+    launches = [(place, "what starts it is not followed") for place in missed]
+    for document in file.documents:
+        if document.format != "shell":
+            continue
+        if document.error is not None:
+            launches.append((document.start, str(document.error)))
+        elif (program := _trained(run, document)) is not None and not _is_judged(run, document):
+            why = f"no framework recognises {program}: if one runs it, name that with --framework"
+            launches.append((document.start, why))
+    return sorted(launches)
+
+
+def _is_judged(run: Run, document: Document) -> bool:
+    named, _ = run.named_for(document.file.path)
+    return named is not None or run.recognise(document) is not None
+
+
+def _trained(run: Run, document: Document) -> str | None:
+    """Return the program of a command that starts processes on GPUs, or that is named after training."""
+    view = run.subject(document, None).view
+    program = view.get(("launch", "program"))
+    if not isinstance(program, str):
+        program = "its program"
+    named = any(word in program.rpartition("/")[2].lower() for word in _TRAINING)
+    return program if named or view.get(("launch", "launcher")) != "python" else None
 
 
 _left_out: list[str] = []

@@ -273,6 +273,9 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.keys.update(part.keys)
     report.texts.update(part.texts)
     report.files += part.files
+    report.jobs += part.jobs
+    if report.unread is not None:
+        report.unread += part.unread or 0
     if outcome.skipped is not None:
         part.pass_over(outcome.skipped, outcome.path)
     elif outcome.in_part:

@@ -290,6 +290,8 @@ class View(Record):
     def _elsewhere(self, path: Path) -> Computed | None:
         """Return what an absent key is where a file that may define it is not here."""
         for prefix, name in (self.unread or {}).items():
+            if not prefix and path[0] == "launch" and self.document.format == "shell":
+                continue  # what a command says of itself, no config of its program does
             shorter = min(len(prefix), len(path))
             if prefix[:shorter] == path[:shorter]:
                 return Computed(Missing((name,), f"{name}, which may set it, was not found", "unread"))

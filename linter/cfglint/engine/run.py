@@ -272,6 +272,7 @@ class Run(Reading):
             if broken == len(subjects):
                 return True
         self.report.files += 1
+        self.report.jobs += sum(s.document.error is None and s.framework is not None for s in subjects)
         self.report.texts[file.path] = file.text
         first = len(self.report.undecided)
         reported: set[tuple[object, ...]] = set()

@@ -63,6 +63,8 @@ def of_report(report: Report) -> dict[str, Any]:
         "notices": list(report.notices),
         "summary": {
             "files": report.files,
+            "jobs": report.jobs,
+            "unread": report.unread,
             "skipped": report.skipped,
             "unjudged": {reason: len(paths) for reason, paths in sorted(report.unjudged.items())},
             **{level: report.count(level) for level in ("error", "warning", "info")},

@@ -133,8 +133,7 @@ def as_concise(report: Report, *, verbose: bool) -> str:
 
 def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> str:
     """Return the lines on what was not checked, with ``verbose`` the whole list, and the summary."""
-    lines = unchecked(report, verbose=verbose)
-    lines.append(counts(report, groups))
+    lines = [*unchecked(report, verbose=verbose), counts(report, groups), *coverage(report)]
     return "\n".join(lines) + "\n"
 
 
@@ -240,6 +239,20 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
         if number:
             parts.append(f"{number} {level if number == 1 else many}")
     return f"{', '.join(parts)} in {files}{skipped}{_fixable(groups)}"
+
+
+def coverage(report: Report) -> list[str]:
+    """Say in a line how many jobs were judged, and how many launches were seen and not read.
+
+    Nothing where launches were not looked for.
+    """
+    if report.unread is None:
+        return []
+    line = f"{report.jobs} job{'s' * (report.jobs != 1)} judged"
+    if report.unread:
+        launches = f"{report.unread} launch{'es' * (report.unread != 1)}"
+        line += f", {launches} not read: cfglint facts lists them"
+    return [line]
 
 
 def _fixable(groups: Sequence[Group]) -> str:

@@ -18,7 +18,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import escaped
-from cfglint.report.order import Group, Lines, counts, fix_key, grouped, unchecked
+from cfglint.report.order import Group, Lines, counts, coverage, fix_key, grouped, unchecked
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -50,6 +50,8 @@ def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
     for line in unchecked(report, verbose=verbose):
         yield Line([(line, "dim")])
     yield Line([(counts(report, groups), "bold")])
+    for line in coverage(report):
+        yield Line([(line, "")])
 
 
 def _arithmetic(group: Group) -> Iterator[str]:
@@ -104,6 +106,7 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
         yield Blank()
     yield from map(note, unchecked(report, verbose=False))
     yield heading(counts(report, groups))
+    yield from map(note, coverage(report))
 
 
 def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:

@@ -219,7 +219,7 @@ def _alike(name: str, key: str) -> bool:
 
 
 def _is_another_word(name: str, key: str) -> bool:
-    """Whether names of as many words differ in a short one by two letters: lora_rank is no slip for local_rank."""
+    """Whether a short word differs by two letters: lora_rank is no slip for local_rank."""
     words = list(zip(name.split("_"), key.split("_"), strict=False))
     if name.count("_") != key.count("_"):
         return False

@@ -81,8 +81,10 @@ def unparsed(text: str, runner: Runner) -> Iterator[Document]:
             return
 
 
-def unfollowed(file: File, judged: Several[Document], whole: Several[Document]) -> Iterator[tuple[str, bool]]:
-    """Yield what may be a launch outside of a file's commands, and whether it surely is one.
+def unfollowed(
+    file: File, judged: Several[Document], whole: Several[Document]
+) -> Iterator[tuple[int, str, bool]]:
+    """Yield what may be a launch outside of a file's commands: place, text, and whether it surely is one.
 
     In commands that are ``judged`` none is; in others, the words up to the program are none. ``whole`` are
     the documents of a manifest.
@@ -111,7 +113,7 @@ def unfollowed(file: File, judged: Several[Document], whole: Several[Document]) 
                 variables = _variables(file.text) if variables is None else variables
                 command = _filled(command, variables)  # noqa: PLW2901
             if launcher != "python" or _TOLD.search(command):
-                yield command, script and launcher != "python"
+                yield max(place, 0), command, script and launcher != "python"
 
 
 def plain(text: str) -> str:

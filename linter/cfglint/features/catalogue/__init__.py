@@ -135,7 +135,8 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
     for path, named in list(inputs.find(args.paths, args.boundary, wrong.append)):
         try:
             with BUDGET, Alarm():
-                documents = _documents(run, inputs.load(path, args.boundary, named=named)[0], by)
+                file = inputs.load(path, args.boundary, named=named)[0]
+                documents = _documents(run, file, by, near=named or args.verbose)
         except inputs.Skipped:
             documents = []
         except OverBudgetError as error:
@@ -162,14 +163,14 @@ def _recognitions(args: FrameworksOptions, by: str) -> int:
     return 2 if wrong else int(unknown)
 
 
-def _documents(run: Run, file: File, by: str) -> list[Recognition]:
+def _documents(run: Run, file: File, by: str, *, near: bool) -> list[Recognition]:
     from cfglint.features.catalogue.recognition import recognition
 
     run.look_near(file.path)
     framework, _ = run.named_for(file.path)
     match = run.by_path.glob_of(file.path) if isinstance(run.by_path, options.ByPath) else None
     by, glob = ("settings", match[0]) if match is not None else (by, None)
-    return [recognition(run, document, framework, by, glob) for document in file.documents]
+    return [recognition(run, document, framework, by, glob, near=near) for document in file.documents]
 
 
 # ── GPUs ───────────────────────────────────────────────────────────────────────────────────────────────────

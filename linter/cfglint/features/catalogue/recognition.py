@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Document, dotted
+from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
 from cfglint.engine.describe import show_value
 from cfglint.engine.evaluation_scope import Bound
@@ -25,11 +27,12 @@ from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from cfglint.engine.run import Run
     from cfglint.facts import Steps
+    from cfglint.lang.symbols import Symbols
     from cfglint.report.blocks import Block, Piece
 
     # What a condition lacks: groups of keys, one of each is wanted, and the keys that forbid it.
@@ -105,8 +108,13 @@ class Recognition(Value):
     nearest: tuple[Near, ...]
 
 
-def recognition(run: Run, document: Document, named: str | None, by: str, glob: str | None) -> Recognition:
-    """Return a document's framework, and why; ``named`` is what flags or settings say."""
+def recognition(
+    run: Run, document: Document, named: str | None, by: str, glob: str | None, *, near: bool = True
+) -> Recognition:
+    """Return a document's framework, and why; ``named`` is what flags or settings say.
+
+    ``near`` asks what a document that nobody claims lacks, which takes longer than all else.
+    """
     recognised = run.recognise(document)
     claims = list(_claims(run, document, composed=bool(document.over)))
     if recognised is not None and not claims and names_bases(document):
@@ -127,7 +135,7 @@ def recognition(run: Run, document: Document, named: str | None, by: str, glob: 
         None if document.error is None else str(document.error),
         own.keys if own is not None else (),
         also,
-        () if taken is not None or claims else tuple(_nearest(run, document)),
+        tuple(_nearest(run, document)) if near and taken is None and not claims else (),
     )
 
 
@@ -141,8 +149,25 @@ def _claims(run: Run, document: Document, *, composed: bool) -> Iterator[Claim]:
 
 
 def _detects(run: Run, name: str) -> list[t.Expr]:
-    nodes = run.finder.symbols.frameworks[name]
-    return [e.condition for node in nodes for e in node.entries if isinstance(e, t.Detect)]
+    return [condition for condition, _ in _signs(run.finder.symbols, name)]
+
+
+@cache
+def _signs(symbols: Symbols, name: str) -> list[tuple[t.Expr, frozenset[str | int]]]:
+    """Return the conditions that a framework is recognised by, each with the first parts of its keys."""
+    entries = (entry for node in symbols.frameworks[name] for entry in node.entries)
+    conditions = [entry.condition for entry in entries if isinstance(entry, t.Detect)]
+    return [(each, frozenset(path[0] for path in _paths_of(symbols.lets, each))) for each in conditions]
+
+
+def _paths_of(lets: Mapping[str, t.Let], node: t.Expr, depth: int = 0) -> list[Steps]:
+    """Return the keys that an expression reads, through lets."""
+    parts = list(t.walk(node))
+    paths = [part.steps for part in parts if isinstance(part, t.Path)]
+    for part in parts if depth < _DEEP else ():
+        if isinstance(part, t.Name) and part.name in lets:
+            paths += _paths_of(lets, lets[part.name].body, depth + 1)
+    return paths
 
 
 def _measured(run: Run, document: Document, taken: str, claim: Claim) -> Claim:
@@ -213,12 +238,20 @@ def _has(schema: Table, key: list[str]) -> bool:
 def _nearest(run: Run, document: Document) -> Iterator[Near]:
     """Yield what a document that nobody claims lacks the least of."""
     candidates: list[tuple[int, int, str, Near]] = []
+    root = document.root
+    own = {*root.entries} if isinstance(root, Tree) and not (root.merges or run.overrides) else None
     for name, framework in run.pack.frameworks.items():
         if framework["sections"] or (document.format == "yaml" and framework["dialect"] == "toml"):
             continue
-        view = View(document, dialect_of(run.pack, name, document), run.overrides)
-        asked = _Asked(run, Values(run.pack, view))
-        for condition in _detects(run, name):
+        signs = [
+            c for c, heads in _signs(run.finder.symbols, name) if own is None or not own.isdisjoint(heads)
+        ]
+        if not signs:
+            continue  # as most files: it has none of the keys
+        asked = _Asked(
+            run, Values(run.pack, View(document, dialect_of(run.pack, name, document), run.overrides))
+        )
+        for condition in signs:
             lacks, against = asked.lacking(condition)
             if any(key.startswith("launch.") for group in lacks for key in group):
                 continue  # another program: no key makes it one
@@ -244,14 +277,6 @@ class _Asked:
     def holds(self, node: t.Expr) -> bool:
         return self.bound.truth(node) is True
 
-    def paths_of(self, node: t.Expr, depth: int = 0) -> list[Steps]:
-        """Return the keys that an expression reads, through lets."""
-        paths = [n.steps for n in t.walk(node) if isinstance(n, t.Path)]
-        names = [n.name for n in t.walk(node) if isinstance(n, t.Name) and n.name in self.lets]
-        for name in names if depth < _DEEP else ():
-            paths += self.paths_of(self.lets[name].body, depth + 1)
-        return paths
-
     def telling(self, node: t.Expr, depth: int = 0, *, partly: bool = False) -> list[Steps]:
         """Return the keys that a condition is true by; ``partly``, those of its parts that are true."""
         if isinstance(node, t.Not) or not (partly or self.holds(node)):
@@ -264,7 +289,7 @@ class _Asked:
             case t.If(condition, then, otherwise):
                 return self.telling(then if self.holds(condition) else otherwise, depth, partly=partly)
         return (
-            [path for path in self.paths_of(node) if self.values.has(path) is True]
+            [path for path in _paths_of(self.lets, node) if self.values.has(path) is True]
             if self.holds(node)
             else []
         )
@@ -281,13 +306,13 @@ class _Asked:
                 groups = dict.fromkeys(group for lacks, _ in parts for group in lacks)
                 return list(groups), [key for _, against in parts for key in against]
             case t.Not(operand):
-                return [], self.telling(operand) or list(self.paths_of(operand))[:1]
+                return [], self.telling(operand) or list(_paths_of(self.lets, operand))[:1]
             case t.Name(name) if name in self.lets and depth < _DEEP:
                 return self.lacking(self.lets[name].body, depth + 1)
             case t.Has(t.Path(steps)):
                 missing = dotted(steps)
             case _:
-                absent = [path for path in self.paths_of(node) if self.values.has(path) is False]
+                absent = [path for path in _paths_of(self.lets, node) if self.values.has(path) is False]
                 missing = dotted(absent[0]) if absent else show(node).replace("$.", "")
         return [(missing,)], []
 

@@ -36,6 +36,7 @@ def main(arguments: list[str]) -> int:
 def judge(run: Run, args: CheckOptions) -> bool:
     """Judge all files; returns whether something could not be read or is for no framework, which was said."""
     wrong: list[str] = []
+    run.report.unread = 0
     paths = list(inputs.find(args.paths, args.boundary, wrong.append))
     wrong += [outcome.error for outcome in outcomes(run, args, paths, _check) if outcome.error is not None]
     output.complain(wrong)
@@ -48,7 +49,10 @@ def _check(run: Run, args: CheckOptions, path: str, named: bool, outcome: Outcom
     judged = check_file(run, file, explicit=explicit)
     if not judged and explicit:
         raise UsageError(inputs.unknown(path, inputs.SKIP))
-    if judged or (inputs.was_recognised(run, file) and check_file(run, file)):
-        outcome.in_part = inputs.why_in_part(run, file)
+    judged = judged or (inputs.was_recognised(run, file) and check_file(run, file))
+    missed = inputs.launches_missed(run, file, judged=judged)
+    outcome.report.unread = len(inputs.unread(run, file, missed))
+    if judged:
+        outcome.in_part = inputs.why_in_part(missed)
     else:
-        outcome.skipped = inputs.why_unknown(run, file)
+        outcome.skipped = inputs.why_unknown(file, missed)

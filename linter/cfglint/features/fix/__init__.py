@@ -85,11 +85,11 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     if not run.subjects(file, judge_broken=explicit or inputs.was_recognised(run, file)):
         if explicit:
             raise UsageError(inputs.unknown(path, inputs.SKIP))
-        outcome.skipped = inputs.why_unknown(run, file)
+        outcome.skipped = inputs.why_unknown(file, inputs.launches_missed(run, file, judged=False))
         if path == "-" or args.output is not None:
             outcome.content = content  # a filter gives back what it does not know
         return
-    outcome.in_part = inputs.why_in_part(run, file)
+    outcome.in_part = inputs.why_in_part(inputs.launches_missed(run, file, judged=True))
     from cfglint.document.reading import read_text
     from cfglint.repair.allowance import TOO_LONG
     from cfglint.repair.apply import repair
