@@ -156,17 +156,17 @@ class Run(Reading):
         judgements = [self.on(target, subject) for target in self.targets_of(subject.document) or (None,)]
         for judged in judgements:
             rules = self.rules(subject, judged.values)
-            if self._is_part(subject) or not is_job(
-                subject, judged.values
-            ):  # what a launch still gives decides the rest
+            if self._is_part(subject, judged.values):  # what a launch still gives decides the rest
                 own = self.pack.rules[self.pack.shipped :] if self.pack.shipped else ()
                 rules = [rule for rule in rules if rule.code.startswith("CFG") or rule in own]
             judged.verdicts = judge(rules, judged.values)
         return judgements
 
-    def _is_part(self, subject: Subject) -> bool:
+    def _is_part(self, subject: Subject, values: Values) -> bool:
+        """Whether a document is a part of jobs alone: a base, or what a launch of another file names."""
         path = subject.document.file.path
-        return bool(self.parts) and not subject.is_launch and os.path.abspath(path) in self.parts
+        launched = bool(self.parts) and not subject.is_launch and os.path.abspath(path) in self.parts
+        return launched or not is_job(subject, values)
 
     def on(self, target: Target | None, subject: Subject) -> Judged:
         """Return a subject's facts on a target, not yet judged."""
@@ -272,12 +272,13 @@ class Run(Reading):
             if broken == len(subjects):
                 return True
         self.report.files += 1
-        self.report.jobs += sum(s.document.error is None and s.framework is not None for s in subjects)
         self.report.texts[file.path] = file.text
         first = len(self.report.undecided)
         reported: set[tuple[object, ...]] = set()
         for subject in subjects:
             judgements = self.judged(subject)
+            sound = subject.document.error is None and subject.framework is not None
+            self.report.jobs += sound and not self._is_part(subject, judgements[0].values)
             self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
