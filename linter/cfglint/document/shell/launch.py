@@ -66,6 +66,7 @@ _COUNTS = {
     "accelerate": _ACCELERATE,
     "trl": _ACCELERATE,
     "deepspeed": Counts("num_gpus", "num_nodes"),
+    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
     # torchrun, on all GPUs unless these say otherwise
     "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
 }

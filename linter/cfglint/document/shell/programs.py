@@ -102,6 +102,7 @@ _CLIS = {
     "tune": Cli("tune", ("run",), suite="torchtune", switches=_SWITCHES["torchrun"], behind="torchrun"),
     "llamafactory-cli": _LLAMAFACTORY,
     "lmf": _LLAMAFACTORY,
+    "swift": Cli("swift", ("pt", "sft", "rlhf"), suite="swift"),  # swift sft [FILE] --key value
     "trl": Cli("trl", ("sft", "dpo", "grpo", "kto", "reward", "rloo"), suite="trl"),
     # axolotl train FILE [--launcher NAME] [--key value] [-- launcher's flags]
     "axolotl": Cli("axolotl", ("train",), suite="axolotl", cut="--"),
