@@ -5,8 +5,8 @@
 RUNS.yaml lists real configs with their target and outcome; FOLDER holds their repositories at those commits,
 as ``owner+name@COMMIT`` (eight digits). Of jobs that run, at most 2 % may get a memory error or warning.
 Silence is no way to get there: faults are put into the same jobs (a micro-batch, length or model eight
-times as large, checkpointing or sharding dropped, half of the GPUs), and those that a textbook formula puts at
-one and a half times the GPU's memory have to be told in nine of ten cases.
+times as large, checkpointing or sharding dropped, half of the GPUs), and those that a textbook formula puts
+at one and a half times the GPU's memory have to be told in nine of ten cases.
 """
 
 from __future__ import annotations
@@ -118,10 +118,11 @@ def faults(pack: Pack, job: Job) -> Iterator[Job]:
 
 
 _USED = (
-    "model.params model.layers model.hidden model.vocab train_gpus train_tp pp cp zero_stage dp_shard lora_rank"
-    " gradient_checkpointing micro_batch_size seq_len max_tokens_per_microbatch gpu.vram offload_params"
-    " offload_optimizer quantization model.experts"
-).split()
+    *("model.params", "model.layers", "model.hidden", "model.vocab", "model.experts"),
+    *("train_gpus", "train_tp", "pp", "cp", "zero_stage", "dp_shard", "offload_params", "offload_optimizer"),
+    *("micro_batch_size", "seq_len", "max_tokens_per_microbatch", "gradient_checkpointing"),
+    *("lora_rank", "quantization", "gpu.vram"),
+)
 
 
 def _facts(pack: Pack, job: Job) -> dict[str, Any] | None:
@@ -200,9 +201,8 @@ def _judged(counts: dict[str, Counter[str]]) -> int:
     broken = sum((c for name, c in counts.items() if name.startswith("fault")), Counter())
     alarms = runs["told"] / max(1, runs["told"] + runs["silent"])
     told = broken["told"] / max(1, broken.total())
-    print(
-        f"\njobs that run: {runs.total()}, judged {runs['told'] + runs['silent']}, alarms {100 * alarms:.1f} %"
-    )
+    judged = runs["told"] + runs["silent"]
+    print(f"\njobs that run: {runs.total()}, judged {judged}, alarms {100 * alarms:.1f} %")
     print(f"faults: {broken.total()}, told {100 * told:.1f} %")
     return int(alarms > 0.02 or told < 0.9)
 
