@@ -16,9 +16,9 @@ from cfglint.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
-    from typing import IO, Any, TextIO
+    from typing import IO, Any, NoReturn, TextIO
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _CHECKOUT = os.path.dirname(os.path.dirname(_HERE))
@@ -49,6 +49,11 @@ def program(name: str) -> str | None:
 
     found = which(name)
     return found if found is not None and os.path.isabs(found) else None
+
+
+def become(words: Sequence[str]) -> NoReturn:
+    """Replace this process by a command of the user's. Raises OSError where that cannot be."""
+    os.execvp(words[0], list(words))
 
 
 def own_python(code: str, *words: str) -> list[str]:

@@ -130,10 +130,12 @@ static unsigned reserved_mib(device_t device) {
     return 582;
 }
 
+static unsigned used_mib(void) { return plays("full") ? 44000 : 1000; }
+
 int nvmlDeviceGetMemoryInfo(device_t device, memory_t *memory) {
     if (plays("nomemory")) return NOT_SUPPORTED;
     memory->total = plays("lies") ? 1ULL << 63 : total_mib(device) * MIB;
-    memory->used = 1000 * MIB;
+    memory->used = used_mib() * MIB;
     memory->free = plays("lies") ? ~0ULL : memory->total - memory->used;
     return OK;
 }
@@ -144,7 +146,7 @@ int nvmlDeviceGetMemoryInfo_v2(device_t device, memory_v2_t *memory) {
     if (memory->version != (sizeof(memory_v2_t) | (2u << 24))) return INVALID_ARGUMENT;
     memory->total = total_mib(device) * MIB;
     memory->reserved = reserved_mib(device) * MIB;
-    memory->used = 1000 * MIB;
+    memory->used = used_mib() * MIB;
     memory->free = memory->total - memory->used - memory->reserved;
     return OK;
 }

@@ -27,6 +27,7 @@ cfglint checks GPU training configs before you run them: what will break or wast
   cfglint explain CODE     a rule, its reason and its source; with PATH, its arithmetic on that file
   cfglint facts PATH…      what was read of each job, from where, and what would tell the rest
   cfglint diagnose LOG…    find out from a job's log why memory ran out; with --config, a fix
+  cfglint run -- COMMAND   judge a launch on this machine, then start it, or exit with 1   [--force]
   cfglint verify [PATH]    memory of each process on this machine's GPUs, next to the prediction
   cfglint hardware         this machine's GPUs  [--json]: write a sheet for --hardware
   cfglint gpus [NAME]      list the GPUs in the catalogue

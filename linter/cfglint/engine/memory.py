@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 TOTAL = "need.total"
+LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 PARTS = ("engine", "weights", "gradients", "optimizer", "activations", "logits", "overhead")
 VERDICTS = ("fits", "tight", "oom", "unknown")
 
@@ -174,11 +175,16 @@ def _same(a: object, b: object) -> bool:
 
 
 def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
-    """Return what the facts of a document come to on the target that they were computed with."""
+    """Return what the facts of a document come to on the target that they were computed with.
+
+    A job that shards over GPUs that the target does not have is not judged.
+    """
     total, vram = values[TOTAL], values["gpu.vram"]
     need, capacity = span_of(total), span_of(vram)
     needs = needs_of(total) | needs_of(vram)
     verdict = verdict_of(need, capacity, needs)
+    if values[LACKING] is True:
+        verdict, needs = "unknown", frozenset(("gpu.count",))
     return FitRow(
         target.name,
         capacity.low if capacity.high < INF else None,

@@ -72,6 +72,19 @@ _COUNTS = {
 }
 
 
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+# Variables in which a launcher finds numbers, or the program its GPUs.
+ENVIRONMENT = (
+    _VISIBLE,
+    *dict.fromkeys(
+        name
+        for counts in _COUNTS.values()
+        for name in (counts.per_node, counts.nodes, counts.total)
+        if counts.environment and name
+    ),
+)
+
+
 def parse_script(text: str) -> list[Document]:
     """Return a document for each command of a script that launches a job."""
     job = read_job(text)
@@ -356,7 +369,7 @@ class _Reader:
         for key, value in (("processes_per_node", per_node), ("nodes", nodes), ("processes", total)):
             if value is not None:
                 _add(head, key, Alias(key, target(value), value.start, value.end), name)
-        visible = self._variable("CUDA_VISIBLE_DEVICES")
+        visible = self._variable(_VISIBLE)
         if isinstance(visible, Unresolved):
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():

@@ -232,7 +232,7 @@ class _Reader:
             return Unknown(self._about(name), "--hardware FILE" if sheet else "--gpu NAME")
         if name in _COUNTS:
             return Unknown(f"not given: {self._about(name)}", "--gpu NAME:N")
-        if prefix in self.symbols.registries or name == "model_config":
+        if (prefix in self.symbols.registries and name not in self.symbols.lets) or name == "model_config":
             own = "--model-config PATH" if prefix in ("model", name) else ""
             return Unknown(f"no such figure of this model: {self._about(name)}", own)
         if fact is not None and _QUESTION in fact.asks:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from cfglint.budget import BUDGET
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import TOTAL, VERDICTS, Fit, FitRow, Remedy, Wanted, fit_rows
+from cfglint.engine.memory import HERE, LACKING, TOTAL, VERDICTS, Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix
-from cfglint.lang.types import show_number, text_of
+from cfglint.lang.types import digits, is_number, show_number, text_of
 from cfglint.lang.values import INF, UNRULED, Interval, needs_of
 from cfglint.record import Value, replace
 from cfglint.text import small_number
@@ -208,8 +208,16 @@ def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[st
             others.append(Wanted((name.removeprefix(UNRULED),), "cfglint does not model it", ""))
         else:
             others.append(Wanted((name,), about, _advice(pack, framework, name)))
-    many = (Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu"),) if counts else ()
+    many = (_counted(values, counts),) if counts else ()
     return (*many, *(_figures(values, prefix, names) for prefix, names in by_model.items()), *others)
+
+
+def _counted(values: Values, counts: Sequence[str]) -> Wanted:
+    here, there = values[HERE], values["gpu.count"]
+    if values[LACKING] is True and is_number(here) and is_number(there):
+        about = f"the job is on {digits(here)} GPUs of a machine, but there are {digits(there)}"
+        return Wanted(("gpu.count",), about, f"add :{digits(here)} to --gpu")
+    return Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu")
 
 
 def _figures(values: Values, prefix: str, names: list[str]) -> Wanted:
