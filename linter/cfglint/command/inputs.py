@@ -10,7 +10,7 @@ from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import parsed, read, unread
-from cfglint.document.tree import MAX_BYTES, SCRIPTS, File, may_launch
+from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, TRAINS, File, may_launch
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
-SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
+SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS, *PROGRAMS)
 STDIN = "<stdin>"
 _STORES = (".git", ".hg", ".svn")  # of commits; each is left out of its own checkouts
 _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they are not entered is counted
@@ -139,7 +139,16 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise UsageError(f"{path}: a binary file, not a config")
     if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
         raise Skipped("")
+    if not named and path.lower().endswith(PROGRAMS) and not _may_train(data):
+        raise Skipped("")
     return data
+
+
+def _may_train(data: bytes) -> bool:
+    """Whether a program of a folder is parsed: most train nothing."""
+    import re
+
+    return re.search(TRAINS, data) is not None
 
 
 def _may_launch(data: bytes) -> bool:
@@ -203,6 +212,11 @@ def _launches_unseen(run: Run, file: File, judged: list[Document]) -> bool:
     """Whether a file holds a command that would be judged, where no command of it is followed."""
     import re
 
+    if file.format in (
+        "python",
+        "notebook",
+    ):  # what it starts by itself is not followed, as in other programs
+        return False
     if not (may_launch(file.text) or re.search(_BY_VARIABLE, file.text.encode("utf-8", "replace"))):
         return False
     from cfglint.document.shell.skipped import unfollowed  # few files of a folder launch something

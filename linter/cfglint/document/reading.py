@@ -13,6 +13,7 @@ from cfglint.budget import BUDGET, spend
 from cfglint.document.tree import (
     BOM,
     MAX_BYTES,
+    PROGRAMS,
     SCRIPTS,
     Alias,
     Document,
@@ -86,7 +87,7 @@ def unread(data: bytes, path: str, why: str) -> File:
 
 
 def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> File:
-    """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, else YAML."""
+    """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, Python, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
     form = form or format_of(path)
@@ -106,6 +107,10 @@ def parsed(text: str, form: str) -> list[Document]:
         from cfglint.document.shell.launch import parse_script
 
         return parse_script(text)
+    if form in ("python", "notebook"):
+        from cfglint.document.python.documents import parse_program
+
+        return parse_program(text, notebook=form == "notebook")
     if form == "json":
         from cfglint.document.json import parse_json
 
@@ -148,10 +153,12 @@ def _launches(text: str, document: Document) -> list[Document]:
 
 
 def format_of(path: str) -> str:
-    """Return what the name of a file says of its form: json, toml, shell or yaml."""
+    """Return what the name of a file says of its form: json, toml, shell, python, notebook or yaml."""
     lowered = path[-7:].lower()
     if lowered.endswith((".json", ".toml")):
         return lowered[-4:]
+    if lowered.endswith(PROGRAMS):
+        return "python" if lowered.endswith(".py") else "notebook"
     return "shell" if lowered.endswith(SCRIPTS) else "yaml"
 
 

@@ -29,6 +29,9 @@ STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
     "vllm", "sglang", "rl @",
 )  # fmt: skip
+PROGRAMS = (".py", ".ipynb")
+# One of these is in every program that trains with the classes that cfglint reads.
+TRAINS = rb"(?:TrainingArguments|(?:SFT|PO|KTO|LOO|Reward|GKD|MD|PRM|BCO)Config)[ \t]*\("
 BOM = b"\xef\xbb\xbf"
 
 
@@ -342,7 +345,8 @@ class Document(Record):
     is laid over (a launch's ``--config``). ``lax`` is the first thing that JSON forbids and hjson takes.
     A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
-    ``claimed`` which other frameworks' keys it has.
+    ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
+    all the same, and why; ``sites`` where the calls of a program are written (python.documents.Site).
     """
 
     start: int
@@ -361,6 +365,8 @@ class Document(Record):
     whole: Document = field(init=False, compare=False)
     lent: tuple[tuple[int, int], ...] = ()
     words: list[Any] = field(factory=list, compare=False)  # of a command (shell.words.Word)
+    unread: dict[Path, str] | None = field(default=None, compare=False)
+    sites: dict[Path, Any] | None = field(default=None, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

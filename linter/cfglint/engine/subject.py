@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.budget import spend
 from cfglint.document.reading import sections
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
+from cfglint.document.scalars import JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 _DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
-_BY_FORM: dict[str, Dialect] = {"json": JSON, "toml": TOML, "shell": SHELL}
+_BY_FORM: dict[str, Dialect] = {
+    "json": JSON,
+    "toml": TOML,
+    "shell": SHELL,
+    "python": PYTHON,
+    "notebook": PYTHON,
+}
 _DIALECTS: dict[str, Dialect] = {
     "pyyaml": PYYAML,
     "omegaconf": OMEGACONF,

@@ -34,7 +34,7 @@ def spelled(value: object) -> str | None:
     return text if _PLAIN.match(text) else None
 
 
-def replace(node: Scalar, value: object) -> Edit | None:
+def replace(_: Document, node: Scalar, value: object) -> Edit | None:
     """Return the edit that puts ``value`` in the place of ``node``; false takes a flag without value away."""
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
