@@ -43,7 +43,8 @@ _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 class Skipped(Exception):  # noqa: N818 (nothing is wrong with the command)
     """A file that was found in a folder is not judged; the text is why, as a count of such files has it.
 
-    It is empty for what is no config of any framework.
+    It is empty for what is no config of any framework, and None for a program, of which a folder may hold
+    thousands: these are not counted.
     """
 
 
@@ -140,15 +141,13 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
     if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
         raise Skipped("")
     if not named and path.lower().endswith(PROGRAMS) and not _may_train(data):
-        raise Skipped("")
+        raise Skipped(None)
     return data
 
 
 def _may_train(data: bytes) -> bool:
     """Whether a program of a folder is parsed: most train nothing."""
-    import re
-
-    return re.search(TRAINS, data) is not None
+    return (b"Config(" in data or b"Arguments(" in data) and any(word in data for word in TRAINS)
 
 
 def _may_launch(data: bytes) -> bool:

@@ -31,7 +31,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
 
@@ -55,6 +55,7 @@ _POD_TOO = {
     *("min_download", "min_upload", "instance_id"),
 }
 _DEEPEST_FOLDER = 64
+_NAMED = {"shell": "yaml", "python": "program", "notebook": "program"}
 
 
 def read(data: bytes, path: str, form: str = "") -> File:
@@ -107,6 +108,8 @@ def parsed(text: str, form: str) -> list[Document]:
         from cfglint.document.shell.launch import parse_script
 
         return parse_script(text)
+    if form == "program":  # of a command, which asks for what it needs
+        return []
     if form in ("python", "notebook"):
         from cfglint.document.python.documents import parse_program
 
@@ -229,11 +232,12 @@ class Library(Record):
     boundary: Boundary | None = None
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
+    programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
 
     def file(self, path: str, by: str) -> File | None:
         """Return the file at ``path``, parsed; None where there is none for ``by``.
 
-        What a config names is no script, whatever its suffix says.
+        What a config names is no script, whatever its suffix says, and what a command starts is a program.
         """
         path = os.path.normpath(path)
         if self.boundary is not None and not self.boundary.holds(path, by):
@@ -242,7 +246,7 @@ class Library(Record):
         if key not in self._files:
             data = self.read(path)
             form = format_of(path)
-            self._files[key] = None if data is None else read(data, path, "yaml" if form == "shell" else form)
+            self._files[key] = None if data is None else read(data, path, _NAMED.get(form, form))
         return self._files[key]
 
     def beside(self, path: str, name: str) -> File | None:
@@ -257,10 +261,11 @@ class Library(Record):
         """
         if not _is_name(name):
             return None
-        files = (self.file(place, path) for place in self._places(path, name))
+        files = (self.file(place, path) for place in self.places(path, name))
         return next((file for file in files if file is not None), None)
 
-    def _places(self, path: str, name: str) -> Iterator[str]:
+    def places(self, path: str, name: str) -> Iterator[str]:
+        """Yield where `find` looks."""
         yield os.path.join(os.path.dirname(path), name)
         if os.path.isabs(name):
             return

@@ -18,6 +18,8 @@ _SAID = {
     "launcher": "the launcher",
     "program": "the command's program",
     "module": "the command's program",
+    "program_file": "the command's program",
+    "base": "the command's program",
     "suite": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "CUDA_VISIBLE_DEVICES",

@@ -31,7 +31,10 @@ STARTERS = (
 )  # fmt: skip
 PROGRAMS = (".py", ".ipynb")
 # One of these is in every program that trains with the classes that cfglint reads.
-TRAINS = rb"(?:TrainingArguments|(?:SFT|PO|KTO|LOO|Reward|GKD|MD|PRM|BCO)Config)[ \t]*\("
+TRAINS = (
+    *(b"TrainingArguments(", b"SFTConfig(", b"POConfig(", b"KTOConfig(", b"LOOConfig(", b"RewardConfig("),
+    *(b"GKDConfig(", b"MDConfig(", b"PRMConfig(", b"BCOConfig("),
+)
 BOM = b"\xef\xbb\xbf"
 
 
@@ -367,6 +370,8 @@ class Document(Record):
     words: list[Any] = field(factory=list, compare=False)  # of a command (shell.words.Word)
     unread: dict[Path, str] | None = field(default=None, compare=False)
     sites: dict[Path, Any] | None = field(default=None, compare=False)
+    program: Any = field(default=None, compare=False)  # of a command (follow.Started)
+    followed: bool = field(default=False, init=False, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

@@ -64,7 +64,7 @@ _CALL_BUDGET = 20_000
 _WHOLE_BUDGET = 300_000
 _LEAST_BUDGET = 1_000
 _ENV = "${oc.env:"
-_BY_FORM = {"json": JSON, "toml": TOML, "python": PYTHON, "notebook": PYTHON}
+_BY_FORM = {"json": JSON, "toml": TOML, "python": PYTHON, "notebook": PYTHON, "program": PYTHON}
 
 
 class BudgetError(Exception):

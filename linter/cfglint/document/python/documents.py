@@ -252,7 +252,7 @@ class Reader(Record):
         root.entries["from_pretrained"] = Entry(_key("from_pretrained", value.span), made)
 
     def _step(self, root: Mapping, value: Object) -> object:
-        """Take one call in that makes a model of another; returns that, None at the first or an unknown one."""
+        """Take one call in that makes a model of another; returns that, None where there is no other."""
         first = value.get("model") or (value.positional[0] if value.positional else None)
         if value.name == "from_pretrained":
             if "Peft" in value.kind:
