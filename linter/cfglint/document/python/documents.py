@@ -83,7 +83,9 @@ _MODEL = (
     "prepare_model_for_kbit_training",
 )
 _PATH = "pretrained_model_name_or_path"
-_NESTED = 20
+_NESTED = 6
+_CALLS = 20  # that make a model of another
+_LONGEST = 1_000  # items of a list
 _WRAPPERS = ("torch.compile", "copy.deepcopy")
 _ADAPTS = {"add_adapter", "load_adapter", "set_adapter"}
 _CASTS = {"half", "float", "bfloat16"}
@@ -114,7 +116,7 @@ class Reader(Record):
             return self._literal(value, span)
         if isinstance(value, Flag):
             return self.flag(value, span)
-        if depth < _NESTED and isinstance(value, Items):
+        if depth < _NESTED and isinstance(value, Items) and len(value.items) <= _LONGEST:
             items = [self.node(item, value.span, depth + 1) for item in value.items]
             return Sequence(value.span[0], flow=True, end=value.span[1], items=items)
         if depth < _NESTED and isinstance(value, Object) and value.kind == "dict" and not value.rest:
@@ -216,7 +218,7 @@ class Reader(Record):
             value = trainer.get("model") or (trainer.positional[0] if trainer.positional else None)
             config = trainer.get("peft_config")
         self._adapter(root, config)
-        for _ in range(_NESTED):
+        for _ in range(_CALLS):
             if not isinstance(value, Object):
                 break
             self._note_calls(python, value)

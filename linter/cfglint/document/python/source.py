@@ -51,6 +51,7 @@ class Code(Record):
     places: list[int] | None = None
     doubtful: tuple[str, ...] = ()
     _lines: list[int] = field(factory=list, init=False)
+    _wide: dict[int, bytes] = field(factory=dict, init=False)  # lines with other letters, by their numbers
 
     def __post_init__(self) -> None:
         self._lines = line_starts(self.text)
@@ -77,11 +78,15 @@ class Code(Record):
     def _offset(self, line: int, column: int) -> int:
         """Return the offset of a place as ``ast`` counts: bytes of UTF-8 in a line."""
         start = self._lines[line - 1]
-        end = self._lines[line] if line < len(self._lines) else len(self.text)
-        text = self.text[start:end]
-        return start + (
-            column if text.isascii() else len(text.encode("utf-8")[:column].decode("utf-8", "ignore"))
-        )
+        wide = self._wide.get(line)
+        if wide is None:
+            end = self._lines[line] if line < len(self._lines) else len(self.text)
+            text = self.text[start:end]
+            wide = self._wide[line] = b"" if text.isascii() else text.encode("utf-8", "replace")
+        if not wide:
+            return start + column
+        spend(column // 500, PYTHON)
+        return start + len(wide[:column].decode("utf-8", "ignore"))
 
 
 def read_python(text: str, *, notebook: bool) -> Code | None:

@@ -102,27 +102,28 @@ class Class(Record):
     order: list[str]
     makes_itself: bool = False  # it has an ``__init__`` of its own
 
+    def family(self) -> list[Class | Symbol]:
+        """Return it, its bases and theirs, each once, those of the program before they are gone into."""
+        found: dict[int, Class | Symbol] = {}
+        waiting: list[object] = [self]
+        for kind in waiting:  # grows on the way
+            if isinstance(kind, (Class, Symbol)) and id(kind) not in found:
+                found[id(kind)] = kind
+                waiting += kind.bases if isinstance(kind, Class) else []
+        return list(found.values())
+
     def known_base(self) -> str:
         """Return the full name of the first base that is not of the program, empty where there is none."""
-        for base in self.bases:
-            name = (
-                base.name
-                if isinstance(base, Symbol)
-                else base.known_base()
-                if isinstance(base, Class)
-                else ""
-            )
-            if name:
-                return name
-        return ""
+        return next((kind.name for kind in self.family() if isinstance(kind, Symbol)), "")
 
     def all_fields(self) -> dict[str, tuple[Span, object]]:
         """Return its fields with those of its bases, the bases' first."""
         fields: dict[str, tuple[Span, object]] = {}
-        for base in reversed(self.bases):
-            if isinstance(base, Class):
-                fields |= base.all_fields()
-        return fields | self.fields
+        for kind in reversed(self.family()):
+            if isinstance(kind, Class):
+                spend(1 + len(kind.fields) // 4, "values of the program")
+                fields |= kind.fields
+        return fields
 
 
 class Scope(Record):
