@@ -10,7 +10,7 @@ from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import parsed, read, unread
-from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, TRAINS, File, may_launch
+from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File, may_launch, may_train
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
 
@@ -140,14 +140,9 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise UsageError(f"{path}: a binary file, not a config")
     if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
         raise Skipped("")
-    if not named and path.lower().endswith(PROGRAMS) and not _may_train(data):
+    if not named and path.lower().endswith(PROGRAMS) and not may_train(data.decode("latin-1")):
         raise Skipped(None)
     return data
-
-
-def _may_train(data: bytes) -> bool:
-    """Whether a program of a folder is parsed: most train nothing."""
-    return (b"Config(" in data or b"Arguments(" in data) and any(word in data for word in TRAINS)
 
 
 def _may_launch(data: bytes) -> bool:

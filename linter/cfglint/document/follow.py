@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cfglint.document.reading import Library
 
 _LARGEST = 2**18  # characters of a program that is followed
+_WHOLE = 2**53
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
@@ -160,6 +161,8 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
         tree = reader.tree(*started.trainer)
         if started.parsed:
             reader.unread.pop((), None)
+        if started.trainer[1] is None:  # its flags say best which framework's it is
+            del tree.entries["python"]
         layers.adopt(tree, source)
         layers.files.append(source)
         layers.unread |= reader.unread
@@ -187,8 +190,10 @@ def _lay_defaults(layers: Layers, started: Started) -> None:
     base = Mapping(0, flow=True)
     for name, flag in started.program.flags.items():
         value = flag.default.value if isinstance(flag.default, Literal) else None
-        if value is None or value is False or value == "" or not isinstance(flag.default, Literal):
-            continue
+        if not value or not isinstance(flag.default, Literal):
+            continue  # what is off says nothing, and a rule that asks for the key would take it for said
+        if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
+            value = int(value)  # `1e8` where argparse takes a whole number from people
         style = '"' if isinstance(value, str) else ""
         start, end = flag.default.span
         base.entries[name] = Entry(Scalar(name, *flag.span, '"'), Scalar(str(value), start, end, style))

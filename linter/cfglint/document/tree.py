@@ -31,9 +31,9 @@ STARTERS = (
 )  # fmt: skip
 PROGRAMS = (".py", ".ipynb")
 # One of these is in every program that trains with the classes that cfglint reads.
-TRAINS = (
-    *(b"TrainingArguments(", b"SFTConfig(", b"POConfig(", b"KTOConfig(", b"LOOConfig(", b"RewardConfig("),
-    *(b"GKDConfig(", b"MDConfig(", b"PRMConfig(", b"BCOConfig("),
+_TRAINS = (
+    *("TrainingArguments(", "SFTConfig(", "POConfig(", "KTOConfig(", "LOOConfig(", "RewardConfig("),
+    *("GKDConfig(", "MDConfig(", "PRMConfig(", "BCOConfig("),
 )
 BOM = b"\xef\xbb\xbf"
 
@@ -41,6 +41,11 @@ BOM = b"\xef\xbb\xbf"
 def may_launch(text: str) -> bool:
     """Whether a script has a word that starts a job, or a program of Python."""
     return any(word in text for word in (*STARTERS[:-1], ".py")) or ("rl" in text and "@" in text)
+
+
+def may_train(text: str) -> bool:
+    """Whether a program or a notebook has a call that makes a trainer's arguments."""
+    return ("Config(" in text or "Arguments(" in text) and any(word in text for word in _TRAINS)
 
 
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,7 @@ from cfglint.document.tree import (
     Scalar,
     Sequence,
     Unresolved,
+    may_train,
     walk,
 )
 from cfglint.record import Record, field, replace
@@ -171,12 +172,11 @@ class Reader(Record):
             root = self._of(arguments, ())
         python = Mapping(made.span[0], flow=True, end=made.span[1])
         for key, part in (("args", arguments), ("trainer", trainer)):
-            if part is not None:
-                self._say(python, key, part.name, part.span)
-        library = (arguments or made).kind.partition(".")[0]
-        self._say(python, "library", library, made.span)
-        if self.program.frozen:
-            self._say(python, "freezes", True, made.span)
+            self._say(python, key, part.name if part is not None else "", (part or made).span)
+        self._say(python, "library", made.kind.partition(".")[0], made.span)
+        self._say(python, "loader", "", made.span)  # until the model is found
+        self._say(python, "freezes", self.program.frozen, made.span)
+        self._say(python, "gradient_checkpointing_enable", False, made.span)
         root.entries["python"] = Entry(_key("python", made.span), python)
         if trainer is not None:
             for name in _MOVED:
@@ -222,7 +222,7 @@ class Reader(Record):
             if not isinstance(value, Object):
                 break
             self._note_calls(python, value)
-            followed = self._step(root, value)
+            followed = self._step(root, python, value)
             if followed is None:
                 value = None if value.name == "from_pretrained" else value
                 break
@@ -253,7 +253,7 @@ class Reader(Record):
             self.unread["from_pretrained",] = "model_init_kwargs may set it"
         root.entries["from_pretrained"] = Entry(_key("from_pretrained", value.span), made)
 
-    def _step(self, root: Mapping, value: Object) -> object:
+    def _step(self, root: Mapping, python: Mapping, value: Object) -> object:
         """Take one call in that makes a model of another; returns that, None where there is no other."""
         first = value.get("model") or (value.positional[0] if value.positional else None)
         if value.name == "from_pretrained":
@@ -261,6 +261,7 @@ class Reader(Record):
                 self.unread["LoraConfig",] = "the adapter's own file says it"
                 return first
             self._loaded(root, value, first)
+            self._say(python, "loader", value.kind.partition(".")[0], value.span)
             return None
         if value.name == "get_peft_model":
             if value.kind.startswith("unsloth."):
@@ -288,7 +289,6 @@ class Reader(Record):
         assert isinstance(made, Mapping)
         loader = value.kind.split(".")[-2:][0]
         self._say(made, "class", loader, value.span)
-        self._say(made, "library", value.kind.partition(".")[0], value.span)
         config = value.get("quantization_config")
         if isinstance(config, Object) and config.name == "BitsAndBytesConfig":
             self._put(root, config)
@@ -307,9 +307,13 @@ class Reader(Record):
     def _note_calls(self, python: Mapping, value: Object) -> None:
         if "gradient_checkpointing_enable" in value.calls:
             self._say(python, "gradient_checkpointing_enable", True, value.span)
-        if value.calls & _ADAPTS:
+        elif "gradient_checkpointing_enable?" in value.calls:
+            held = python.entries["gradient_checkpointing_enable"]
+            held.value = self.node(Unknown("some branches of the program enable it", value.span), value.span)
+        calls = {name.rstrip("?") for name in value.calls}
+        if calls & _ADAPTS:
             self.unread["LoraConfig",] = "a method of the model adds an adapter"
-        if value.calls & _CASTS:
+        if calls & _CASTS:
             self.unread["from_pretrained",] = "a method of the model changes its precision"
 
 
@@ -344,7 +348,7 @@ def _is_known(call: Object) -> bool:
 
 def parse_program(text: str, *, notebook: bool) -> list[Document]:
     """Return a document for each trainer of a program or a notebook."""
-    code = read_python(text, notebook=notebook)
+    code = read_python(text, notebook=notebook) if may_train(text) else None
     if code is None:
         return []
     program = Program(code)

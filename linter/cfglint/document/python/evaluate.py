@@ -342,10 +342,14 @@ class Evaluator:
     def method(self, owner: Object, name: str, node: ast.Call) -> object:
         """Return what a method of an object gives; what it may change of a dictionary is not known after."""
         given = self.arguments(Object(name, self.code.span(node)), node)
-        owner.calls.add(name)
+        self.called(owner, name)
         if owner.kind == "dict":
             return self._of_dictionary(owner, name, given, node)
         return Object(f"{owner.kind}.{name}", given.span, given.items, [owner, *given.positional], given.rest)
+
+    def called(self, owner: Object, name: str) -> None:
+        """Note the call of a method, with a question mark where it may not happen."""
+        owner.calls.add(name if owner.branch == self.branch else f"{name}?")
 
     def _of_dictionary(self, owner: Object, name: str, given: Object, node: ast.Call) -> object:
         key = given.positional[0] if given.positional else None

@@ -83,7 +83,7 @@ class Parsing(Evaluator):
             return self._of_dataclasses(owner, name, node)
         if name in _SAME and owner.kind != "dict":
             self.arguments(Object("", (0, 0)), node)
-            owner.calls.add(name)
+            self.called(owner, name)
             return owner
         value = super().method(owner, name, node)
         if isinstance(value, Object) and owner.kind != "dict":

@@ -71,7 +71,7 @@ class Object(Record):
     rest: str = ""
     branch: tuple[int, ...] = ()
     cls: Class | None = None
-    calls: set[str] = field(factory=set)  # the methods that were called on it
+    calls: set[str] = field(factory=set)  # its methods that are called, with a "?" where they may not be
     last: Span | None = None  # its last argument
     spaced: bool = False  # blanks stand around the "=" of its arguments
 
@@ -176,6 +176,7 @@ def _joined_objects(first: Object, second: Object, depth: int) -> Object:
             items[name] = span, Unknown(SOMETIMES, span)
         else:
             items[name] = one[0], joined(one[1], two[1], depth)
+    calls = first.calls | second.calls
     count = len(first.positional) == len(second.positional)
     positional = [joined(a, b, depth) for a, b in zip(first.positional, second.positional, strict=False)]
     return Object(
@@ -186,5 +187,5 @@ def _joined_objects(first: Object, second: Object, depth: int) -> Object:
         first.rest or second.rest or ("" if count else SOMETIMES),
         first.branch,
         first.cls if first.cls is second.cls else None,
-        first.calls | second.calls,
+        {name if name in first.calls & second.calls else f"{name.rstrip('?')}?" for name in calls},
     )
