@@ -12,7 +12,7 @@ import re
 
 from cfglint.budget import BUDGET
 from cfglint.document.layers import Source
-from cfglint.document.python.documents import Reader, trainers_of
+from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import read_python
 from cfglint.document.python.values import Flag, Literal, Object, Span
@@ -161,7 +161,8 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
         tree = reader.tree(*started.trainer)
         if started.parsed:
             reader.unread.pop((), None)
-        if started.trainer[1] is None:  # its flags say best which framework's it is
+        trainer = started.trainer[1]
+        if trainer is None or not is_known(trainer):  # its flags say best which framework's it is
             del tree.entries["python"]
         layers.adopt(tree, source)
         layers.files.append(source)

@@ -32,8 +32,8 @@ STARTERS = (
 PROGRAMS = (".py", ".ipynb")
 # One of these is in every program that trains with the classes that cfglint reads.
 _TRAINS = (
-    *("TrainingArguments(", "SFTConfig(", "POConfig(", "KTOConfig(", "LOOConfig(", "RewardConfig("),
-    *("GKDConfig(", "MDConfig(", "PRMConfig(", "BCOConfig("),
+    *("TrainingArguments", "SFTConfig", "POConfig", "KTOConfig", "LOOConfig", "RewardConfig"),
+    *("GKDConfig", "MDConfig", "PRMConfig", "BCOConfig"),
 )
 BOM = b"\xef\xbb\xbf"
 
@@ -44,8 +44,8 @@ def may_launch(text: str) -> bool:
 
 
 def may_train(text: str) -> bool:
-    """Whether a program or a notebook has a call that makes a trainer's arguments."""
-    return ("Config(" in text or "Arguments(" in text) and any(word in text for word in _TRAINS)
+    """Whether a program or a notebook names the class of a trainer's arguments."""
+    return ("Config" in text or "Arguments" in text) and any(word in text for word in _TRAINS)
 
 
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -172,9 +172,12 @@ class Reader(Record):
             root = self._of(arguments, ())
         python = Mapping(made.span[0], flow=True, end=made.span[1])
         for key, part in (("args", arguments), ("trainer", trainer)):
-            self._say(python, key, part.name if part is not None else "", (part or made).span)
+            self._say(
+                python, key, part.name if part is not None and is_known(part) else "", (part or made).span
+            )
         self._say(python, "library", made.kind.partition(".")[0], made.span)
-        self._say(python, "loader", "", made.span)  # until the model is found
+        # unsloth changes what the others do as soon as it is imported; else whoever loads the model says it.
+        self._say(python, "loader", "unsloth" if "unsloth" in self.program.imports else "", made.span)
         self._say(python, "freezes", self.program.frozen, made.span)
         self._say(python, "gradient_checkpointing_enable", False, made.span)
         root.entries["python"] = Entry(_key("python", made.span), python)
@@ -261,7 +264,8 @@ class Reader(Record):
                 self.unread["LoraConfig",] = "the adapter's own file says it"
                 return first
             self._loaded(root, value, first)
-            self._say(python, "loader", value.kind.partition(".")[0], value.span)
+            if "unsloth" not in self.program.imports:
+                self._say(python, "loader", value.kind.partition(".")[0], value.span)
             return None
         if value.name == "get_peft_model":
             if value.kind.startswith("unsloth."):
@@ -323,26 +327,34 @@ def _key(name: str, span: Span) -> Scalar:
 
 # ── which trainers ─────────────────────────────────────────────────────────────────────────────────────────
 def trainers_of(program: Program) -> list[tuple[Object | None, Object | None]]:
-    """Return the trainers of a program with their arguments, and arguments that no trainer here takes."""
+    """Return the trainers of a program with their arguments, and arguments that no trainer here takes.
+
+    Somebody's own trainer does with TRL's arguments what it likes, but what transformers' mean is known.
+    """
     made = list(program.calls.values())
     found: list[tuple[Object | None, Object | None]] = []
-    taken: set[int] = set()
+    taken: set[Span] = set()
     for call in made:
-        if call.name in TRAINERS and _is_known(call):
-            value = call.get("args") or next((p for p in call.positional[1:2]), None)
-            arguments = value if isinstance(value, Object) and is_arguments(value) else None
-            taken.add(arguments.span[0] if arguments is not None else -1)
+        if not call.name.endswith("Trainer"):
+            continue
+        value = call.get("args") or next((p for p in call.positional[1:2]), None)
+        arguments = value if isinstance(value, Object) and is_arguments(value) else None
+        if arguments is not None:
+            taken.add(arguments.span)
+        known = call.name in TRAINERS and is_known(call)
+        if known or (arguments is not None and arguments.name.endswith("TrainingArguments")):
             found.append((arguments, call))
-    found += [(call, None) for call in made if is_arguments(call) and call.span[0] not in taken]
-    return found
+    at_start = program.at_start - taken
+    return found + [(call, None) for call in made if is_arguments(call) and call.span in at_start]
 
 
 def is_arguments(call: Object) -> bool:
     """Whether a call makes the arguments of a trainer."""
-    return call.name in ARGUMENTS and _is_known(call)
+    return call.name in ARGUMENTS and is_known(call)
 
 
-def _is_known(call: Object) -> bool:
+def is_known(call: Object) -> bool:
+    """Whether a call is of something that the libraries have."""
     return call.kind.partition(".")[0] in LIBRARIES
 
 

@@ -40,13 +40,15 @@ _SAME = (
 class Parsing(Evaluator):
     """Notes calls and flags: ``calls`` are those of anything that is not the program's own, in their order.
 
-    ``flags`` are the arguments that its parsers take, by name.
+    ``flags`` are the arguments that its parsers take, by name. ``at_start`` are the places of calls that
+    are made when the program is started, and not only in functions that others may call.
     """
 
     def __init__(self, code: Code) -> None:
         super().__init__(code)
         self.calls: dict[int, Object] = {}
         self.flags: dict[str, Flag] = {}
+        self.at_start: frozenset[Span] = frozenset()
 
     def bound(self, function: Function, given: Object) -> dict[str, object]:
         """Return the parameters of a function with their arguments; `Program` knows them."""

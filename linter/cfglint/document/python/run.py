@@ -47,6 +47,7 @@ class Program(Parsing):
         super().__init__(code)
         self.decorators: list[tuple[Object, ast.FunctionDef]] = []
         self.frozen = False
+        self.imports: set[str] = set()  # the first parts of the modules' names
         self._module = self.scope
         self._functions: list[Function] = []
         self._entered: set[int] = set()
@@ -67,6 +68,7 @@ class Program(Parsing):
                 elif isinstance(inner, ast.Attribute) and inner.attr in ("requires_grad", "requires_grad_"):
                     self.frozen = self.frozen or not isinstance(inner.ctx, ast.Load) or inner.attr[-1] == "_"
         self.block(self.code.body)
+        self.at_start = frozenset(call.span for call in self.calls.values())
         for function in self._functions:  # grows on the way
             if id(function.node) not in self._entered:
                 self._branches += 1
@@ -234,9 +236,11 @@ class Program(Parsing):
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
             name = alias.name if alias.asname else alias.name.partition(".")[0]
+            self.imports.add(name.partition(".")[0])
             self.scope.names[alias.asname or name] = Symbol(name)
 
     def _importfrom(self, node: ast.ImportFrom) -> None:
+        self.imports.add((node.module or "").partition(".")[0])
         for alias in node.names:
             module = "." * node.level + (node.module or "")
             self.scope.names[alias.asname or alias.name] = Symbol(f"{module}.{alias.name}")
