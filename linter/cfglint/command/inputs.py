@@ -11,7 +11,7 @@ from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import parsed, read
 from cfglint.document.reading import unread as not_parsed
-from cfglint.document.tree import MAX_BYTES, SCRIPTS, File, may_launch
+from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File, may_launch, may_train
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 
-SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS)
+SUFFIXES = (".yaml", ".yml", ".json", ".toml", *SCRIPTS, *PROGRAMS)
 STDIN = "<stdin>"
 _STORES = (".git", ".hg", ".svn")  # of commits; each is left out of its own checkouts
 _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they are not entered is counted
@@ -45,7 +45,8 @@ _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 class Skipped(Exception):  # noqa: N818 (nothing is wrong with the command)
     """A file that was found in a folder is not judged; the text is why, as a count of such files has it.
 
-    It is empty for what is no config of any framework.
+    It is empty for what is no config of any framework, and None for a program, of which a folder may hold
+    thousands: these are not counted.
     """
 
 
@@ -156,6 +157,8 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise UsageError(f"{path}: a binary file, not a config")
     if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
         raise Skipped("")
+    if not named and path.lower().endswith(PROGRAMS) and not may_train(data.decode("latin-1")):
+        raise Skipped(None)
     return data
 
 
@@ -220,6 +223,11 @@ def launches_missed(run: Run, file: File, *, judged: bool) -> list[int]:
         return []
     import re
 
+    if file.format in (
+        "python",
+        "notebook",
+    ):  # what it starts by itself is not followed, as in other programs
+        return []
     if not (may_launch(file.text) or re.search(_BY_VARIABLE, file.text.encode("utf-8", "replace"))):
         return []
     from cfglint.document.shell.skipped import unfollowed  # few files of a folder launch something

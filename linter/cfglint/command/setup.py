@@ -248,7 +248,7 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
     except OverBudgetError as why:
         run.overran(unread(b"", path, str(why)), str(why))
     except Skipped as why:
-        outcome.skipped = str(why)
+        outcome.skipped = why.args[0]
     except CfglintError as error:
         outcome.error = str(error)
     except Exception as error:

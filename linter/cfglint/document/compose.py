@@ -42,9 +42,17 @@ _FILES = (".json", ".yaml", ".yml", ".toml")
 
 
 def compose(
-    document: Document, library: Library | None, way: Way, overrides: Listed[str] = ()
+    document: Document,
+    library: Library | None,
+    way: Way,
+    overrides: Listed[str] = (),
+    *,
+    defaults: bool = True,
 ) -> tuple[Layers | None, Listed[str]]:
-    """Return a document with its other files (None: it has none), and the overrides left to apply."""
+    """Return a document with its other files (None: it has none), and the overrides left to apply.
+
+    ``defaults`` says whether those of a command's program count: they are no sign of a framework.
+    """
     layers: Layers | None = None
     if document.over:
         layers = _over_named(document, library, way)
@@ -58,6 +66,11 @@ def compose(
             layers.root = _Family(layers, library, way).over_parents(document.root, document.file, None, ())
     if way.files and library is not None:
         layers = _hang(layers, document, library, way.files)
+    if document.program is not None:
+        from cfglint.document.follow import lay  # few programs are here
+
+        layers = layers or Layers(document.root)
+        lay(layers, document.program, defaults=defaults)
     return layers, overrides
 
 

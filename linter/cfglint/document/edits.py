@@ -16,7 +16,11 @@ from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from cfglint.document.toml import Section, Statement
+
+_OWN_EDITS = ("shell", "python", "notebook")
 
 
 def replace_value(document: Document, node: Scalar, value: object, dialect: Dialect) -> Edit | None:
@@ -25,10 +29,8 @@ def replace_value(document: Document, node: Scalar, value: object, dialect: Dial
         return None
     if document.format == "toml":
         return None if value is None else Edit(node.start, node.end, spell(value, node, TOML))
-    if document.format == "shell":
-        from cfglint.document.shell.edits import replace
-
-        return replace(node, value)
+    if document.format in _OWN_EDITS:
+        return _own_edits(document).replace(document, node, value)  # type: ignore[no-any-return]
     new = spell(value, node, dialect)
     if node.tag is not None:
         written = Scalar(new, 0, 0, "", node.tag) if not new.startswith(("'", '"')) else None
@@ -37,6 +39,15 @@ def replace_value(document: Document, node: Scalar, value: object, dialect: Dial
     if node.start < node.end:
         return Edit(node.start, node.end, new)
     return _fill(document, node, new)
+
+
+def _own_edits(document: Document) -> Any:
+    """Return the module that edits a script or a program."""
+    if document.format == "shell":
+        from cfglint.document.shell import edits as own
+    else:
+        from cfglint.document.python import edits as own  # type: ignore[no-redef]
+    return own
 
 
 def _same(first: object, second: object) -> bool:
@@ -81,10 +92,8 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
         return _insert_toml_key(document, path, value)
     if not path or document.error is not None:
         return None
-    if document.format == "shell":
-        from cfglint.document.shell.edits import insert
-
-        return insert(document, path, value)
+    if document.format in _OWN_EDITS:
+        return _own_edits(document).insert(document, path, value)  # type: ignore[no-any-return]
     nodes = _descend(document.root, path)
     wanted = path[max(len(nodes) - 1, 0) :]
     names = [part for part in wanted if isinstance(part, str)]
@@ -270,7 +279,7 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     """
     text = document.file.text
     words = " ".join(note.split())
-    if document.format in ("json", "shell") or not words or edit.new.endswith(("\n", "\r")):
+    if document.format in ("json", "shell", "notebook") or not words or edit.new.endswith(("\n", "\r")):
         return None
     at = line_end(text, edit.end)
     within_another = any(

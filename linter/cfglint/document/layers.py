@@ -101,7 +101,9 @@ class Layers(Record):
         self.troubles.append(Trouble("outside", node, key, name, by))
 
     def enter(self, source: Source) -> Node | None:
-        """Take a file in and return its tree; None, and a trouble, where it does not parse."""
+        """Take a file in and return its tree; None for a program, and with a trouble if it does not parse."""
+        if not source.file.documents:
+            return None
         document = source.file.documents[0]
         self.files.append(source)
         if document.error is not None:

@@ -13,6 +13,7 @@ from cfglint.budget import BUDGET, spend
 from cfglint.document.tree import (
     BOM,
     MAX_BYTES,
+    PROGRAMS,
     SCRIPTS,
     Alias,
     Document,
@@ -30,7 +31,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
 
@@ -54,6 +55,7 @@ _POD_TOO = {
     *("min_download", "min_upload", "instance_id"),
 }
 _DEEPEST_FOLDER = 64
+_NAMED = {"shell": "yaml", "python": "program", "notebook": "program"}
 
 
 def read(data: bytes, path: str, form: str = "") -> File:
@@ -86,7 +88,7 @@ def unread(data: bytes, path: str, why: str) -> File:
 
 
 def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> File:
-    """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, else YAML."""
+    """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, Python, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
     form = form or format_of(path)
@@ -106,6 +108,12 @@ def parsed(text: str, form: str) -> list[Document]:
         from cfglint.document.shell.launch import parse_script
 
         return parse_script(text)
+    if form == "program":  # of a command, which asks for what it needs
+        return []
+    if form in ("python", "notebook"):
+        from cfglint.document.python.documents import parse_program
+
+        return parse_program(text, notebook=form == "notebook")
     if form == "json":
         from cfglint.document.json import parse_json
 
@@ -148,10 +156,12 @@ def _launches(text: str, document: Document) -> list[Document]:
 
 
 def format_of(path: str) -> str:
-    """Return what the name of a file says of its form: json, toml, shell or yaml."""
+    """Return what the name of a file says of its form: json, toml, shell, python, notebook or yaml."""
     lowered = path[-7:].lower()
     if lowered.endswith((".json", ".toml")):
         return lowered[-4:]
+    if lowered.endswith(PROGRAMS):
+        return "python" if lowered.endswith(".py") else "notebook"
     return "shell" if lowered.endswith(SCRIPTS) else "yaml"
 
 
@@ -222,11 +232,12 @@ class Library(Record):
     boundary: Boundary | None = None
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
+    programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
 
     def file(self, path: str, by: str) -> File | None:
         """Return the file at ``path``, parsed; None where there is none for ``by``.
 
-        What a config names is no script, whatever its suffix says.
+        What a config names is no script, whatever its suffix says, and what a command starts is a program.
         """
         path = os.path.normpath(path)
         if self.boundary is not None and not self.boundary.holds(path, by):
@@ -235,7 +246,7 @@ class Library(Record):
         if key not in self._files:
             data = self.read(path)
             form = format_of(path)
-            self._files[key] = None if data is None else read(data, path, "yaml" if form == "shell" else form)
+            self._files[key] = None if data is None else read(data, path, _NAMED.get(form, form))
         return self._files[key]
 
     def beside(self, path: str, name: str) -> File | None:
@@ -250,10 +261,11 @@ class Library(Record):
         """
         if not _is_name(name):
             return None
-        files = (self.file(place, path) for place in self._places(path, name))
+        files = (self.file(place, path) for place in self.places(path, name))
         return next((file for file in files if file is not None), None)
 
-    def _places(self, path: str, name: str) -> Iterator[str]:
+    def places(self, path: str, name: str) -> Iterator[str]:
+        """Yield where `find` looks."""
         yield os.path.join(os.path.dirname(path), name)
         if os.path.isabs(name):
             return

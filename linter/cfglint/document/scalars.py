@@ -57,6 +57,7 @@ _TOML_NUMBER = (
 _TOML_WORDS: dict[str, object] = {"": None, "null": None, "None": None, "true": True, "false": False}
 for _word, _number_of in (("inf", float("inf")), ("nan", float("nan"))):
     _TOML_WORDS |= {_word: _number_of, f"+{_word}": _number_of, f"-{_word}": -_number_of}
+_PYTHON_WORDS: dict[str, object] = {"None": None, "True": True, "False": False}
 _HUMAN_FLOAT = r"[-+]?(?=\.?[0-9])[0-9]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"
 
 
@@ -135,6 +136,20 @@ def _toml(text: str) -> object:
     return _number(text.replace("_", ""), float if match.group("float") else lambda digits: int(digits, 0))
 
 
+def _python(text: str) -> object:
+    """Return what a literal of Python is; anything else is a text."""
+    if text in _PYTHON_WORDS:
+        return _PYTHON_WORDS[text]
+    return _number(text, _python_number) if text[:1] in _FIRST_OF_NUMBERS else text
+
+
+def _python_number(text: str) -> object:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return float(text)
+
+
 def typed(text: str) -> object:
     """Return what an unquoted argument means to OmegaConf's grammar: null, a boolean, a number or a text."""
     lowered = text.lower()
@@ -158,6 +173,7 @@ PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
 OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
 JSON = Dialect("json", _json, interpolates=False)
 TOML = Dialect("toml", _toml, interpolates=False)
+PYTHON = Dialect("python", _python, interpolates=False)
 SHELL = Dialect("shell", _shell, interpolates=False)
 
 _UNSEEN = object()

@@ -18,6 +18,8 @@ _SAID = {
     "launcher": "the launcher",
     "program": "the command's program",
     "module": "the command's program",
+    "program_file": "the command's program",
+    "base": "the command's program",
     "suite": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "CUDA_VISIBLE_DEVICES",
@@ -25,8 +27,21 @@ _SAID = {
 }
 
 
+# What a program makes, which is below ``python``.
+_MADE = {
+    "args": "the trainer's arguments",
+    "trainer": "the trainer",
+    "library": "the trainer",
+    "loader": "what loads the model",
+    "freezes": "what freezes weights",
+    "gradient_checkpointing_enable": "gradient_checkpointing_enable()",
+}
+
+
 def spoken(path: Path) -> str:
     """Return a key as reports print it: of a launcher's flag ``--num_processes``, else its path."""
+    if path[:1] == ("python",) and len(path) == 2:
+        return _MADE.get(str(path[1]), dotted(path))
     if path[:1] != (_COMMAND,) or len(path) < 2:
         return dotted(path)
     if path[1] == _FLAGS and len(path) > 2:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.layers import Source
 
+_WITH_NAMES = ("shell", "python", "notebook")
 _MOST_REFERENCES = 500
 _DEEPEST = 50
 _MOST_KEYS = 500  # that a misspelled reference is compared with
@@ -187,7 +188,7 @@ class Trace(Record):
 
     def alias(self, node: Alias) -> None:
         """Write an alias down."""
-        if self.view.document.format != "shell":  # there, one variable that two flags read
+        if self.view.document.format not in _WITH_NAMES:  # there, one variable that two flags read
             self.steps.append(Step("alias", node.start, node.end, f"*{node.name}"))
 
     def enter(self, mapping: Mapping, part: str, entry: Entry) -> None:
@@ -464,7 +465,7 @@ def suppressions(document: Document) -> list[tuple[int, tuple[str, ...]]]:
     text = document.file.text
     if document.format == "json" or "cfglint:" not in text:
         return []
-    script = document.format == "shell"  # its documents are commands, and comments stand around them
+    script = document.format in _WITH_NAMES  # its documents are commands, and comments stand around them
     spans = [] if script else _scalar_spans(document)
     first, last = (0, len(text)) if script else (document.start, document.end)
     suppressed: list[tuple[int, tuple[str, ...]]] = []

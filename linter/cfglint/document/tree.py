@@ -29,12 +29,23 @@ STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
     "vllm", "sglang", "rl @",
 )  # fmt: skip
+PROGRAMS = (".py", ".ipynb")
+# One of these is in every program that trains with the classes that cfglint reads.
+_TRAINS = (
+    *("TrainingArguments", "SFTConfig", "POConfig", "KTOConfig", "LOOConfig", "RewardConfig"),
+    *("GKDConfig", "MDConfig", "PRMConfig", "BCOConfig"),
+)
 BOM = b"\xef\xbb\xbf"
 
 
 def may_launch(text: str) -> bool:
     """Whether a script has a word that starts a job, or a program of Python."""
     return any(word in text for word in (*STARTERS[:-1], ".py")) or ("rl" in text and "@" in text)
+
+
+def may_train(text: str) -> bool:
+    """Whether a program or a notebook names the class of a trainer's arguments."""
+    return ("Config" in text or "Arguments" in text) and any(word in text for word in _TRAINS)
 
 
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -342,7 +353,8 @@ class Document(Record):
     is laid over (a launch's ``--config``). ``lax`` is the first thing that JSON forbids and hjson takes.
     A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
-    ``claimed`` which other frameworks' keys it has.
+    ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
+    all the same, and why; ``sites`` where the calls of a program are written (python.documents.Site).
     """
 
     start: int
@@ -361,6 +373,10 @@ class Document(Record):
     whole: Document = field(init=False, compare=False)
     lent: tuple[tuple[int, int], ...] = ()
     words: list[Any] = field(factory=list, compare=False)  # of a command (shell.words.Word)
+    unread: dict[Path, str] | None = field(default=None, compare=False)
+    sites: dict[Path, Any] | None = field(default=None, compare=False)
+    program: Any = field(default=None, compare=False)  # of a command (follow.Started)
+    followed: bool = field(default=False, init=False, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

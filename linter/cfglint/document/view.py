@@ -6,7 +6,7 @@ A place is a node and the path at which it is defined, since relative interpolat
 from __future__ import annotations
 
 from cfglint.budget import spend
-from cfglint.document.scalars import JSON, TOML, Dialect, is_float_like_string, resolve, typed
+from cfglint.document.scalars import JSON, PYTHON, TOML, Dialect, is_float_like_string, resolve, typed
 from cfglint.document.tree import (
     ABSENT,
     ALL,
@@ -64,6 +64,7 @@ _CALL_BUDGET = 20_000
 _WHOLE_BUDGET = 300_000
 _LEAST_BUDGET = 1_000
 _ENV = "${oc.env:"
+_BY_FORM = {"json": JSON, "toml": TOML, "python": PYTHON, "notebook": PYTHON, "program": PYTHON}
 
 
 class BudgetError(Exception):
@@ -125,11 +126,12 @@ class View(Record):
         layers = self.layers
         self.root = self.document.root
         self.interpolates = self.dialect.interpolates
+        self.unread = self.document.unread
         if layers is not None:
             self.root = layers.root
             self.sources = layers.sources
             self.hung = layers.hung or None
-            self.unread = layers.unread or None
+            self.unread = {**(self.unread or {}), **layers.unread} or None
             self.interpolates = self.interpolates or (self.beneath or self.dialect).interpolates
         if self.overrides:
             from cfglint.document.layers import Overlay, read_override
@@ -307,7 +309,7 @@ class View(Record):
         if source is None:
             return self.dialect
         form = source.file.format
-        return JSON if form == "json" else TOML if form == "toml" else self.beneath or self.dialect
+        return _BY_FORM.get(form) or self.beneath or self.dialect
 
     def follow(self, node: Node | Computed | None, at: Path) -> Place:
         """Return where a reference leads in the end; any other place leads to itself."""
@@ -409,8 +411,8 @@ class View(Record):
             return node.value
         if kind is Mapping:
             return MappingView(self, path)
-        if kind is not Sequence:  # the scalars of a script
-            return resolve(node, self.dialect)  # never of another file
+        if kind is not Sequence:  # the scalars of a script, or of a program
+            return resolve(node, self.dialect if self.sources is None else self.dialect_of(node))
         if depth >= MAX_REFERENCES:
             return Missing((), f"lists nested more than {MAX_REFERENCES} deep", "budget")
         values: list[object] = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.budget import spend
 from cfglint.document.reading import sections
-from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, SHELL, TOML
+from cfglint.document.scalars import JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 _DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
-_BY_FORM: dict[str, Dialect] = {"json": JSON, "toml": TOML, "shell": SHELL}
+_BY_FORM: dict[str, Dialect] = {
+    "json": JSON,
+    "toml": TOML,
+    "shell": SHELL,
+    "python": PYTHON,
+    "notebook": PYTHON,
+}
 _DIALECTS: dict[str, Dialect] = {
     "pyyaml": PYYAML,
     "omegaconf": OMEGACONF,
@@ -111,18 +117,35 @@ class Reading(Record):
         view = self._view(document, framework, more)
         return Subject(self.pack, document, view, framework, version, self.tables)
 
-    def _view(self, document: Document, framework: str | None, more: Sequence[str] = ()) -> View:
+    def _follow(self, document: Document) -> None:
+        """Find the program that a command starts, once."""
+        if document.followed or document.format != "shell" or self.library is None:
+            return
+        document.followed = True
+        from cfglint.document.follow import follow  # scripts alone start programs
+
+        follow(document, self.library)
+
+    def _view(
+        self,
+        document: Document,
+        framework: str | None,
+        more: Sequence[str] = (),
+        *,
+        defaults: bool = True,
+    ) -> View:
         """Return a document's values as a framework's loader sees them, with those of its other files."""
         dialect = dialect_of(self.pack, framework, document)
         block = self.pack.frameworks[framework] if framework is not None else None
         layers: Layers | None = None
         overrides: Sequence[str] = (*self.overrides, *more)
-        if document.over or (block is not None and _names_files(document, block)):
+        self._follow(document)
+        if document.over or document.program or (block is not None and _names_files(document, block)):
             from cfglint.document.compose import compose  # most files are one file
             from cfglint.document.layers import Way  # most files are one file
 
             way = Way() if block is None else Way(block["composes"], block["files"], block["knows"])
-            layers, overrides = compose(document, self.library, way, overrides)
+            layers, overrides = compose(document, self.library, way, overrides, defaults=defaults)
         if block is None:
             return View(document, dialect, overrides, self.environ, layers, PYYAML)
         beneath = _DIALECTS[block["dialect"]]
@@ -134,7 +157,8 @@ class Reading(Record):
         Of several that claim it, the one with the most signs wins; then the first by name. Where none does,
         and the document names bases, what they make together is asked (``whole``).
         """
-        composed = bool(document.over) if whole is None else whole
+        self._follow(document)
+        composed = bool(document.over or document.program) if whole is None else whole
         found = [(-signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs]
         if found:
             best, *others = (name for _, name in sorted(found))
@@ -216,7 +240,11 @@ class Reading(Record):
             values = seen.get(key)
             if values is None:
                 spend(_FILES if composed else 0, _DOCUMENTS)
-                view = self._view(document, name) if composed else View(document, dialect, self.overrides)
+                view = (
+                    self._view(document, name, defaults=False)
+                    if composed
+                    else View(document, dialect, self.overrides)
+                )
                 values = seen[key] = Values(self.pack, view)
             yield name, sum(test(values) is True for test in asked), values
 

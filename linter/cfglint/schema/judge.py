@@ -6,7 +6,7 @@ Judging runs for every file of a framework that has a schema; what a problem is 
 
 from __future__ import annotations
 
-from cfglint.document.scalars import SHELL, resolve
+from cfglint.document.scalars import PYTHON, SHELL, resolve
 from cfglint.document.tree import Alias, Computed, Mapping, Missing, Path, Scalar, Sequence, over_budget
 from cfglint.document.view import BudgetError, MappingView, View
 from cfglint.record import Record, field
@@ -60,6 +60,8 @@ def mistakes(framework: str | None, view: View) -> dict[str, list[Mistake]]:
 
 def _problems_of(schema: Table, view: View) -> list[Problem]:
     """Return what is wrong with a document; of a launch script's flags, another program's may be its own."""
+    if view.dialect is PYTHON:  # which version of a class a program has is not in its file
+        return []
     if view.dialect is not SHELL:
         return problems(schema, view)
     if not _starts_own_program(schema, view):

@@ -34,7 +34,7 @@ def spelled(value: object) -> str | None:
     return text if _PLAIN.match(text) else None
 
 
-def replace(node: Scalar, value: object) -> Edit | None:
+def replace(_: Document, node: Scalar, value: object) -> Edit | None:
     """Return the edit that puts ``value`` in the place of ``node``; false takes a flag without value away."""
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
@@ -52,7 +52,9 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     """Return the edit that gives the command one more flag, written and set apart as its last one is."""
     names = [part for part in path if isinstance(part, str)]
     root = document.root
-    if len(names) != len(path) or not isinstance(root, Mapping) or names[0] == "launch":
+    started = document.program  # which may not take such a flag
+    takes = len(names) == len(path) and names[0] != "launch" and (started is None or started.takes(names[0]))
+    if not takes or not isinstance(root, Mapping):
         return None
     text = document.file.text
     # Keys know the word of their flag.

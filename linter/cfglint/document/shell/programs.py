@@ -364,6 +364,23 @@ def sought(start: Start) -> tuple[HydraRef, ...]:
     return (HydraRef(places[0], name.start, name.end, places=tuple(places), choices=choices),)
 
 
+def hydra_beside(start: Start, beside: str, folder: str | None, name: str | None) -> HydraRef | None:
+    """Return the file that a program reads which names its config itself; None where that is not known.
+
+    What the command says of either goes before the ``folder`` and the ``name`` that the program has; the
+    folder is seen from ``beside``, the program's own.
+    """
+    words = [_last(start.rest, flags) for flags in (_HYDRA_PATH, HYDRA)]
+    folder = folder if words[0] is None else words[0].text
+    name = name if words[1] is None else words[1].text
+    if not folder or not name or "://" in folder or (words[0] is not None and words[1] is not None):
+        return None
+    file = name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"
+    place = os.path.normpath(os.path.join(beside, folder, file))
+    named = words[1] or start.name
+    return HydraRef(place, named.start, named.end, places=(place,), choices=tuple(_choices(start.rest)))
+
+
 def _choices(words: list[Word]) -> list[tuple[str, str | None]]:
     """Return the overrides whose key may be a group's: ``db=pg``, ``db@at.package=pg``, ``~db``."""
     choices: list[tuple[str, str | None]] = []

@@ -1,0 +1,205 @@
+"""The program that a command starts, where its file is here: what it reads, and what its flags are worth.
+
+A ``@hydra.main`` says which config lies beneath the command's overrides. What the program makes of its flags
+(``TrainingArguments(per_device_train_batch_size=args.batch)``) is laid over the command, and the defaults of
+its flags beneath. Where two files could be meant, or two trainers, nothing is joined.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cfglint.budget import BUDGET
+from cfglint.document.layers import Source
+from cfglint.document.python.documents import Reader, is_known, trainers_of
+from cfglint.document.python.run import Program
+from cfglint.document.python.source import read_python
+from cfglint.document.python.values import Flag, Literal, Object, Span
+from cfglint.document.shell.launch import text_at
+from cfglint.document.shell.programs import hydra_beside, program_of
+from cfglint.document.tree import (
+    Alias,
+    Composite,
+    Document,
+    Entry,
+    File,
+    Mapping,
+    Node,
+    Scalar,
+    Unresolved,
+    child,
+    target,
+)
+from cfglint.errors import OverBudgetError
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.layers import Layers
+    from cfglint.document.reading import Library
+
+_LARGEST = 2**18  # characters of a program that is followed
+_WHOLE = 2**53
+_MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
+
+
+class Started(Record):
+    """A program that a command starts: its ``file``, and the ``node`` of the command that names it.
+
+    ``trainer`` are the arguments and the trainer that it makes, where that is one.
+    """
+
+    file: File
+    node: Scalar
+    program: Program
+    trainer: tuple[Object | None, Object | None] | None = field(default=None)
+
+    def takes(self, key: str) -> bool:
+        """Whether a flag of the command is one that the program reads, as far as that is known."""
+        return self.trainer is None or key in self.program.flags or self.parsed
+
+    @property
+    def parsed(self) -> bool:
+        """Whether the trainer's arguments are the flags themselves, as HfArgumentParser makes them."""
+        arguments = self.trainer[0] if self.trainer is not None else None
+        return arguments is not None and "parsed" in arguments.calls
+
+
+def follow(document: Document, library: Library) -> None:
+    """Find the program of a command, and note what it says; nothing where its file is not surely here."""
+    head = child(document.root, "launch")
+    node = target(child(head, "program"))
+    if not isinstance(head, Mapping) or not isinstance(node, Scalar) or isinstance(node, Unresolved):
+        return
+    if text_at(head, "suite"):
+        return
+    file = _file(document, library, node.text, module=text_at(head, "module") == "true")
+    program = None if file is None else _program(file, library)
+    if file is None or program is None:
+        return
+    document.program = started = Started(file, node, program)
+    found = [pair for pair in trainers_of(program) if pair[0] is not None]
+    started.trainer = found[0] if len(found) == 1 else None
+    _note(head, node, "program_file", file.path)
+    _note_hydra(document, started, head)
+
+
+def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:
+    head.entries[key] = Entry(
+        Scalar(key, node.start, node.end, '"'), Composite(text, node.start, node.end, '"')
+    )
+
+
+def _file(document: Document, library: Library, name: str, *, module: bool) -> File | None:
+    """Return the file of a program; None where none is here, or where it may be one of several."""
+    if module and _MODULE.match(name):
+        path = name.replace(".", "/")
+        names = [f"{path}.py", f"{path}/__main__.py"]
+    elif not module and name.endswith(".py"):
+        names = [name]
+    else:
+        return None
+    here = document.file.path
+    found: dict[str, File] = {}
+    for each in names:
+        for place in library.places(here, each):
+            file = library.file(place, here)
+            if file is not None and file.format == "program":
+                found[os.path.abspath(file.path)] = file
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _program(file: File, library: Library) -> Program | None:
+    """Go through a program, each once."""
+    known: dict[str, Program | None] = library.programs
+    if file.path not in known:
+        known[file.path] = None
+        if len(file.text) <= _LARGEST:
+            try:
+                code = read_python(file.text, notebook=False)
+            except OverBudgetError:
+                if BUDGET.left < 0:
+                    raise
+                code = None
+            if code is not None:
+                known[file.path] = program = Program(code)
+                program.run()
+    return known[file.path]
+
+
+def _note_hydra(document: Document, started: Started, head: Mapping) -> None:
+    """Add the config of a ``@hydra.main`` to those that the command is laid over."""
+    start = program_of(document.words)
+    for made, _ in started.program.decorators:
+        if made.kind != "hydra.main" or start is None:
+            continue
+        folder, name = (_text(made.get(key)) for key in ("config_path", "config_name"))
+        beside = os.path.dirname(started.file.path) or "."
+        own = os.path.dirname(document.file.path) or "."
+        reference = hydra_beside(start, os.path.relpath(beside, own), folder, name)
+        if reference is not None and not any(type(each) is type(reference) for each in document.over):
+            document.over = (*document.over, reference)
+        _note(head, started.node, "base", "hydra")
+
+
+def _text(value: object) -> str | None:
+    found = value.value if isinstance(value, Literal) else None
+    return found if isinstance(found, str) else None
+
+
+# ── one tree ───────────────────────────────────────────────────────────────────────────────────────────────
+def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
+    """Lay what a program makes of its flags over them, and the ``defaults`` of its flags beneath."""
+    root = layers.root
+    if not isinstance(root, Mapping):
+        return
+    open_ended = child(child(root, "launch"), "unread") is not None or bool(layers.unread)
+    if started.trainer is not None:
+        source = Source(started.file, started.node, "program", hung=True)
+        reader = Reader(started.program, lambda flag, span: _worth(root, flag, span, open_ended=open_ended))
+        tree = reader.tree(*started.trainer)
+        if started.parsed:
+            reader.unread.pop((), None)
+        trainer = started.trainer[1]
+        if trainer is None or not is_known(trainer):  # its flags say best which framework's it is
+            del tree.entries["python"]
+        layers.adopt(tree, source)
+        layers.files.append(source)
+        layers.unread |= reader.unread
+        layers.root = layers.lay(tree, root)
+    if defaults and not open_ended:
+        _lay_defaults(layers, started)
+
+
+def _worth(root: Mapping, flag: Flag, span: Span, *, open_ended: bool) -> Node:
+    """Return what the command says of a flag, else its default."""
+    given = target(child(root, flag.name))
+    if given is not None:
+        return Alias(f"--{flag.name}", given, *span)
+    if isinstance(flag.default, Literal) and not open_ended:
+        style = '"' if isinstance(flag.default.value, str) else ""
+        start, end = flag.default.span
+        return Composite(str(flag.default.value), start, end, style)
+    return Unresolved(
+        f"--{flag.name}", *span, why=f"--{flag.name} is not given, and its default is not known"
+    )
+
+
+def _lay_defaults(layers: Layers, started: Started) -> None:
+    source = Source(started.file, started.node, "program")
+    base = Mapping(0, flow=True)
+    for name, flag in started.program.flags.items():
+        value = flag.default.value if isinstance(flag.default, Literal) else None
+        if not value or not isinstance(flag.default, Literal):
+            continue  # what is off says nothing, and a rule that asks for the key would take it for said
+        if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
+            value = int(value)  # `1e8` where argparse takes a whole number from people
+        style = '"' if isinstance(value, str) else ""
+        start, end = flag.default.span
+        base.entries[name] = Entry(Scalar(name, *flag.span, '"'), Scalar(str(value), start, end, style))
+    if base.entries:
+        layers.adopt(base, source)
+        if source.file not in [each.file for each in layers.files]:
+            layers.files.append(source)
+        layers.root = layers.lay(layers.root, base)

@@ -1,0 +1,79 @@
+"""Edits of a program or a notebook: another literal in the place of one, or one more argument of a call."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from cfglint.document.python.source import read_python
+from cfglint.document.tree import Composite, Document, Path, Scalar, Unresolved
+from cfglint.text import Edit, apply_edits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.python.documents import Site
+
+_QUOTES = re.compile(r"""([rRuU]?)(\"\"\"|'''|"|')""")
+_REST = re.compile(r"[ \t]*(,?)[ \t]*(#[^\r\n]*)?(?=\r?\n)")
+_KEYS = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+def spelled(value: object, quote: str = '"') -> str | None:
+    """Return a value as a literal, None where it has none that is plain."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    if isinstance(value, str) and value.isprintable() and not re.search(r"[\\'\"]", value):
+        return f"{quote}{value}{quote}"
+    return None
+
+
+def replace(document: Document, node: Scalar, value: object) -> Edit | None:
+    """Return the edit that puts ``value`` in the place of a literal; None where it is none, or computed."""
+    if isinstance(node, (Composite, Unresolved)) or not 0 <= node.start < node.end:
+        return None
+    quote = '"'
+    if node.style:
+        found = _QUOTES.match(_source(document, document.file.text[node.start : node.end]))
+        quote = found[2] if found is not None and len(found[2]) == 1 else '"'
+    new = spelled(value, quote)
+    return None if new is None else _checked(document, Edit(node.start, node.end, _in_file(document, new)))
+
+
+def insert(document: Document, path: Path, value: object) -> Edit | None:
+    """Return the edit that gives a call one more argument, written and set apart as its last one is."""
+    *above, name = path
+    site: Site | None = (document.sites or {}).get(tuple(above))
+    new = spelled(value)
+    if site is None or new is None or not isinstance(name, str) or not _KEYS.match(name):
+        return None
+    text = document.file.text
+    argument = _in_file(document, f"{name} = {new}" if site.spaced else f"{name}={new}")
+    if site.last is None:
+        at = site.call[1] - 1
+        return _checked(document, Edit(at, at, argument)) if text[at : at + 1] == ")" else None
+    start, end = site.last
+    line = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    indent = text[line:start]
+    if document.format == "notebook" or indent.strip():
+        return _checked(document, Edit(end, end, f", {argument}"))
+    newline = "\r\n" if text[line - 2 : line] == "\r\n" else "\n"
+    rest = _REST.match(text, end)
+    if rest is not None and rest[1]:
+        return _checked(document, Edit(rest.end(), rest.end(), f"{newline}{indent}{argument},"))
+    return _checked(document, Edit(end, end, f",{newline}{indent}{argument}"))
+
+
+def _source(document: Document, text: str) -> str:
+    """Return a stretch of the file as Python reads it."""
+    return text.replace('\\"', '"') if document.format == "notebook" else text
+
+
+def _in_file(document: Document, text: str) -> str:
+    """Return source as it stands in the file."""
+    return json.dumps(text, ensure_ascii=False)[1:-1] if document.format == "notebook" else text
+
+
+def _checked(document: Document, edit: Edit) -> Edit | None:
+    """Return an edit after which the program still parses."""
+    text = apply_edits(document.file.text, [edit])
+    return edit if read_python(text, notebook=document.format == "notebook") is not None else None
