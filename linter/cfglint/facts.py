@@ -365,15 +365,22 @@ class Values(dict[str, object]):
 
 
 def _is_own(framework: str, programs: tuple[str, ...], document: Document | None, view: View | None) -> bool:
-    """Whether a framework's defaults hold: in its config files, and where a launch starts its own program."""
+    """Whether a framework's defaults hold: in its config files, and where a launch starts its own program.
+
+    A repository's own copy of that may differ from the framework that is known. Another program has them if
+    it makes its arguments of the framework's classes, or if the launch names a whole config.
+    """
     if document is None or document.format != "shell" or view is None or not programs:
         return True
-    if (view.layers is not None and view.layers.based) or view.get(("launch", "suite")) == framework:
+    if view.get(("launch", "suite")) == framework:
         return True
     from fnmatch import fnmatchcase  # most files are no scripts
 
     program = view.get(("launch", "program"))
-    return isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs)
+    named = isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs)
+    if document.program is not None:
+        return not named and document.program.trainer is not None
+    return named or (view.layers is not None and view.layers.based)
 
 
 def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:
