@@ -314,15 +314,19 @@ def test_another_program_has_defaults_of_its_own():
         assert {name: not needs_of(values[name]) for name in defaults} == dict.fromkeys(defaults, own)
 
 
-# Flags that others have too: each of these is somebody else's, or nobody's that cfglint knows.
+# Flags that others have too: each of these is somebody else's, or of a program that no framework here knows.
 OTHERS = {
     f"torchrun src/train.py {ARGS} --stage sft --finetuning_type lora --template qwen": ["llamafactory"],
     f"accelerate launch trl/scripts/sft.py {ARGS} --dataset_name a/b": ["trl"],
     f"accelerate launch train_grpo.py {ARGS} --num_generations 8 --max_completion_length 512": ["trl"],
-    f"accelerate launch run_dpo.py {ARGS} --beta 0.1 --loss_type sigmoid": [],
-    f"accelerate launch run_clm_no_trainer.py {ARGS}": [],
-    f"deepspeed main.py {ARGS} --zero_stage 3 --num_warmup_steps 10": [],
-    "torchrun --nproc_per_node 8 train.py --model_name_or_path x --per_device_train_batch_size 8": [],
+    f"accelerate launch run_dpo.py {ARGS} --beta 0.1 --loss_type sigmoid": ["transformers"],
+    f"accelerate launch run_clm_no_trainer.py {ARGS}": ["user_script"],
+    f"deepspeed main.py {ARGS} --zero_stage 3 --num_warmup_steps 10": ["user_script"],
+    "torchrun --nproc_per_node 8 a.py --model_name_or_path x --per_device_train_batch_size 8": [
+        "user_script"
+    ],
+    "torchrun --nproc_per_node 8 eval.py --model_name_or_path x --batch_size 8": [],
+    "python plot.py --output_dir out --seed 1": [],
 }
 
 

@@ -276,6 +276,8 @@ class Values(dict[str, object]):
         stated = False
         for key in keys if find is not None else ():
             wanted = self[key]
+            if type(wanted) is Unknown and wanted.tail:
+                wanted = "\u2026/" + wanted.tail.lstrip("/")
             if type(wanted) in (str, int, float):
                 stated = True
                 try:
@@ -349,7 +351,7 @@ class Values(dict[str, object]):
         if value is ABSENT:
             return Unknown(frozenset((_path(steps),)))
         if type(value) is Missing:
-            return Unknown(frozenset(value.needs or (_path(steps),)))
+            return Unknown(frozenset(value.needs or (_path(steps),)), value.tail)
         return value
 
     def has(self, steps: Steps) -> bool | Open:
@@ -388,6 +390,11 @@ def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:
     return not paths or (view is not None and any(view.has(path) for path in paths))
 
 
+def _in_part(blank: object, value: Missing) -> object:
+    """Return what is not known, with the end of a path that is."""
+    return Unknown(blank.needs, value.tail) if value.tail and isinstance(blank, Unknown) else blank
+
+
 def _nothing(_values: Values) -> object:
     return ABSENT
 
@@ -424,7 +431,7 @@ def _bound_by(
                 if value is not ABSENT:
                     if source is not None:
                         return source(values)
-                    return blank if type(value) is Missing else convert(name, value, spec)
+                    return _in_part(blank, value) if type(value) is Missing else convert(name, value, spec)
             elif _gives(view, paths):
                 return source(values)  # type: ignore[misc]
             if fallback is None:

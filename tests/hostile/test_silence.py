@@ -302,30 +302,42 @@ BROKEN = {
 COUNTED = {
     "with syntax errors": ["{{{{ x }}}}\n{}\n", "{{{{ x }}}} {}\n", "python x.py\n)\n"],
     "not followed": [
-        "bash <<EOF\n{}\nEOF\n",
-        "cat <<E | bash\n{}\nE\n",
         "x=$({})\n",
         "x=`{}`\n",
-        "echo a | xargs {}\n",
-        "ssh host '{}'\n",
         "f() {{\n{}\n}}\n",
         *(f"{starter} {{}}\n" for starter in ("salloc -N1", "bsub -n 1", "./wrap.sh", "hatch run", "doas")),
-        "sbatch --wrap='{}'\n",
         "echo '{}' | bash\n",
         "bash <<< '{}'\n",
         "source <(echo '{}')\n",
         "trap '{}' EXIT\n",
         "alias go='{}'\ngo\n",
-        'set -- {}\n"$@"\n',
         "find . -maxdepth 0 -exec {} \\;\n",
         "coproc {}\n",
         "make -f- <<< 'a:; {}'\n",
-        "# a comment \\\nssh host {}\n",
         f'"$PYTHON" train.py {FLAGS}\n',
-        f"FLAGS='{FLAGS}'\nssh host python train.py $FLAGS\n",
         f"x=$(/opt/bin/python3 -m torch.distributed.run x.py {FLAGS})\n",
     ],
 }
+
+
+FOLLOWED = [
+    "bash <<EOF\n{}\nEOF\n",
+    "cat <<E | bash\n{}\nE\n",
+    "echo a | xargs {}\n",
+    "ssh host '{}'\n",
+    "sbatch --wrap='{}'\n",
+    'set -- {}\n"$@"\n',
+    "# a comment \\\nssh host {}\n",
+    f"FLAGS='{FLAGS}'\nssh host python train.py $FLAGS\n",
+    "tmux new -d '{}'\n",
+    "pdsh -w a,b '{}'\n",
+    "cat > job.sh <<'E'\n{}\nE\nsbatch job.sh\n",
+    "bash wrap.sh\n",
+    "./wrap.sh\n",
+    "sbatch -N 1 wrap.sh\n",
+    ". ./wrap.sh\n",
+    "source wrap.sh\n",
+]
 
 
 @pytest.mark.parametrize("form", BROKEN.values(), ids=BROKEN)
@@ -334,6 +346,31 @@ def test_a_script_that_does_not_parse(strange, form):
     done = strange.run("check", "--format", "concise")
     assert done.returncode == 1
     assert "CFG001 this part of the script does not parse" in done.stdout
+
+
+@pytest.mark.parametrize("form", FOLLOWED)
+def test_a_job_that_is_handed_on_is_judged(strange, form):
+    strange.write({"a.sh": form.format(JOB), "wrap.sh": f"{JOB}\n"})
+    done = strange.run("check", "a.sh", "--format", "concise")
+    assert "PRC130" in done.stdout
+    assert "followed" not in done.stdout
+
+
+@pytest.mark.parametrize("how", ["source {}", "bash {}", ". {}", "sbatch {}"])
+def test_a_script_outside_of_the_repository_is_not_read(strange, how):
+    secret = strange.secret("job.sh", f"# hunter2-5f1c\n{JOB}\n")
+    strange.write({"link.sh": ""})
+    (strange.repo / "link.sh").unlink()
+    (strange.repo / "link.sh").symlink_to(secret)
+    for name in (str(secret), "../home/job.sh", "link.sh"):
+        strange.write({"a.sh": f"{how.format(name)}\npython x.py\n"})
+        assert "PRC130" not in strange.run("check", "a.sh", "--skip-unknown").stdout
+
+
+def test_scripts_that_run_each_other_end(strange):
+    files = {f"{i}.sh": f"source {(i + 1) % 30}.sh\nbash {(i + 2) % 30}.sh\n{JOB}\n" for i in range(30)}
+    strange.write(files)
+    assert "PRC130" in strange.run("check", "0.sh", "--format", "concise").stdout
 
 
 @pytest.mark.parametrize(
@@ -357,9 +394,9 @@ def test_what_else_is_in_a_script_hides_no_launch(strange, first, form):
 
 
 def test_a_file_that_is_judged_in_part(strange):
-    strange.write({"a.sh": f"trl sft --model_name_or_path x --output_dir y\nssh host '{JOB}'\n"})
+    strange.write({"a.sh": f"trl sft --model_name_or_path x --output_dir y\ndoas {JOB}\n"})
     assert "in 1 file (1 followed in part)" in strange.run("check").stdout
-    strange.write({"b.sh": "echo python a.py\n", "c.sh": f"ssh host '{JOB}'\n"})
+    strange.write({"b.sh": "echo python a.py\n", "c.sh": f"doas {JOB}\n"})
     assert "in 1 file (2 skipped: 1 not followed; 1 followed in part)" in strange.run("check").stdout
 
 
@@ -387,7 +424,7 @@ MANIFESTS = [
     f"on: push\njobs:\n  a:\n    steps:\n    - run: |\n        {JOB}\n",
     f"type: task\ncommands:\n- {JOB}\n",
     f"services:\n  a:\n    image: i\n    post_start: [{{command: '{JOB}'}}]\n",
-    f"resources: {{cpus: 1}}\nrun: |\n  bash <<E\n  {JOB}\n  E\n",
+    f"resources: {{cpus: 1}}\nrun: |\n  doas {JOB}\n",
     f"resources: {{cpus: 1}}\nsetup: |\n  {JOB}\nrun: echo a\n",
     "tasks:\n- args:\n" + "".join(f"  - {json.dumps(word)}\n" for word in JOB.split()),
     json.dumps({"script": f"#!/bin/bash\n{JOB}"}),

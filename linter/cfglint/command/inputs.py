@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 
 from cfglint import files
 from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
-from cfglint.document.reading import parsed, read
+from cfglint.document.reading import Library, parsed, read
 from cfglint.document.reading import unread as not_parsed
 from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File, may_launch, may_train
 from cfglint.errors import OverBudgetError, UsageError
@@ -106,8 +107,9 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
     content = _bytes(path, boundary, named=named)
     if not named and len(content) > _BIGGEST_FOUND and _says_much(content):
         return not_parsed(content[:_BIGGEST_FOUND], path, _LARGE), content
+    library = Library(second, boundary)
     try:
-        return read(content, path), content
+        return read(content, path, scripts=partial(library.script, path)), content
     except UsageError as error:  # the extra is not installed: said once, and the configs are judged
         if named:
             raise

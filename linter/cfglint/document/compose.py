@@ -7,6 +7,7 @@ file at the key.
 
 from __future__ import annotations
 
+import os
 from fnmatch import fnmatchcase
 
 from cfglint.budget import spend
@@ -118,8 +119,16 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
 
 def _first(document: Document, library: Library | None, names: Listed[str]) -> File | None:
     """Return the first of some files that is here."""
-    files = (library.find(document.file.path, name) for name in names if library is not None)
+    files = (_found(document, library, name) for name in names if library is not None)
     return next((file for file in files if file is not None), None)
+
+
+def _found(document: Document, library: Library, name: str) -> File | None:
+    """Return a file that a document names; a command names it as its working folder sees it."""
+    path, file = document.file.path, None
+    if document.folder and not os.path.isabs(name):
+        file = library.find(path, os.path.join(document.folder, name))
+    return file or library.find(path, name)
 
 
 # ── NeMo-RL's inheritance ──────────────────────────────────────────────────────────────────────────────────
@@ -212,7 +221,7 @@ def _hang(layers: Layers | None, document: Document, library: Library, files: Li
         if node is None or not node.text.endswith(_FILES) or "${" in node.text:
             continue
         by = layers.sources.get(id(node)) if layers is not None else None
-        file = library.find(document.file.path, node.text)
+        file = _found(document, library, node.text)
         if file is None and by is not None:
             file = library.find(by.file.path, node.text)
         if file is None and library.outside(document.file.path, node.text):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
+    from cfglint.document.shell.run import Scripts
 
     Reader: TypeAlias = Callable[[str], bytes | None]
 
@@ -58,10 +59,11 @@ _DEEPEST_FOLDER = 64
 _NAMED = {"shell": "yaml", "python": "program", "notebook": "program"}
 
 
-def read(data: bytes, path: str, form: str = "") -> File:
+def read(data: bytes, path: str, form: str = "", scripts: Scripts | None = None) -> File:
     """Decode and parse ``data``; what is not UTF-8 gives a file whose one document carries the error.
 
-    The form is that of the path's suffix, unless it is given.
+    The form is that of the path's suffix, unless it is given. ``scripts`` gives the text of a script that
+    another one sources or runs, by the name that it is called there.
     """
     if len(data) > MAX_BYTES:
         return _broken(path, "", _too_large(MAX_BYTES), None)
@@ -79,7 +81,7 @@ def read(data: bytes, path: str, form: str = "") -> File:
         message = f"byte {at} (0x{data[error.start]:02x}) is not UTF-8: save the file as UTF-8"
         offset = len(data[: error.start].decode("utf-8", "replace"))
         return _broken(path, data.decode("utf-8", "replace"), message, offset, bom=bom)
-    return read_text(text, path, bom=bom, form=form)
+    return read_text(text, path, bom=bom, form=form, scripts=scripts)
 
 
 def unread(data: bytes, path: str, why: str) -> File:
@@ -87,7 +89,9 @@ def unread(data: bytes, path: str, why: str) -> File:
     return _broken(path, data.decode("utf-8", "replace"), why, None)
 
 
-def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> File:
+def read_text(
+    text: str, path: str, *, bom: bool = False, form: str = "", scripts: Scripts | None = None
+) -> File:
     """Parse ``text``; ``path`` determines the format: JSON, TOML, a shell script, Python, else YAML."""
     if text.startswith("\ufeff"):
         text, bom = text[1:], True
@@ -96,18 +100,18 @@ def read_text(text: str, path: str, *, bom: bool = False, form: str = "") -> Fil
     if len(text) > most:
         return _broken(path, text, _too_large(most), None, bom=bom)
     with BUDGET:  # of the file that names this one, or its own
-        documents = parsed(text, form)
+        documents = parsed(text, form, scripts)
         if form in ("yaml", "json"):
             documents = [part for document in documents for part in _parts(text, document)]
     return _file(path, text, documents, bom=bom, form=form)
 
 
-def parsed(text: str, form: str) -> list[Document]:
+def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Document]:
     """Return the documents of a text, a manifest as it is written."""
     if form == "shell":
         from cfglint.document.shell.launch import parse_script
 
-        return parse_script(text)
+        return parse_script(text, scripts)
     if form == "program":  # of a command, which asks for what it needs
         return []
     if form in ("python", "notebook"):
@@ -263,6 +267,17 @@ class Library(Record):
             return None
         files = (self.file(place, path) for place in self.places(path, name))
         return next((file for file in files if file is not None), None)
+
+    def script(self, path: str, name: str) -> str | None:
+        """Return the text of a script that the one at ``path`` sources or runs; None where it is not here."""
+        if not _is_name(name):
+            return None
+        for place in map(os.path.normpath, self.places(path, name)):
+            allowed = self.boundary is None or self.boundary.holds(place, path)
+            data = self.read(place) if allowed and not same(place, path) else None
+            if data is not None and len(data) <= MAX_SCRIPT and b"\0" not in data:
+                return data.decode("utf-8", "replace").removeprefix("\ufeff")
+        return None
 
     def places(self, path: str, name: str) -> Iterator[str]:
         """Yield where `find` looks."""

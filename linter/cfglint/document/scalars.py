@@ -206,7 +206,7 @@ def _tagged(scalar: Scalar, dialect: Dialect) -> object:
     tag = scalar.tag or ""
     text = scalar.text
     if isinstance(scalar, Unresolved):
-        return Missing(scalar.needs, scalar.why)
+        return Missing(scalar.needs, scalar.why, tail=scalar.tail)
     if tag == "!":  # read as if it had none, as libyaml does it, in quotes too
         return resolve_plain(text, dialect) if text or scalar.style else ""
     kind = tag.removeprefix(_YAML)

@@ -27,7 +27,7 @@ SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 # The words of which one is in every script that launches a job; of "rl @", both.
 STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
-    "vllm", "sglang", "rl @",
+    "vllm", "sglang", "swift", "colossalai", "composer", "rl @",
 )  # fmt: skip
 PROGRAMS = (".py", ".ipynb")
 # One of these is in every program that trains with the classes that cfglint reads.
@@ -108,11 +108,15 @@ class HydraRef(Composite):
 
 
 class Unresolved(Scalar):
-    """A scalar whose value the file alone does not say; ``text`` is how it is spelled, ``why`` says why."""
+    """A scalar whose value the file alone does not say; ``text`` is how it is spelled, ``why`` says why.
+
+    ``tail`` is what it surely ends with, of a path whose beginning is not known.
+    """
 
     tag: str | None = "!unread"
     why: str = field(kw_only=True)
     needs: tuple[str, ...] = field(default=(), kw_only=True)
+    tail: str = field(default="", kw_only=True)
 
 
 class Entry(Record):
@@ -172,6 +176,7 @@ class Missing(Value):
     needs: tuple[str, ...]
     why: str
     kind: str = field(default="", compare=False)
+    tail: str = field(default="", compare=False)  # of a path, what is known of its end
 
 
 class Computed(Record):
@@ -350,7 +355,8 @@ class Document(Record):
 
     A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
     list), with the ``job`` that it is part of. ``over`` are the scalars that name files which the document
-    is laid over (a launch's ``--config``). ``lax`` is the first thing that JSON forbids and hjson takes.
+    is laid over (a launch's ``--config``), ``folder`` is where the command runs, seen from where its script
+    does. ``lax`` is the first thing that JSON forbids and hjson takes.
     A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
@@ -366,6 +372,7 @@ class Document(Record):
     format: str = ""  # until the file's own is put in
     listed: bool = False
     over: tuple[Scalar, ...] = ()
+    folder: str = ""
     job: Job | None = None
     file: File = field(init=False, compare=False)
     index: int = 0

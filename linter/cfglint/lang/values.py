@@ -42,12 +42,14 @@ class Open(Record):
 
 
 class Unknown(Record):
-    """A text, a list or a record that is not known."""
+    """A text, a list or a record that is not known; ``tail`` is what a path surely ends with."""
 
     needs: frozenset[str]
+    tail: str
 
-    def __init__(self, needs: frozenset[str] = NOTHING) -> None:
+    def __init__(self, needs: frozenset[str] = NOTHING, tail: str = "") -> None:
         self.needs = needs
+        self.tail = tail
 
     def __repr__(self) -> str:
         return f"Unknown({sorted(self.needs)})"

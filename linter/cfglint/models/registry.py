@@ -49,13 +49,29 @@ def catalogue() -> Mapping[str, Mapping[str, object]]:
     return cached("models3", {"models.yaml": text}, lambda: _build(text))  # type: ignore[return-value]
 
 
+@cache
+def by_base() -> Mapping[str, Mapping[str, object]]:
+    """Return the figures of models by the last component of their ids, where all of that name agree."""
+    rows: dict[str, Mapping[str, object] | None] = {}
+    for name, row in catalogue().items():
+        last = name.rpartition("/")[2]
+        rows[last] = row if rows.get(last, row) == row else None
+    return {name: row for name, row in rows.items() if row is not None}
+
+
+def _is_path(name: str) -> bool:
+    """Whether a model is named by a folder, which is called as its id is, and not by an id of the Hub."""
+    return name.count("/") != 1 or name.startswith((".", "/", "~", "\u2026"))
+
+
 class Models(Record):
     """The look-up of models; what it once found, it keeps.
 
     Ids compare without case, as the Hub resolves them. What the catalogue lacks is looked for on this
     machine if ``disk`` allows it: a path (a relative one seen from the folders of ``base``) with a
-    config.json, then the Hub's local cache; then, if ``online``, on the Hub. What is left is the size in the
-    name, or the number. ``tell`` is given a line where a config.json is there and cannot be used.
+    config.json, then the Hub's local cache; then, if ``online``, on the Hub. A folder that is called as a
+    model of the catalogue is taken to hold it. What is left is the size in the name, or the number. ``tell``
+    is given a line where a config.json is there and cannot be used.
     """
 
     base: Sequence[str] = ()
@@ -110,6 +126,9 @@ class Models(Record):
             row, source = self._on_disk(name)
             if row is not None:
                 return row, source
+        row = by_base().get(name.strip("/").rpartition("/")[2].lower()) if _is_path(name) else None
+        if row is not None:
+            return row, CATALOGUE
         from cfglint.models.size import by_name
 
         row = by_name(name, catalogue().values())

@@ -1,41 +1,38 @@
-"""What the words of a script come to: variables, defaults, arithmetic, quotes, arrays.
-
-A script is parsed by tree-sitter's grammar of bash, with the way back from its bytes to the file's places.
-"""
+"""What the words of a script come to: variables, defaults, arithmetic, quotes, arrays."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from functools import cache
 
 from cfglint.budget import spend
+from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.words import (
     BREAK,
     EXPANDED,
+    HERE,
     LITERAL,
     QUOTED,
+    SELF,
     Array,
     Piece,
     Pieces,
     Word,
+    cost,
     split,
     uncertain,
     unknown,
 )
-from cfglint.errors import OverBudgetError, UsageError
 from cfglint.record import Record
 from cfglint.text import small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any, ClassVar
 
 
 DEEPEST = 60
-SCRIPT = "words of the script"
-_LONG = 64  # characters of a text that count as much as a piece
+_HEADS = {"PWD": HERE, "0": SELF, "BASH_SOURCE": SELF}
 _IN_QUOTES = '$`"\\\n'
 _ANSI = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -51,112 +48,13 @@ _TEXTS = (
 )  # fmt: skip
 _DEFAULTS = (":-", "-", ":=", "=", "?", ":?", ":+", "+")
 _LARGEST = 2**63
-_SMALL = 10_000  # bytes that are parsed in a second and half a gigabyte, whatever they are
-_BEYOND = re.compile(r"[^\x00-\x7f]")
-
-
-@cache
-def parser() -> Any:
-    """Return tree-sitter's parser for bash. Raises UsageError where an installation lacks it."""
-    try:
-        import tree_sitter_bash
-        from tree_sitter import Language, Parser
-    except ImportError:
-        missing = "pip install --force-reinstall tree-sitter tree-sitter-bash"
-        raise UsageError(f"launch scripts are read with tree-sitter, which is not here: {missing}") from None
-    return Parser(Language(tree_sitter_bash.language()))
-
-
-class Source:
-    """A text to parse, made of pieces of the file: one for the file itself, several for ``bash -c "…"``.
-
-    ``names`` are variables that stand for unknown pieces.
-    """
-
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        self.names: dict[str, Pieces] = {}
-        texts: list[str] = []
-        self._pieces: list[Piece] = []
-        self._starts: list[int] = []
-        at = 0
-        for piece in pieces:
-            text = piece.text
-            if piece.unknown or piece.maybe:
-                name = f"__cfglint_{len(self.names)}"
-                self.names[name] = (piece,)
-                text = f"${{{name}}}"
-                piece = Piece(text, -1, -1)  # noqa: PLW2901
-            self._pieces.append(piece)
-            self._starts.append(at)
-            texts.append(text)
-            at += len(text)
-        self.text = "".join(texts)
-        # To bash a letter beyond ASCII is a character of a word like a dot, and each byte stands for one
-        # character then. The grammar's scanner looks letters up in a table for bytes: it may crash on others.
-        self.data = _BEYOND.sub(".", self.text).encode("ascii")
-
-    @property
-    def loose(self) -> bool:
-        """Whether the file does not say where the text is."""
-        return any(piece.loose for piece in self._pieces)
-
-    def parse(self) -> Any:
-        """Return the root of the parsed text. Raises OverBudgetError where that takes too much."""
-        size = len(self.data)
-        spend(size // 8, SCRIPT)
-        if size > _SMALL:
-            from cfglint.document.shell.trial import is_bounded  # few scripts are so large
-
-            if not is_bounded(self.data):
-                raise OverBudgetError("parsing this script takes too much time or memory: it was not judged")
-        root = parser().parse(self.data).root_node
-        if root.has_error:
-            spend(min(size, _SMALL) ** 2 // 500, SCRIPT)
-        return root
-
-    def text_of(self, node: Any) -> str:
-        """Return the text of a node; to bash each character is one byte here."""
-        return self.text[node.start_byte : node.end_byte]
-
-    def slice(self, start: int, end: int, mode: str = LITERAL) -> list[Piece]:
-        """Return the pieces between two bytes."""
-        pieces: list[Piece] = []
-        at = max(bisect_right(self._starts, start) - 1, 0)
-        while at < len(self._pieces) and self._starts[at] < end:
-            piece, begun = self._pieces[at], self._starts[at]
-            low, high = max(start - begun, 0), min(end - begun, len(piece.text))
-            if low < high:
-                pieces.append(piece.cut(low, high).within(mode))
-            at += 1
-        return pieces
-
-    def span(self, node: Any) -> tuple[int, int]:
-        """Return where the file has a node; (-1, -1) where nothing of it is there."""
-        places = [p for p in self.slice(node.start_byte, node.end_byte) if p.start >= 0]
-        if not places:
-            return -1, -1
-        start, end = places[0].start, places[-1].end
-        return (start, end) if start <= end else (places[0].start, places[0].end)
-
-    def broken(self, root: Any) -> list[tuple[int, int]]:
-        """Return where the file has what does not parse below a node."""
-        found: list[tuple[int, int]] = []
-        waiting = [root]
-        while waiting:
-            node = waiting.pop()
-            if node.type in ("ERROR", "command"):
-                found.append(self.span(node))
-            else:
-                waiting += [child for child in node.children if child.has_error]
-        return [(start, end) for start, end in found if start >= 0]
 
 
 class Expander(Record):
     """Expands the words of one script in the state that it is in."""
 
     source: Source
-    variables: dict[str, Pieces | Array]
-    arguments: list[Word] | None  # of the function that runs; None in the script itself
+    variables: dict[str, Pieces | Array]  # "@" are the arguments; absent in the script itself
 
     def words(self, node: Any) -> list[Word]:
         """Return the words that an argument comes to."""
@@ -164,15 +62,17 @@ class Expander(Record):
         pieces = self.pieces(node, 0)
         literal = "".join(piece.text if piece.mode == LITERAL else "\0" for piece in pieces)
         globbed = "".join(piece.text if piece.mode != QUOTED else "\0" for piece in pieces)
-        if literal.startswith("~") or any(char in globbed for char in "*?") or _has_braces(literal):
+        if any(char in globbed for char in "*?") or _has_braces(literal):
             return [Word((*pieces, unknown("what files are there")), start, end)]
+        if literal.startswith("~"):
+            return [Word(tuple(_at_home(pieces)), start, end)]
         return split(pieces, start, end, blanks_split="IFS" not in self.variables)
 
     def value(self, node: Any) -> Pieces:
         """Return what is assigned to a variable: nothing is split, and items are joined."""
         pieces = self.pieces(node, 0)
         if pieces and pieces[0].mode == LITERAL and pieces[0].text.startswith("~"):
-            return (unknown("HOME"),)
+            pieces = _at_home(pieces)
         return tuple(Piece(" ", -1, -1) if piece is BREAK else piece for piece in pieces)
 
     def array(self, node: Any) -> Array:
@@ -187,8 +87,11 @@ class Expander(Record):
         expand = self._by_kind.get(node.type)
         if expand is not None:
             return expand(self, node, depth, mode)
-        what = "the output of " if "substitution" in node.type else ""
-        return [unknown(what + self.source.text_of(node)[:60])]
+        if "substitution" in node.type:
+            from cfglint.document.shell.substituted import output_of
+
+            return [piece.within(_inside(mode)) for piece in output_of(self, node, depth)]
+        return [unknown(self.source.text_of(node)[:60])]
 
     # ── by the kind of node ────────────────────────────────────────────────────────────────────────────
     def _text(self, node: Any, _: int, mode: str) -> list[Piece]:
@@ -197,7 +100,11 @@ class Expander(Record):
         return self.literal(node.start_byte, node.end_byte, mode)
 
     def _parts(self, node: Any, depth: int, mode: str) -> list[Piece]:
-        return [piece for child in node.children for piece in self.pieces(child, depth + 1, mode)]
+        pieces = [piece for child in node.children for piece in self.pieces(child, depth + 1, mode)]
+        after = self.source.text[node.end_byte : node.end_byte + 1]
+        if node.children and node.children[-1].type == "$" and (after.isalnum() or after in ("_", "{", "(")):
+            pieces.append(unknown("what the grammar cuts off"))
+        return pieces
 
     def _quoted(self, node: Any, depth: int, _: str) -> list[Piece]:
         pieces = self.mixed(node, node.start_byte + 1, node.end_byte - 1, depth)
@@ -237,6 +144,9 @@ class Expander(Record):
     def literal(self, start: int, end: int, mode: str) -> list[Piece]:
         """Return the text of the source between two bytes, its backslashes resolved."""
         pieces: list[Piece] = []
+        for at, after, name in self.source.hidden(start, end):
+            pieces += [*self.literal(start, at, mode), *self.variable(name, _inside(mode))]
+            start = after
         for piece in self.source.slice(start, end, mode):
             if "\\" not in piece.text:
                 pieces.append(piece)
@@ -266,19 +176,27 @@ class Expander(Record):
     def variable(self, name: str, mode: str) -> list[Piece]:
         """Return what ``$name`` stands for."""
         if name in ("@", "*"):
-            return _items([word.pieces for word in self.arguments or ()], name, mode)
-        value = self._value(name)
+            given = self.variables.get("@")
+            return _items(given.items if isinstance(given, Array) else [], name, mode)
+        value = self.known(name)
         if value is None:
-            return [unknown(name)]
+            return [unknown(_HEADS.get(name, name))]
         if isinstance(value, Array):
             value = value.items[0] if value.items else ()
-        spend(sum(1 + len(piece.text) // _LONG for piece in value), SCRIPT)
-        return [piece.within(mode) for piece in value] or [Piece("", -1, -1, mode)]
+        spend(cost(value), SCRIPT)
+        return [piece if piece.mode == mode else piece.within(mode) for piece in value] or [
+            Piece("", -1, -1, mode)
+        ]
 
-    def _value(self, name: str) -> Pieces | Array | None:
-        place = small_number(name)
-        if place is not None and self.arguments is not None and 0 < place <= len(self.arguments):
-            return self.arguments[place - 1].pieces
+    def known(self, name: str) -> Pieces | Array | None:
+        """Return what a variable is worth; None where the script does not say it."""
+        place = 0 if name == "#" else small_number(name)
+        given = self.variables.get("@") if place is not None else None
+        if isinstance(given, Array) and not any(map(uncertain, given.items)):
+            if name == "#":
+                return (Piece(str(len(given.items)), -1, -1),)
+            if place and place <= len(given.items):
+                return given.items[place - 1]
         return self.variables.get(name)
 
     def _expansion(self, node: Any, depth: int, mode: str) -> list[Piece]:
@@ -302,7 +220,7 @@ class Expander(Record):
 
     def _defaulted(self, name: str, sign: str, default: list[Any], depth: int, mode: str) -> list[Piece]:
         """Return what ``${name:-default}`` and its like stand for."""
-        value = self._value(name)
+        value = self.known(name)
         plain = value if isinstance(value, tuple) else None
         empty = ":" in sign and plain is not None and not any(piece.text for piece in plain)
         given = value is not None and not empty
@@ -332,7 +250,7 @@ class Expander(Record):
     def _indexed(self, name: str, index: str, mode: str) -> list[Piece]:
         value = self.variables.get(name)
         if value is None:
-            return [unknown(name)]
+            return [unknown(_HEADS.get(name, name) if index == "0" else name)]
         items = value.items if isinstance(value, Array) else [value]
         if index in ("@", "*"):
             return _items(items, index, mode)
@@ -382,13 +300,25 @@ class Expander(Record):
     }
 
 
+def _at_home(pieces: list[Piece]) -> list[Piece]:
+    """Return what ``~/…`` is below the home folder."""
+    first, *rest = pieces
+    if len(first.text) > 1 and not first.text.startswith("~/"):
+        return [unknown("the home of another user"), *rest]
+    return (
+        [unknown("HOME"), first.cut(1, len(first.text)), *rest]
+        if len(first.text) > 1
+        else [unknown("HOME"), *rest]
+    )
+
+
 def _inside(mode: str) -> str:
     """Return how a piece gets into a word by an expansion in another piece's place."""
     return EXPANDED if mode == LITERAL else QUOTED
 
 
 def _items(items: list[Pieces], star: str, mode: str) -> list[Piece]:
-    spend(sum(1 + len(piece.text) // _LONG for item in items for piece in item), SCRIPT)
+    spend(sum(map(cost, items)), SCRIPT)
     pieces: list[Piece] = []
     for item in items:
         if pieces:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from cfglint.document.job import Job, read_job
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Command, Runner
+from cfglint.document.shell.substituted import placed, tail_of
 from cfglint.document.shell.words import Array, Piece, Pieces, Word
 from cfglint.document.tree import (
     Alias,
@@ -30,6 +31,10 @@ from cfglint.document.tree import (
 )
 from cfglint.record import Value
 from cfglint.text import small_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.shell.run import Scripts
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
@@ -85,11 +90,14 @@ ENVIRONMENT = (
 )
 
 
-def parse_script(text: str) -> list[Document]:
-    """Return a document for each command of a script that launches a job."""
+def parse_script(text: str, scripts: Scripts | None = None) -> list[Document]:
+    """Return a document for each command of a script that launches a job.
+
+    ``scripts`` gives the text of another script by its name, as the script says it.
+    """
     job = read_job(text)
     figures = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
-    runner = Runner(numbers(figures))
+    runner = Runner(numbers(figures), scripts)
     runner.script(text)
     documents = launched(text, runner, job)
     if runner.broken:
@@ -116,6 +124,8 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         document = Document(root.start, max(command.end, root.start), root)
         document.format, document.listed, document.over = "shell", listed, reader.over
         document.words = command.words
+        where = command.exported.get("PWD")
+        document.folder = placed(where) or "" if isinstance(where, tuple) else ""
         document.job = asked = _own(container_job(command.outer) or container_job(command.words), job)
         if asked is not None:
             _add_job(root, asked)
@@ -212,7 +222,7 @@ class _Reader:
         self.root, head, flags = (Mapping(begun, flow=True, end=end) for _ in range(3))
         _add(self.root, "launch", head, name)
         _add(head, "launcher", self._computed(start.launcher), name)
-        _add(head, "program", self.scalar(name), name)
+        _add(head, "program", self._program(name), name)
         _add(head, "module", self._computed("true" if start.module else "false"), name)
         if start.suite:
             _add(head, "suite", self._computed(start.suite), name)
@@ -236,6 +246,9 @@ class _Reader:
     def scalar(self, word: Word) -> Node:
         text = word.text
         if text is None:
+            below = placed(word.pieces)
+            if below is not None:
+                return Composite(below, word.start, word.end)
             return self._unread(word, _why(next(p for p in word.pieces if p.unknown or p.maybe)))
         if "${" in text:  # in single quotes: the program's own interpolation
             return self._unread(word, "the program itself replaces ${…}")
@@ -251,7 +264,13 @@ class _Reader:
 
     def _unread(self, word: Word, why: str) -> Unresolved:
         spelled = self.text[word.start : word.end] if word.start >= 0 else word.spelled
-        return Unresolved(spelled, word.start, word.end, why=why)
+        return Unresolved(spelled, word.start, word.end, why=why, tail=tail_of(word.pieces) or "")
+
+    def _program(self, name: Word) -> Node:
+        """Return the program's path; of one in a folder that is not known, what is known of it."""
+        node = self.scalar(name)
+        tail = node.tail.lstrip("/") if isinstance(node, Unresolved) else ""
+        return Composite(f"\u2026/{tail}", name.start, name.end) if tail else node
 
     def _reads(self, pieces: Pieces) -> tuple[Scalar, ...]:
         scalars: list[Scalar] = []

@@ -11,7 +11,8 @@ import os
 import re
 
 from cfglint.document.job import Job
-from cfglint.document.shell.words import Word, uncertain, values_of
+from cfglint.document.shell.substituted import tail_of
+from cfglint.document.shell.words import BESIDE, HERE, Word, uncertain, values_of
 from cfglint.document.tree import HydraRef
 from cfglint.record import Record, Value, field
 from cfglint.text import small_number
@@ -20,9 +21,10 @@ Words = list[Word]
 
 _PREFIXES = frozenset((
     "srun", "mpirun", "mpiexec", "env", "nohup", "time", "exec", "sudo", "numactl", "taskset",
-    "stdbuf", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv", "docker",
-    "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray", "command", "timeout",
-    "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init", "kubectl", "coverage",
+    "stdbuf", "xargs", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv",
+    "docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray",
+    "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
+    "kubectl", "coverage",
 ))  # fmt: skip
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
@@ -56,6 +58,11 @@ _MODULES = {
     "accelerate.commands.launch": "accelerate",
     "accelerate.commands.accelerate_cli": "accelerate",
 }
+# Modules that run another program, and those of their flags that take a value.
+_AROUND = ("coverage", "debugpy", "cProfile", "pdb", "viztracer", "memray", "scalene", "kernprof")
+_AROUND_VALUES = (
+    "--listen", "--connect", "-o", "--output_file", "--rcfile", "--data-file", "--source", "-s", "--log-to",
+)  # fmt: skip
 _SERVERS = {"sglang.launch_server": "sglang", "vllm.entrypoints.openai.api_server": "vllm"}
 # Short names of the servers' flags.
 _SHORT = {
@@ -68,7 +75,7 @@ HYDRA = ("--config-name", "-cn")
 _HYDRA_PATH = ("--config-path", "-cp")
 _HYDRA_FOLDER = ("--config-dir", "-cd")
 # Where people start a job is where its files are looked for anyway.
-_HERE = ("PWD", "the output of $(pwd)", "the output of `pwd`")
+_HERE = (HERE, BESIDE)
 _CHOICE = re.compile(r"((?:\+\+|\+|~)?[A-Za-z_][\w/-]*(?:@[\w.:-]+)?)(=|\Z)")
 
 
@@ -106,6 +113,8 @@ _CLIS = {
     "trl": Cli("trl", ("sft", "dpo", "grpo", "kto", "reward", "rloo"), suite="trl"),
     # axolotl train FILE [--launcher NAME] [--key value] [-- launcher's flags]
     "axolotl": Cli("axolotl", ("train",), suite="axolotl", cut="--"),
+    "colossalai": Cli("colossalai", ("run",), switches="m"),
+    "composer": Cli("composer", switches="module_mode command_mode v verbose"),
     "rl": Cli("rl", suite="prime_rl", needs="@"),  # rl @ FILE --key value
     "vllm": Cli("vllm", ("serve",), suite="vllm", positional="model"),
     "sglang": Cli("sglang", ("serve",), suite="sglang", positional="model-path"),
@@ -210,16 +219,16 @@ def _started(words: Words, at: int, name: str) -> Start | None:
 
 
 def _base(word: Word) -> str:
-    """Return the name of a program; also of one that is there on some ways only."""
+    """Return the name of a program; also of one in an unknown folder, or that is there on some ways only."""
     if any(piece.unknown for piece in word.pieces):
-        return ""
+        return (tail_of(word.pieces) or "").rpartition("/")[2]
     return word.spelled.rpartition("/")[2]
 
 
 def _python(words: Words, at: int) -> Start | None:
     while at < len(words):
         text = words[at].spelled
-        if words[at].text is None and not words[at].maybe:
+        if words[at].text is None and not words[at].maybe and not _base(words[at]):
             return None
         if _PYTHON.match(_base(words[at])):
             at += 1  # `python3` in either of two branches
@@ -232,7 +241,8 @@ def _python(words: Words, at: int) -> Start | None:
         elif text.startswith("-"):
             at += 1
         else:
-            return Start("python", [], words[at], words[at + 1 :]) if words[at].text else None
+            known = _base(words[at]) and not words[at].maybe
+            return Start("python", [], words[at], words[at + 1 :]) if known else None
     return None
 
 
@@ -244,7 +254,24 @@ def _module(words: Words, at: int) -> Start | None:
         return _launched(words, at + 1 + skipped, _CLIS[_MODULES[text]])
     if not text:
         return None
+    if text in _AROUND:
+        return _around(words, at + 1)
     return Start("python", [], module, words[at + 1 :], module=True, suite=_SERVERS.get(text, ""))
+
+
+def _around(words: Words, at: int) -> Start | None:
+    """Return the program that a profiler or debugger runs, after its own flags."""
+    while at < len(words):
+        text = words[at].spelled
+        if text == "-m":
+            return _python(words, at)
+        if not text.startswith("-"):
+            if text != "run":
+                return _python(words, at)
+            at += 1
+        else:
+            at += 2 if text in _AROUND_VALUES and "=" not in text else 1
+    return None
 
 
 def _launched(words: Words, at: int, cli: Cli) -> Start | None:
@@ -255,7 +282,13 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
     while at < len(words):
         text = words[at].spelled
         if not text.startswith("-"):
-            if words[at].text:
+            around = module and words[at].text in _AROUND  # torchrun -m coverage run FILE
+            if around or (_PYTHON.match(_base(words[at])) and not module):  # torchrun --no-python python FILE
+                inner = (_around if around else _python)(words, at + 1)
+                if inner is not None:
+                    inner.launcher, inner.options = cli.launcher, options
+                return inner
+            if words[at].text or (_base(words[at]) and not words[at].maybe):
                 launcher = cli.behind if cli.behind and options else cli.launcher
                 return Start(launcher, options, words[at], words[at + 1 :], module=module, suite=cli.suite)
             if text:

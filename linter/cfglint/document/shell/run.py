@@ -1,32 +1,60 @@
 """Goes through a script as bash would, without running anything, and gathers the commands with their words.
 
-A branch is taken both ways: what differs afterwards is unknown. A loop's variables are unknown in it and
-after it. The environment is taken not to set what the script has a default for, and a sourced file not to
-change what the script sets itself.
+A branch whose condition is not known is taken both ways: what differs afterwards is unknown. A loop's
+variables are unknown in it and after it. The script is taken to be run without arguments, in an environment
+that sets none of its variables. Scripts that it sources or runs are read where they are here; a sourced file
+that is not is taken not to change what the script sets itself.
 """
 
 from __future__ import annotations
 
+import re
+
 from cfglint.budget import spend
-from cfglint.document.shell.expand import DEEPEST, SCRIPT, Expander, Source
+from cfglint.document.shell.branches import READERS, Branches, Exit, walk_nodes
+from cfglint.document.shell.expand import DEEPEST
+from cfglint.document.shell.nested import (
+    READS_SCRIPT,
+    arguments,
+    base,
+    filled,
+    given_to_shell,
+    script_given,
+    text_given,
+)
 from cfglint.document.shell.programs import pod_script
+from cfglint.document.shell.source import SCRIPT, Source
+from cfglint.document.shell.substituted import placed
 from cfglint.document.shell.variables import Variables
-from cfglint.document.shell.words import Array, Piece, Pieces, Word, joined, meet, unknown
+from cfglint.document.shell.words import (
+    HERE,
+    Array,
+    Piece,
+    Pieces,
+    Word,
+    joined,
+    uncertain,
+    unknown,
+)
+from cfglint.document.tree import SCRIPTS
 from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
+from cfglint.text import small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, ClassVar
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, ClassVar, TypeAlias
+
+    Scripts: TypeAlias = Callable[[str], str | None]  # a script's text by its name, None where it is not here
 
 
 MAX_WORDS = 20_000  # of one variable
 _STATEMENT, _WORD = 20, 5  # steps
-_SHELLS = ("bash", "sh", "zsh", "dash")
+_MOST_OPEN = 8  # scripts that run each other
 _LOCAL = ("local", "declare", "typeset")  # to the function that they are in
-_READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
+_SETS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")  # in (( … ))
 _BLANKS = " \t\n"
 
 
@@ -44,22 +72,23 @@ class Command(Record):
     end: int = -1
 
 
-class _Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
-    """The way through the script ends here."""
-
-
-class Runner:
+class Runner(Branches):
     """Walks one script; ``commands`` are those that were met, in order, ``broken`` what does not parse."""
 
-    def __init__(self, variables: Mapping[str, Pieces | Array] | None = None) -> None:
+    def __init__(
+        self, variables: Mapping[str, Pieces | Array] | None = None, scripts: Scripts | None = None
+    ) -> None:
+        super().__init__(Variables(variables or {}))
         self.commands: list[Command] = []
         self.broken: list[tuple[int, int]] = []
-        self.variables = Variables(variables or {})
         self.functions: dict[str, tuple[Source, Any]] = {}
-        self._arguments: list[Word] | None = None
+        self._scripts = scripts
+        self._written: dict[str, Pieces] = {}  # scripts that the script writes itself
+        self._open: list[str] = []  # the scripts that are being read
+        self._exported: set[str] = set(variables or ())
+        self._calls = 0  # of functions and sourced files that are at work
         self._outer: list[Word] = []
         self._locals: dict[str, Pieces | Array | None] | None = None  # of a function, with what they hide
-        self._source = Source(())
 
     def script(self, text: str) -> None:
         """Go through a whole script."""
@@ -74,7 +103,7 @@ class Runner:
 
         Returns whether it is itself what runs; a shell runs the script that it is given.
         """
-        nested = _given_to_shell(words)
+        nested = given_to_shell(words)
         if nested is None:
             self.commands.append(Command(words, environment))
             return True
@@ -90,18 +119,17 @@ class Runner:
             root = source.parse()
             if root.has_error:
                 self.broken += source.broken(root)
-            self._within(source, self._arguments, root, depth)
+            self._within(source, root, depth)
 
-    def _within(self, source: Source, arguments: list[Word] | None, node: Any, depth: int) -> None:
-        """Run a part of a script on its own text and arguments; what is around it continues after an exit."""
-        before = self._source, self._arguments
-        self._source, self._arguments = source, arguments
+    def _within(self, source: Source, node: Any, depth: int) -> None:
+        """Run a part of a script on its own text; what is around it continues after an exit."""
+        before, self._source = self._source, source
         try:
             self._run(node, depth)
-        except _Exit:  # a function's `return` and an `exit` look alike here
+        except Exit:  # a function's `return` and an `exit` look alike here
             pass
         finally:
-            self._source, self._arguments = before
+            self._source = before
 
     # ── statements ─────────────────────────────────────────────────────────────────────────────────────
     def _run(self, node: Any, depth: int) -> None:
@@ -112,12 +140,8 @@ class Runner:
 
     def _forget(self, node: Any, _: int) -> None:
         """Forget every variable that a statement names: it is not understood and may have changed them."""
-        names = (inner for inner in _walk(node) if inner.type == "variable_name")
+        names = (inner for inner in walk_nodes(node) if inner.type == "variable_name")
         self._hide(map(self._source.text_of, names))
-
-    def _hide(self, names: Iterable[str]) -> None:
-        for name in names:
-            self.variables[name] = (unknown(name),)
 
     def _block(self, node: Any, depth: int) -> None:
         children = node.children
@@ -129,6 +153,13 @@ class Runner:
             else:
                 self._run(child, depth + 1)
 
+    def _compound(self, node: Any, depth: int) -> None:
+        """Run ``{ … }``; of ``(( … ))``, what may set a variable."""
+        if node.children[0].type != "((":
+            self._block(node, depth)
+        elif _SETS.search(self._source.text_of(node)):
+            self._forget(node, depth)
+
     def _pipeline(self, node: Any, depth: int) -> None:
         for child in node.named_children:
             self._apart([child], depth)
@@ -136,122 +167,12 @@ class Runner:
     def _subshell(self, node: Any, depth: int) -> None:
         self._apart(node.named_children, depth)
 
-    def _list(self, node: Any, depth: int) -> None:
-        for number, child in enumerate(node.named_children):
-            if number:
-                self._ways([[child], []], depth)
-            else:
-                self._run(child, depth + 1)
-
-    def _apart(self, nodes: Iterable[Any], depth: int) -> None:
-        """Run what has variables of its own."""
-        before = self.variables.begin()
-        try:
-            for node in nodes:
-                self._run(node, depth + 1)
-        except _Exit:
-            pass
-        self.variables.undo(before)
-
-    def _ways(self, ways: list[list[Any]], depth: int) -> None:
-        """Run each of some ways on its own, and go on with what they agree in."""
-        after: list[dict[str, Pieces | Array | None]] = []
-        for way in ways:
-            before = self.variables.begin()
-            try:
-                for node in way:
-                    self._run(node, depth + 1)
-            except _Exit:
-                self.variables.undo(before)
-            else:
-                after.append(self.variables.undo(before))
-        if not after:
-            raise _Exit
-        self._meet(after)
-
-    def _meet(self, ways: list[dict[str, Pieces | Array | None]]) -> None:
-        """Go on with what some ways agree in, each given by what it changes."""
-        changes: dict[str, list[tuple[int, Pieces | Array | None]]] = {}
-        for number, way in enumerate(ways):
-            for name, value in way.items():
-                changes.setdefault(name, []).append((number, value))
-        for name, changed in changes.items():
-            values = [value for _, value in changed]
-            if len(changed) < len(ways):  # the others leave it as it was; the first of them counts for all
-                first = next((i for i, (number, _) in enumerate(changed) if number != i), len(changed))
-                values.insert(first, self.variables.get(name))
-            spend(len(values), SCRIPT)
-            if not all(value is values[0] for value in values):
-                self.variables[name] = meet(values, name)
-            elif values[0] is not None:
-                self.variables[name] = values[0]
-            else:
-                del self.variables[name]
-
-    def _if(self, node: Any, depth: int) -> None:
-        conditions = node.children_by_field_name("condition")
-        tested = {child.id for child in conditions}
-        ways: list[list[Any]] = [[]]
-        otherwise = False
-        for child in node.named_children:
-            if child.type == "elif_clause":
-                ways.append([c for c in child.named_children if c.type not in ("test_command", "comment")])
-            elif child.type == "else_clause":
-                otherwise = True
-                ways.append(list(child.named_children))
-            elif child.type != "comment" and child.id not in tested:
-                ways[0].append(child)
-        for condition in conditions:
-            if condition.is_named:
-                self._run(condition, depth + 1)
-        self._ways(ways if otherwise else [*ways, []], depth)
-
-    def _case(self, node: Any, depth: int) -> None:
-        ways: list[list[Any]] = []
-        otherwise = False
-        for item in node.named_children:
-            if item.type != "case_item":
-                continue
-            values = item.children_by_field_name("value")
-            otherwise |= any(self._source.text_of(value) == "*" for value in values)
-            tested = {value.id for value in values}
-            ways.append([c for c in item.named_children if c.id not in tested and c.type != "comment"])
-        self._ways(ways if otherwise else [*ways, []], depth)
-
-    def _loop(self, node: Any, depth: int) -> None:
-        names = self._assigned(node)
-        variable = node.child_by_field_name("variable")
-        if variable is not None:
-            names.add(self._source.text_of(variable))
-        self._hide(names)
-        body = node.child_by_field_name("body")
-        if body is not None:
-            self._apart([body], depth)
-        self._hide(names)
-
     def _function(self, node: Any, _: int) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
             self.functions[self._source.text_of(name)] = (self._source, body)
 
     # ── variables ──────────────────────────────────────────────────────────────────────────────────────
-    def _assigned(self, node: Any) -> set[str]:
-        """Return the variables that a loop may set."""
-        text_of = self._source.text_of
-        names: set[str] = set()
-        for inner in _walk(node):
-            children = inner.named_children
-            if inner.type == "variable_assignment":
-                names.add(text_of(inner.children[0]).partition("[")[0])
-            elif inner.type == "compound_statement" and inner.children and inner.children[0].type == "((":
-                names.update(text_of(child) for child in children if child.type == "variable_name")
-            elif inner.type == "command" and children and text_of(children[0]) in _READERS:
-                names.update(text_of(word).partition("=")[0] for word in children[1:])
-        return names
-
-    def _expander(self) -> Expander:
-        return Expander(self._source, self.variables, self._arguments)
-
     def _assignments(self, node: Any, depth: int) -> None:
         own = self._locals if node.children[0].type in _LOCAL else None
         if own is not None and not any(self._source.text_of(c) == "-g" for c in node.named_children):
@@ -261,6 +182,9 @@ class Runner:
         for child in node.named_children:
             if child.type == "variable_assignment":
                 self._assign(child, depth)
+        if node.children[0].type == "export":
+            targets = (child.child_by_field_name("name") or child for child in node.named_children)
+            self._exported.update(map(self._source.text_of, targets))
 
     def _unset(self, node: Any, _: int) -> None:
         self.variables.set({self._source.text_of(child): () for child in node.named_children})
@@ -291,33 +215,61 @@ class Runner:
     def _redirected(self, node: Any, depth: int) -> None:
         body = node.child_by_field_name("body")
         document = next((c for c in node.named_children if c.type == "heredoc_redirect"), None)
-        if body is not None and body.type == "command" and document is not None:
-            words = [word.text for word in self._words_of(body)[0]]
-            if words and words[0] == "read":
-                self._read(words, document)
+        if document is not None:
+            words = self._words_of(body)[0] if body is not None and body.type == "command" else []
+            name = base(words[0]) if words else ""
+            if name == "read":
+                self._read([word.text for word in words], document)
                 return
-        if document is not None:  # `<<EOF | next` hangs the rest of the line below the document
-            for child in document.named_children:
-                if child.type == "pipeline":
-                    self._apart([child], depth)
+            self._document(words, node, document, depth)
+            if name in READS_SCRIPT:
+                return
         if body is not None:
             self._run(body, depth + 1)
+
+    def _document(self, words: list[Word], node: Any, document: Any, depth: int) -> None:
+        """Take a here-document that is a script: given to a shell or batch system, or written."""
+        pipeline = [child for child in document.named_children if child.type == "pipeline"]
+        if pipeline:  # `<<EOF | next` hangs the rest of the line below the document
+            last = pipeline[0].named_children[-1]
+            words = (self._words_of(last)[0] if last.type == "command" else []) or words
+        name = base(words[0]) if words else ""
+        if name in READS_SCRIPT:
+            pieces = self._text_of_document(document)
+            if pieces is not None:
+                self._as_child(pieces, words, depth)
+            return
+        for child in pipeline:
+            self._apart([child], depth)
+        targets = words[1:] if name == "tee" else []
+        for child in (*node.named_children, *document.named_children):
+            if child.type == "file_redirect" and ">" in self._source.text_of(child):
+                targets = [*targets, *self._expander().words(child.named_children[-1])]
+        for target in targets:
+            pieces = self._text_of_document(document) if target.spelled.endswith(SCRIPTS) else None
+            if pieces is not None and target.text:
+                self._written[target.text] = pieces
+
+    def _text_of_document(self, document: Any) -> Pieces | None:
+        """Return the text of a here-document; None where it does not parse."""
+        body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
+        start = next((c for c in document.named_children if c.type == "heredoc_start"), None)
+        if body is None or start is None or document.has_error:
+            return None
+        if any(mark in self._source.text_of(start) for mark in "'\"\\"):
+            return tuple(self._source.slice(body.start_byte, body.end_byte))
+        return tuple(self._expander().mixed(body, body.start_byte, body.end_byte, 0))
 
     def _read(self, words: list[str | None], document: Any) -> None:
         """``read -r -d '' NAME <<EOF``: the variable holds the document."""
         names = [w for i, w in enumerate(words[1:], 1) if w and w.isidentifier() and words[i - 1] != "-d"]
         whole = "-d" in words and words[words.index("-d") + 1 : words.index("-d") + 2] == [""]
         raw = any(word is not None and word.startswith("-") and "r" in word for word in words)
-        body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
-        start = next((c for c in document.named_children if c.type == "heredoc_start"), None)
-        if len(names) != 1 or not whole or not raw or body is None or start is None or document.has_error:
+        pieces = self._text_of_document(document)
+        if len(names) != 1 or not whole or not raw or pieces is None:
             self._hide(names)
             return
-        if any(mark in self._source.text_of(start) for mark in "'\"\\"):
-            pieces = self._source.slice(body.start_byte, body.end_byte)
-        else:
-            pieces = self._expander().mixed(body, body.start_byte, body.end_byte, 0)
-        self.variables[names[0]] = tuple(_stripped(pieces))
+        self.variables[names[0]] = tuple(_stripped(list(pieces)))
 
     # ── commands ───────────────────────────────────────────────────────────────────────────────────────
     def _words_of(self, node: Any) -> tuple[list[Word], dict[str, Pieces]]:
@@ -362,85 +314,169 @@ class Runner:
         name = words[0].text if words else None
         if name is None and not (words and words[0].pieces):
             return
-        nested = pod_script(words) or _given_to_shell(words)
         if name in ("exit", "return") and name not in self.functions:
-            if name == "exit" or self._arguments is not None:
-                raise _Exit
+            if name == "exit" or self._calls:
+                raise Exit
             return  # bash complains, and goes on
-        if name in _READERS:
-            targets = ((word.text or "").partition("=")[0] for word in words[1:])
-            self._hide(target for target in targets if target.isidentifier())
-        elif name == "eval":
-            self._nested(Source(joined(words[1:])), depth + 1)
-        elif name in self.functions:
+        if name in self.functions:
             if depth <= DEEPEST // 2:
                 self._call(name, words[1:], depth + 2)
-        elif nested is not None:
-            before, outer = self.variables.begin(), self._outer
-            self._outer = [*outer, *words]
-            # A child has the exported variables alone; those that are not are rarely read by it.
-            self._nested(Source(nested.pieces), depth + 1)
-            self.variables.undo(before)
-            self._outer = outer
+        elif name is not None and name in self._builtins:
+            self._builtins[name](self, words, depth)
         else:
-            end = -1 if self._source.loose else self._source.span(node)[1]
-            self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
+            self._external(words, environment, node, depth)
 
-    def _call(self, name: str, arguments: list[Word], depth: int) -> None:
+    def _external(self, words: list[Word], environment: dict[str, Pieces], node: Any, depth: int) -> None:
+        """Go through a program that runs a script, or note the command."""
+        pod = pod_script(words)
+        given = pod.pieces if pod is not None else text_given(words)
+        if given is not None:
+            self._as_child(given, words, depth)
+            return
+        script = script_given(words)
+        if script is not None and self._run_script(*script, words, environment, depth):
+            return
+        if base(words[0]) == "xargs":
+            words = filled(words)
+        end = -1 if self._source.loose else self._source.span(node)[1]
+        self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
+
+    # ── other scripts ──────────────────────────────────────────────────────────────────────────────────
+    def _as_child(self, pieces: Pieces, words: list[Word], depth: int) -> None:
+        """Go through a text that a command is given to run."""
+        before, outer = self.variables.begin(), self._outer
+        self._outer = [*outer, *words]
+        # A child has the exported variables alone; those that are not are rarely read by it.
+        self._nested(Source(pieces), depth + 1)
+        self.variables.undo(before)
+        self._outer = outer
+
+    def _run_script(
+        self, file: Word, rest: list[Word], words: list[Word], environment: dict[str, Pieces], depth: int
+    ) -> bool:
+        """Go through a script that is run by its name, with what is exported; False where it is not here."""
+        pieces = self._script(file)
+        if pieces is None:
+            return False
+        own = {name: value for name, value in self.variables.items() if name in self._exported}
+        before = self.variables.begin()
+        state = self._outer, self.functions, self._calls, self._exported
+        for name in list(self.variables):
+            del self.variables[name]
+        self.variables.set({**own, **environment, "@": Array(arguments(rest)), "0": file.pieces})
+        self._outer, self.functions, self._calls = [*self._outer, *words[:1]], {}, 0
+        self._exported = {*own, *environment}
+        self._open.append(file.spelled)
+        self._nested(Source(pieces), depth + 1)
+        self._open.pop()
+        self.variables.undo(before)
+        self._outer, self.functions, self._calls, self._exported = state
+        return True
+
+    def _script(self, word: Word) -> Pieces | None:
+        """Return the text of a script that is here, all of it at the place of its name."""
+        name = word.text if word.text is not None else placed(word.pieces)
+        if not name or word.spelled in self._open or len(self._open) > _MOST_OPEN:
+            return None
+        if name in self._written:
+            return self._written[name]
+        text = self._scripts(name) if self._scripts is not None else None
+        if text is None:
+            return None
+        spend(len(text) // 8, SCRIPT)
+        return (Piece(text, word.start, word.end, loose=True),)
+
+    def _sourced(self, words: list[Word], depth: int) -> None:
+        """Go through a sourced file, which has the script's own variables."""
+        pieces = self._script(words[1]) if len(words) > 1 else None
+        if pieces is None:
+            return
+        before = {name: self.variables.get(name) for name in ("@", "BASH_SOURCE")}
+        self.variables["BASH_SOURCE"] = words[1].pieces
+        if len(words) > 2:
+            self.variables["@"] = Array(arguments(words[2:]))
+        self._open.append(words[1].spelled)
+        self._calls += 1
+        self._nested(Source(pieces), depth + 1)
+        self._calls -= 1
+        self._open.pop()
+        self.variables.restore(before)
+
+    # ── builtins ───────────────────────────────────────────────────────────────────────────────────────
+    def _evaluated(self, words: list[Word], depth: int) -> None:
+        self._nested(Source(joined(words[1:])), depth + 1)
+
+    def _reads(self, words: list[Word], _: int) -> None:
+        targets = ((word.text or "").partition("=")[0] for word in words[1:])
+        self._hide(target for target in targets if target.isidentifier())
+
+    def _shift(self, words: list[Word], _: int) -> None:
+        given = self.variables.get("@")
+        number = small_number(words[1].text or "") if len(words) > 1 else 1
+        if isinstance(given, Array):
+            known = number is not None and not any(map(uncertain, given.items))
+            self.variables["@"] = Array(given.items[number:] if known else [(unknown("@"),)])
+
+    def _set(self, words: list[Word], _: int) -> None:
+        """``set -- a b``: the arguments from now on."""
+        at = next((i for i, word in enumerate(words) if word.text == "--"), 0)
+        if at:
+            self.variables["@"] = Array(arguments(words[at + 1 :]))
+
+    def _enter(self, words: list[Word], _: int) -> None:
+        """``cd FOLDER``: where the working folder is from now on."""
+        folder = [word for word in words[1:] if word.text not in ("-P", "-L", "--")]
+        pieces: Pieces = folder[0].pieces if len(folder) == 1 else ()
+        text = folder[0].text if len(folder) == 1 else None
+        if text is not None and not text.startswith("/"):
+            parent = self.variables.get("PWD") or (unknown(HERE),)
+            inside = Piece(f"/{text}", -1, -1)
+            pieces = (*parent, inside) if isinstance(parent, tuple) and text not in ("", "-") else ()
+        self.variables["PWD"] = pieces or (unknown("the working folder after cd"),)
+
+    def _call(self, name: str, given: list[Word], depth: int) -> None:
         """Run a function; its local variables end with it."""
         source, body = self.functions[name]
         before, self._locals = self._locals, {}
-        self._within(source, arguments, body, depth)
-        self.variables.restore(self._locals)
+        outer = self.variables.get("@")
+        self.variables["@"] = Array(arguments(given))
+        self._calls += 1
+        self._within(source, body, depth)
+        self._calls -= 1
+        self.variables.restore({**self._locals, "@": outer})
         self._locals = before
 
+    _builtins: ClassVar[dict[str, Callable[[Runner, list[Word], int], None]]] = {
+        "eval": _evaluated,
+        **dict.fromkeys(READERS, _reads),
+        **dict.fromkeys(("source", "."), _sourced),
+        "shift": _shift,
+        "set": _set,
+        **dict.fromkeys(("cd", "pushd", "popd"), _enter),
+    }
     _by_kind: ClassVar[dict[str, Callable[[Runner, Any, int], None]]] = {
-        **dict.fromkeys(
-            ("program", "compound_statement", "do_group", "else_clause", "negated_command"), _block
-        ),
+        **dict.fromkeys(("program", "do_group", "else_clause", "negated_command"), _block),
+        "compound_statement": _compound,
         "command": _command,
         "variable_assignment": _assign,
         "variable_assignments": _assignments,
         "declaration_command": _assignments,
         "unset_command": _unset,
         "redirected_statement": _redirected,
-        "list": _list,
+        "list": Branches.take_list,
         "pipeline": _pipeline,
         "subshell": _subshell,
-        "if_statement": _if,
-        "case_statement": _case,
-        **dict.fromkeys(("for_statement", "while_statement", "c_style_for_statement"), _loop),
+        "if_statement": Branches.take_if,
+        "case_statement": Branches.take_case,
+        **dict.fromkeys(("for_statement", "while_statement", "c_style_for_statement"), Branches.take_loop),
         "function_definition": _function,
         **dict.fromkeys(("comment", "test_command"), lambda *_: None),  # these change nothing
     }
 
 
-def _walk(node: Any) -> Iterator[Any]:
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(node.named_children)
-
-
-def _given_to_shell(words: list[Word]) -> Word | None:
-    """Return the script of ``bash -c SCRIPT``, also after srun or docker."""
-    for at, word in enumerate(words[:-2]):
-        text = word.text
-        if text is None or text.rpartition("/")[2] not in _SHELLS:
-            continue
-        for i in range(at + 1, len(words) - 1):
-            flag = words[i].text
-            if flag is None or not flag.startswith("-"):
-                break
-            if not flag.startswith("--") and flag.endswith("c"):
-                return words[i + 2 if words[i + 1].text == "--" and i + 2 < len(words) else i + 1]
-    return None
-
-
 def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
     """Return what ``+=`` makes of a variable."""
-    spend(len(old.items) if isinstance(old, Array) else len(old), SCRIPT)
+    spend(1 + (len(old.items) if isinstance(old, Array) else len(old)) // 16, SCRIPT)
     if isinstance(old, Array) and isinstance(new, Array):
         return Array([*old.items, *new.items])
     if isinstance(old, Array):

@@ -9,9 +9,9 @@ import re
 from bisect import bisect_right
 
 from cfglint.budget import spend
-from cfglint.document.shell.expand import SCRIPT
 from cfglint.document.shell.programs import program_of
 from cfglint.document.shell.run import Runner
+from cfglint.document.shell.source import SCRIPT
 from cfglint.document.shell.words import Array, Piece, Word, joined, pieces_of, word_of
 from cfglint.document.tree import STARTERS, Document, Scalar, Sequence, walk
 from cfglint.errors import DocumentError

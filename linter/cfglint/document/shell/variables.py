@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.budget import spend
-from cfglint.document.shell.expand import SCRIPT
+from cfglint.document.shell.source import SCRIPT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

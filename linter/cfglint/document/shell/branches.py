@@ -1,0 +1,276 @@
+"""Branches and loops of a script: which way it goes where its tests say so, and what its ways agree in."""
+
+from __future__ import annotations
+
+from cfglint.budget import spend
+from cfglint.document.shell.conditions import Tests
+from cfglint.document.shell.expand import Expander
+from cfglint.document.shell.source import SCRIPT, Source
+from cfglint.document.shell.words import Array, Pieces, meet, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from cfglint.document.shell.variables import Variables
+
+READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
+_ROUNDS = 100  # of a loop over known arguments
+
+
+class Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
+    """The way through the script ends here."""
+
+
+class Branches:
+    """What a walk through a script needs to take branches and loops; `Runner` adds the commands."""
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        self._source = Source(())
+
+    def _run(self, node: Any, depth: int) -> None:
+        raise NotImplementedError
+
+    def _expander(self) -> Expander:
+        return Expander(self._source, self.variables)
+
+    def _decided(self, conditions: list[Any], bodies: list[list[Any]]) -> bool | None:
+        """Return whether a condition holds; None where that is not known.
+
+        What the environment may set is only taken to be empty if all that depends on it is its own default.
+        """
+        tests = Tests(self._expander())
+        held = tests.verdict(conditions[0]) if len(conditions) == 1 else None
+        if held is not None and tests.unset:
+            changed = {name for body in bodies for node in body for name in self._assigned(node)}
+            return held if changed and changed <= tests.unset else None
+        return held
+
+    # ── ways ───────────────────────────────────────────────────────────────────────────────────────────
+    def _hide(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.variables[name] = (unknown(name),)
+
+    def _apart(self, nodes: Iterable[Any], depth: int) -> None:
+        """Run what has variables of its own."""
+        before = self.variables.begin()
+        try:
+            for node in nodes:
+                self._run(node, depth + 1)
+        except Exit:
+            pass
+        self.variables.undo(before)
+
+    def _ways(self, ways: list[list[Any]], depth: int, taken: list[bool] | None = None) -> None:
+        """Run each of some ways on its own, and go on with what those agree in that may be taken.
+
+        Where all of these end the script, it goes on with the others: somebody wrote what follows.
+        """
+        after: list[tuple[bool, dict[str, Pieces | Array | None]]] = []
+        for number, way in enumerate(ways):
+            before = self.variables.begin()
+            try:
+                for node in way:
+                    self._run(node, depth + 1)
+            except Exit:
+                self.variables.undo(before)
+            else:
+                after.append((taken is None or taken[number], self.variables.undo(before)))
+        if not after:
+            raise Exit
+        self._meet([way for live, way in after if live] or [way for _, way in after])
+
+    def _meet(self, ways: list[dict[str, Pieces | Array | None]]) -> None:
+        """Go on with what some ways agree in, each given by what it changes."""
+        changes: dict[str, list[tuple[int, Pieces | Array | None]]] = {}
+        for number, way in enumerate(ways):
+            for name, value in way.items():
+                changes.setdefault(name, []).append((number, value))
+        for name, changed in changes.items():
+            values = [value for _, value in changed]
+            if len(changed) < len(ways):  # the others leave it as it was; the first of them counts for all
+                first = next((i for i, (number, _) in enumerate(changed) if number != i), len(changed))
+                values.insert(first, self.variables.get(name))
+            spend(len(values), SCRIPT)
+            if not all(value is values[0] for value in values):
+                self.variables[name] = meet(values, name)
+            elif values[0] is not None:
+                self.variables[name] = values[0]
+            else:
+                del self.variables[name]
+
+    # ── statements ─────────────────────────────────────────────────────────────────────────────────────
+    def take_list(self, node: Any, depth: int) -> None:
+        """Run ``A && B`` and ``A || B``."""
+        first, *others = node.named_children
+        self._run(first, depth + 1)
+        sign = next((child.type for child in node.children if child.type in ("&&", "||")), "")
+        held = self._decided([first], [others])
+        for child in others:
+            taken = None if held is None else [held == (sign == "&&"), held != (sign == "&&")]
+            self._ways([[child], []], depth, taken)
+
+    def take_if(self, node: Any, depth: int) -> None:
+        """Run ``if``, ``elif``, ``else``."""
+        conditions = node.children_by_field_name("condition")
+        tested = {child.id for child in conditions}
+        for condition in conditions:
+            if condition.is_named:
+                self._run(condition, depth + 1)
+        ways: list[list[Any]] = [[]]
+        asked = [[condition for condition in conditions if condition.is_named]]
+        otherwise = False
+        for child in node.named_children:
+            if child.type == "elif_clause":
+                tests, body = _clause(child)
+                ways.append(body)
+                asked.append(tests)
+            elif child.type == "else_clause":
+                otherwise = True
+                ways.append(list(child.named_children))
+            elif child.type != "comment" and child.id not in tested:
+                ways[0].append(child)
+        if not otherwise:
+            ways.append([])
+        self._ways(ways, depth, _live([*(self._decided(tests, ways) for tests in asked), True]))
+
+    def take_case(self, node: Any, depth: int) -> None:
+        """Run what a word of ``case`` leads to."""
+        ways: list[list[Any]] = []
+        taken: list[bool | None] = []
+        word = node.child_by_field_name("value")
+        tests = Tests(self._expander())
+        for item in node.named_children:
+            if item.type != "case_item":
+                continue
+            values = item.children_by_field_name("value")
+            tested = {value.id for value in values}
+            ways.append([c for c in item.named_children if c.id not in tested and c.type != "comment"])
+            taken.append(tests.matches(word, values) if word is not None else None)
+        if tests.unset:
+            taken = [None if way is False else way for way in taken]
+        self._ways([*ways, []], depth, _live([*taken, True]))
+
+    # ── loops ──────────────────────────────────────────────────────────────────────────────────────────
+    def take_loop(self, node: Any, depth: int) -> None:
+        """Run a loop's body once, with what it changes unknown; as often as it runs where that is known."""
+        body = node.child_by_field_name("body")
+        variable = node.child_by_field_name("variable")
+        if body is None:
+            return
+        if variable is not None and self._once(node, self._source.text_of(variable), body, depth):
+            return
+        names = self._assigned(node)
+        if variable is not None:
+            names.add(self._source.text_of(variable))
+        before = self.variables.begin()
+        ended = node.type == "while_statement" and self._while(node, body, depth)
+        changed = self.variables.undo(before)
+        if ended:
+            self.variables.restore(changed)
+            return
+        self._hide(names)
+        self._apart([body], depth)
+        self._hide(names)
+
+    def _once(self, node: Any, variable: str, body: Any, depth: int) -> bool:
+        """Run a ``for`` that goes over one known word, or over none; returns whether that was all."""
+        if node.type != "for_statement" or node.children[0].type != "for":
+            return False
+        values = node.children_by_field_name("value")
+        if not values and "@" not in self.variables:
+            words = []  # over the arguments
+        elif len(values) == 1:
+            words = self._expander().words(values[0])
+            arguments = self._source.text_of(values[0]).strip('"') in ("$@", "$*", "${@}", "${*}")
+            if not words and not (arguments and "@" not in self.variables):
+                return False
+        else:
+            return False
+        if not words:
+            self._dead(body, variable, depth)
+            return True
+        if len(words) > 1 or words[0].text is None:
+            return False
+        self.variables[variable] = words[0].pieces
+        self._run(body, depth + 1)
+        return True
+
+    def _while(self, node: Any, body: Any, depth: int) -> bool:
+        """Run a loop over known arguments, or one that does not run; returns whether that was all."""
+        if node.children[0].type != "while":
+            return False
+        conditions = [child for child in node.children_by_field_name("condition") if child.is_named]
+        text = " ".join(map(self._source.text_of, conditions))
+        for number in range(_ROUNDS):
+            held = self._decided(conditions, [])
+            if held is False:
+                if not number:
+                    self._dead(body, "", depth)
+                return True
+            if held is None or "@" not in self.variables or "$" not in text:
+                return False
+            spend(20, SCRIPT)
+            self._run(body, depth + 1)
+        return False
+
+    def _dead(self, body: Any, variable: str, depth: int) -> None:
+        """Look at what a loop would run if it ran; nothing of it counts."""
+        before = self.variables.begin()
+        self._hide([*self._assigned(body), *([variable] if variable else [])])
+        self._apart([body], depth)
+        self.variables.undo(before)
+
+    def _assigned(self, node: Any) -> set[str]:
+        """Return the variables that a loop may set."""
+        text_of = self._source.text_of
+        names: set[str] = set()
+        for inner in walk_nodes(node):
+            children = inner.named_children
+            if inner.type == "variable_assignment":
+                names.add(text_of(inner.children[0]).partition("[")[0])
+            elif inner.type == "compound_statement" and inner.children and inner.children[0].type == "((":
+                names.update(text_of(child) for child in children if child.type == "variable_name")
+            elif inner.type == "command" and children:
+                name = text_of(children[0])
+                if name in READERS:
+                    names.update(text_of(word).partition("=")[0] for word in children[1:])
+                elif name in ("shift", "set") and "@" in self.variables:
+                    names.add("@")
+                elif name in ("cd", "pushd", "popd"):
+                    names.add("PWD")
+        return names
+
+
+def walk_nodes(node: Any) -> Iterator[Any]:
+    """Yield a node and all below it."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(node.named_children)
+
+
+def _clause(node: Any) -> tuple[list[Any], list[Any]]:
+    """Return the condition and the body of an ``elif``."""
+    before = True
+    tests: list[Any] = []
+    body: list[Any] = []
+    for child in node.children:
+        if child.type == "then":
+            before = False
+        elif child.is_named and child.type != "comment":
+            (tests if before else body).append(child)
+    return tests, body
+
+
+def _live(taken: list[bool | None]) -> list[bool]:
+    """Return which ways may be taken: those up to the first that surely is."""
+    live: list[bool] = []
+    decided = False
+    for way in taken:
+        live.append(not decided and way is not False)
+        decided = decided or way is True
+    return live

@@ -1,0 +1,144 @@
+"""The text of a script, made of pieces of a file, and its tree by tree-sitter's grammar of bash.
+
+The way back leads from the tree's bytes to the file's places.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cache
+
+from cfglint.budget import spend
+from cfglint.document.shell.words import LITERAL, Piece, Pieces
+from cfglint.errors import OverBudgetError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+SCRIPT = "words of the script"
+_SMALL = 10_000  # bytes that are parsed in a second and half a gigabyte, whatever they are
+_BEYOND = re.compile(r"[^\x00-\x7f]")
+# In a word after another expansion, the grammar takes `$B` for a dollar sign and the end of the word.
+_LATER = re.compile(r"\(\([^\n]*?\)\)|(?<=[\w}\"/.,+:@%-])\$([A-Za-z_]\w*)")
+_BEFORE = re.compile(r"[^\s;|&()<>`]*\Z")
+_FARTHEST = 300  # characters back to the start of a word
+
+
+@cache
+def parser() -> Any:
+    """Return tree-sitter's parser for bash. Raises UsageError where an installation lacks it."""
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+    except ImportError:
+        missing = "pip install --force-reinstall tree-sitter tree-sitter-bash"
+        raise UsageError(f"launch scripts are read with tree-sitter, which is not here: {missing}") from None
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+class Source:
+    """A text to parse, made of pieces of the file: one for the file itself, several for ``bash -c "…"``.
+
+    ``names`` are variables that stand for unknown pieces.
+    """
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.names: dict[str, Pieces] = {}
+        texts: list[str] = []
+        self._pieces: list[Piece] = []
+        self._starts: list[int] = []
+        at = 0
+        for piece in pieces:
+            text = piece.text
+            if piece.unknown or piece.maybe:
+                name = f"__cfglint_{len(self.names)}"
+                self.names[name] = (piece,)
+                text = f"${{{name}}}"
+                piece = Piece(text, -1, -1)  # noqa: PLW2901
+            self._pieces.append(piece)
+            self._starts.append(at)
+            texts.append(text)
+            at += len(text)
+        self.text = "".join(texts)
+        # To bash a letter beyond ASCII is a character of a word like a dot, and each byte stands for one
+        # character then. The grammar's scanner looks letters up in a table for bytes: it may crash on others.
+        self._hidden: list[tuple[int, int, str]] = []  # variables that the grammar does not see
+        data = _LATER.sub(self._hide, self.text) if "$" in self.text else self.text
+        self.data = _BEYOND.sub(".", data).encode("ascii")
+
+    def _hide(self, found: re.Match[str]) -> str:
+        at = found.start()
+        before = _BEFORE.search(self.text, max(at - _FARTHEST, 0), at) if found[1] else None
+        if before is None or "$" not in before[0]:
+            return found[0]
+        self._hidden.append((at, found.end(), found[1]))
+        return "." * len(found[0])
+
+    def hidden(self, start: int, end: int) -> list[tuple[int, int, str]]:
+        """Return the variables between two bytes that the grammar does not see: place, end, name."""
+        if not self._hidden:
+            return []
+        at = bisect_right(self._hidden, (start, -1, ""))
+        found = []
+        while at < len(self._hidden) and self._hidden[at][1] <= end:
+            found.append(self._hidden[at])
+            at += 1
+        return found
+
+    @property
+    def loose(self) -> bool:
+        """Whether the file does not say where the text is."""
+        return any(piece.loose for piece in self._pieces)
+
+    def parse(self) -> Any:
+        """Return the root of the parsed text. Raises OverBudgetError where that takes too much."""
+        size = len(self.data)
+        spend(size // 8, SCRIPT)
+        if size > _SMALL:
+            from cfglint.document.shell.trial import is_bounded  # few scripts are so large
+
+            if not is_bounded(self.data):
+                raise OverBudgetError("parsing this script takes too much time or memory: it was not judged")
+        root = parser().parse(self.data).root_node
+        if root.has_error:
+            spend(min(size, _SMALL) ** 2 // 500, SCRIPT)
+        return root
+
+    def text_of(self, node: Any) -> str:
+        """Return the text of a node; to bash each character is one byte here."""
+        return self.text[node.start_byte : node.end_byte]
+
+    def slice(self, start: int, end: int, mode: str = LITERAL) -> list[Piece]:
+        """Return the pieces between two bytes."""
+        pieces: list[Piece] = []
+        at = max(bisect_right(self._starts, start) - 1, 0)
+        while at < len(self._pieces) and self._starts[at] < end:
+            piece, begun = self._pieces[at], self._starts[at]
+            low, high = max(start - begun, 0), min(end - begun, len(piece.text))
+            if low < high:
+                pieces.append(piece.cut(low, high).within(mode))
+            at += 1
+        return pieces
+
+    def span(self, node: Any) -> tuple[int, int]:
+        """Return where the file has a node; (-1, -1) where nothing of it is there."""
+        places = [p for p in self.slice(node.start_byte, node.end_byte) if p.start >= 0]
+        if not places:
+            return -1, -1
+        start, end = places[0].start, places[-1].end
+        return (start, end) if start <= end else (places[0].start, places[0].end)
+
+    def broken(self, root: Any) -> list[tuple[int, int]]:
+        """Return where the file has what does not parse below a node."""
+        found: list[tuple[int, int]] = []
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.type in ("ERROR", "command"):
+                found.append(self.span(node))
+            else:
+                waiting += [child for child in node.children if child.has_error]
+        return [(start, end) for start, end in found if start >= 0]

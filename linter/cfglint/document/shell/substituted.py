@@ -1,0 +1,153 @@
+"""What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
+
+``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd`` and ``echo``; all else
+is unknown. A path whose beginning is unknown keeps its end.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.shell.words import BESIDE, HERE, QUOTED, SELF, Piece, Word, uncertain, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+_PLACES = (HERE, BESIDE)
+_SILENT = ("file_redirect", "herestring_redirect")
+
+
+def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
+    """Return the pieces of what a substituted command prints."""
+    source = expander.source
+    why = [unknown("the output of " + source.text_of(node)[:60])]
+    inner = [child for child in node.named_children if child.type != "comment"]
+    if len(inner) != 1 or node.type != "command_substitution" or node.has_error:
+        return why
+    body = inner[0]
+    first: list[Word] | None = None
+    if body.type == "list" and len(body.named_children) == 2 and source.text_of(body.children[1]) == "&&":
+        first = _words(expander, body.named_children[0], depth)
+        body = body.named_children[1]
+    words = _words(expander, body, depth)
+    if not words:
+        return why
+    if first is not None:
+        if _name(first) != "cd" or _name(words) != "pwd" or len(first) < 2:
+            return why
+        return _absolute(list(first[-1].pieces)) or why
+    return _printed(expander, words) or why
+
+
+def _words(expander: Any, node: Any, depth: int) -> list[Word] | None:
+    if node.type == "redirected_statement":
+        body = node.child_by_field_name("body")
+        if body is None or any(c.type not in _SILENT for c in node.named_children if c.id != body.id):
+            return None
+        node = body
+    if node.type != "command" or node.child_by_field_name("name") is None or depth > 20:
+        return None
+    parts = [child for child in node.named_children if child.type not in _SILENT]
+    if any(part.type == "variable_assignment" for part in parts):
+        return None
+    words: list[Word] = []
+    for part in parts:
+        for child in part.named_children if part.type == "command_name" else [part]:
+            words += expander.words(child)
+    return words
+
+
+def _name(words: list[Word]) -> str:
+    return words[0].text or "" if words else ""
+
+
+def _printed(expander: Any, words: list[Word]) -> list[Piece]:
+    """Return what a command prints; nothing where that is not known."""
+    name, arguments = _name(words), words[1:]
+    if name == "pwd":
+        held = expander.variable("PWD", QUOTED)
+        return held if held and not arguments else []
+    if name == "echo" and arguments:
+        spaced = [piece for word in arguments for piece in (Piece(" ", -1, -1), *word.pieces)][1:]
+        return spaced if not arguments[0].spelled.startswith("-") else []
+    if name in ("realpath", "readlink"):
+        arguments = [word for word in arguments if not word.spelled.startswith("-")]
+    if arguments and arguments[0].text == "--":
+        arguments = arguments[1:]
+    if name == "basename" and len(arguments) in (1, 2):
+        suffix = arguments[1].text if len(arguments) == 2 else ""
+        return _base(list(arguments[0].pieces), suffix) if suffix is not None else []
+    if len(arguments) != 1 or name not in ("dirname", "realpath", "readlink"):
+        return []
+    pieces = list(arguments[0].pieces)
+    return _folder(pieces) if name == "dirname" else _absolute(pieces)
+
+
+def _split(pieces: Sequence[Piece]) -> tuple[Piece | None, str] | None:
+    """Return an unknown beginning and the known text behind it; None where more is unknown."""
+    if not pieces or any(piece.maybe for piece in pieces):
+        return None
+    head = pieces[0] if pieces[0].unknown else None
+    rest = pieces[1:] if head is not None else pieces
+    return None if uncertain(rest) else (head, "".join(piece.text for piece in rest))
+
+
+def _joined(head: Piece | None, text: str) -> list[Piece]:
+    return [*([head] if head is not None else []), *([Piece(text, -1, -1)] if text else [])]
+
+
+def _folder(pieces: list[Piece]) -> list[Piece]:
+    parts = _split(pieces)
+    if parts is None:
+        return []
+    head, text = parts
+    text = text.rstrip("/") if len(text) > 1 else text
+    if head is None:
+        folder, slash, _ = text.rpartition("/")
+        return _joined(None, folder.rstrip("/") or ("/" if slash else "."))
+    if not text:
+        if head.unknown == SELF:
+            return [unknown(BESIDE)]
+        return _joined(head, "/..") if head.unknown in _PLACES else []
+    folder, slash, _ = text.rpartition("/")
+    return _joined(head, folder) if slash else []
+
+
+def _base(pieces: list[Piece], suffix: str) -> list[Piece]:
+    tail = tail_of(pieces)
+    if tail is None:
+        return []
+    base = tail.rstrip("/").rpartition("/")[2]
+    return _joined(None, base.removesuffix(suffix) if base != suffix else base) if base else []
+
+
+def _absolute(pieces: list[Piece]) -> list[Piece]:
+    parts = _split(pieces)
+    if parts is None:
+        return []
+    head, text = parts
+    if head is not None:
+        return _joined(head, text.rstrip("/"))
+    if text.startswith("/"):
+        return _joined(None, text)
+    return _joined(unknown(HERE), "" if text in (".", "") else "/" + text.removeprefix("./"))
+
+
+def tail_of(pieces: Sequence[Piece]) -> str | None:
+    """Return the end of a path that is known, from a slash on; None where its last component is not known."""
+    if not pieces or any(piece.maybe for piece in pieces):
+        return None
+    after = max((i for i, piece in enumerate(pieces) if piece.unknown), default=-1) + 1
+    text = "".join(piece.text for piece in pieces[after:])
+    if after and "/" not in text.rstrip("/"):
+        return None
+    return text
+
+
+def placed(pieces: Sequence[Piece]) -> str | None:
+    """Return a path below the working folder or the script's as one that is seen from there."""
+    parts = _split(pieces)
+    if parts is None or parts[0] is None or parts[0].unknown not in _PLACES or not parts[1].startswith("/"):
+        return None
+    return "." + parts[1]

@@ -1,0 +1,194 @@
+"""How words, tests and other scripts are read: each script, and what the flags of its last launch come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfglint.document.reading import read_text
+from cfglint.document.scalars import SHELL
+from cfglint.document.tree import Mapping, Unresolved, child, target
+from cfglint.document.view import View
+from cfglint.engine.run import Run
+from cfglint.lang.pack import load
+from cfglint.lang.values import needs_of
+
+LAUNCH = "torchrun t.py --learning_rate 1e-5"
+
+
+def flags(script, **scripts):
+    """Return the flags of the last launch: values, None where one is unknown."""
+    file = read_text(
+        script, "x.sh", scripts=lambda name: scripts.get(name.removeprefix("./").partition(".")[0])
+    )
+    root = file.documents[-1].root
+    assert isinstance(root, Mapping)
+    seen = View(file.documents[-1], SHELL)
+    values = {}
+    for key, entry in root.entries.items():
+        unknown = isinstance(target(entry.value), Unresolved)
+        if key not in ("launch", "learning_rate"):
+            values[key] = None if unknown else seen.get((key,))
+    return values
+
+
+# What the words come to in bash, started in an empty environment.
+WORDS = {
+    "A=a\nB=b\nC=c\n{} --x $A/$B/$C --y z": {"x": "a/b/c", "y": "z"},
+    "A=a\nB=b\n{} --x=$A/$B/d --y ${{A}}/$B.json": {"x": "a/b/d", "y": "a/b.json"},
+    "A=a\nX=$A/$A/$A\n{} --x $X": {"x": "a/a/a"},
+    'A=a\n{} --x $A$A$A/z --y "$A"/$A-$A': {"x": "aaa/z", "y": "a/a-a"},
+    "A=a\n{} --x '$A/$A/b' --y \\$A/\\$A": {"x": "$A/$A/b", "y": "$A/$A"},
+    "A=a\n{} --x $A/$U/b": {"x": None},
+    "A=6\nB=3\n{} --x $(($A/$B*2))": {"x": 4},
+    '{} --x $PWD/a --y $(pwd)/b --z "$(dirname "$0")"/../c': {"x": "./a", "y": "./b", "z": "./../c"},
+    'D=$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)\n{} --x $D/a.json': {"x": "./a.json"},
+    "cd /data\n{} --x $PWD/a": {"x": "/data/a"},
+    "cd sub\n{} --x $PWD/a": {"x": "./sub/a"},
+    "{} --x $(basename $HOME/models/m-7b) --y $(basename /a/b.sh .sh)": {"x": "m-7b", "y": "b"},
+    "{} --x $(dirname a/b/c) --y $(dirname c) --z $(echo 3)": {"x": "a/b", "y": ".", "z": 3},
+    "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
+}
+
+TESTS = {
+    '[ -z "$X" ] && X=4\n{} --x $X': {"x": 4},
+    'if [ -z "$X" ]; then\n  X=4\nfi\n{} --x $X': {"x": 4},
+    'F="--x 1"\nif [ -n "$X" ]; then\n  F="$F --y 2"\nfi\n{} $F': {"x": 1, "y": None},
+    "A=a\nif [ $A = a ]; then X=1; else X=2; fi\n{} --x $X": {"x": 1},
+    "A=abc\nif [[ $A == ab* ]]; then X=1; else X=2; fi\n{} --x $X": {"x": 1},
+    'A=abc\nif [[ $A == "ab*" ]]; then X=1; else X=2; fi\n{} --x $X': {"x": 2},
+    "N=8\nif [ $N -gt 4 ] && [ $N -lt 9 ]; then X=1; else X=2; fi\n{} --x $X": {"x": 1},
+    "N=8\nif (( N >= 9 )); then X=1; elif (( N == 8 )); then X=3; else X=2; fi\n{} --x $X": {"x": 3},
+    "A=b\ncase $A in a|b) X=1;; *) X=2;; esac\n{} --x $X": {"x": 1},
+    "A=$U\ncase $A in a|b) X=1;; *) X=2;; esac\n{} --x $X": {"x": None},
+    "X=1\nwhile [[ $# -gt 0 ]]; do case $1 in --x) X=$2; shift 2;; esac; done\n{} --x $X": {"x": 1},
+    "X=1\nwhile getopts x: o; do X=$OPTARG; done\n{} --x $X": {"x": 1},
+    'X=1\nfor a in "$@"; do X=$a; done\n{} --x $X': {"x": 1},
+    "for X in 3; do {} --x $X; done": {"x": 3},
+    "for X in 3 4; do {} --x $X; done": {"x": None},
+    "if [ $# -lt 1 ]; then exit 1; fi\n{} --x 1": {"x": 1},
+    'if [ -z "$1" ]; then echo usage; exit 1; fi\nX=$1\n{} --x $X': {"x": None},
+    "if [ -f a ]; then X=1; else X=2; fi\n{} --x $X": {"x": None},
+    "X=1\nif [ $U = a ]; then X=2; fi\n{} --x $X": {"x": None},
+    "X=1\nuntil [ $X = 2 ]; do X=2; done\n{} --x $X": {"x": None},
+}
+
+ARGUMENTS = {
+    'f() {{ local n=$1; shift; {} --n $n "$@"; }}\nf 3 --z 4': {"n": 3, "z": 4},
+    'set -- --a 1 --b 2\n{} "$@"': {"a": 1, "b": 2},
+    "f() {{ while [ $# -gt 0 ]; do case $1 in -x) X=$2; shift 2;; esac; done; }}\nf -x 5\n{} --x $X": {
+        "x": 5
+    },
+    "f() {{ {} --n $#; }}\nf a b": {"n": 2},
+    "f() {{ if [ $U ]; then shift; fi; {} --n $1; }}\nf a b": {"n": None},
+}
+
+
+@pytest.mark.parametrize("script", [*WORDS, *TESTS, *ARGUMENTS])
+def test_what_bash_makes_of_it(script):
+    assert flags(script.format(LAUNCH) + "\n") == {**WORDS, **TESTS, **ARGUMENTS}[script]
+
+
+OTHERS = {
+    "source env.sh\n{} --x $X": ("X=5\n", {"x": 5}),
+    ". ./env.sh\n{} --x $X": ("X=5\n", {"x": 5}),
+    "X=1\nsource $(dirname $0)/env.sh\n{} --x $X": ("X=5\nexport Y=2\n", {"x": 5}),
+    "X=1\nsource env.sh\n{} --x $X": ("return\nX=5\n", {"x": 1}),
+    "X=1\nsource gone.sh\n{} --x $X": ("", {"x": 1}),
+    "export X=1\nY=2\nbash env.sh 7": ("{} --x $X --y $Y --z $1\n", {"x": 1, "y": None, "z": 7}),
+    "Z=3 sbatch -N 1 env.sh 7 8": ("{} --x ${{Z:-1}} --y $# \n", {"x": 3, "y": 2}),
+    "./env.sh -x 9": ("while [ $# -gt 0 ]; do case $1 in -x) X=$2;; esac; shift; done\n{} --x $X", {"x": 9}),
+    "cat > run.sh <<'E'\n{} --x $1\nE\nbash run.sh 4": ("", {"x": 4}),
+    "N=2\ncat <<E | sbatch\n{} --x $N --y \\$N\nE": ("", {"x": 2, "y": 2}),
+    "sbatch <<E\nsrun {} --x 1\nE": ("", {"x": 1}),
+    "sbatch --wrap='{} --x 1'": ("", {"x": 1}),
+    "ssh -p 22 host 'cd a && {} --x 1'": ("", {"x": 1}),
+    "echo 1 2 | xargs -n 1 -I N {} --x N --y 2": ("", {"x": None, "y": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", OTHERS)
+def test_scripts_in_scripts(script):
+    other, expected = OTHERS[script]
+    assert flags(script.format(LAUNCH) + "\n", env=other.format(LAUNCH)) == expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "uv run t.py",
+        "python -m coverage run -a t.py",
+        "python -m debugpy --listen 5678 --wait-for-client t.py",
+        "nsys profile -o out python t.py",
+        "torchrun --no-python python t.py",
+        "torchrun -m coverage run t.py",
+        "python $U/t.py",
+        "$U/bin/python $(dirname $0)/t.py",
+        "colossalai run --nproc_per_node 8 t.py",
+    ],
+)
+def test_the_program_is_the_one_that_runs(command):
+    (document,) = read_text(f"{command} --learning_rate 1e-5 --x 1\n", "x.sh").documents
+    program = target(child(child(document.root, "launch"), "program"))
+    assert program.text.rpartition("/")[2] == "t.py"
+    assert View(document, SHELL).get(("x",)) == 1
+
+
+# A launch of a program of one's own, and what is read of it; None is unknown.
+ADAPTERS = {
+    "--lora_r 8": ("lora_rank", 8),
+    "--lora_enable True --lora_r 8": ("lora_rank", 8),
+    "--lora_enable False --lora_r 8": ("lora_rank", 0),
+    "--use_peft_lora True": ("lora_rank", None),
+    "--use_llm_lora 16 --freeze_llm True": ("lora_rank", 16),
+    "--freeze_backbone True": ("lora_rank", None),
+    "--freeze_backbone False": ("lora_rank", 0),
+    "--seed 1": ("lora_rank", 0),
+    "--use_4bit_quantization True": ("quantization", "4"),
+    "--bits 8": ("quantization", "8"),
+    "--double_quant": ("quantization", None),
+    "--fp8 True": ("fp8_training", True),
+}
+OWN = (
+    "accelerate launch t.py --model_name_or_path $HOME/m/Llama-2-7b-hf --output_dir o"
+    " --per_device_train_batch_size 2"
+)
+
+
+@pytest.mark.parametrize("more", ADAPTERS)
+def test_what_a_program_of_ones_own_adapts(more):
+    run = Run(load())
+    (subject,) = run.subjects(read_text(f"{OWN} --bf16 True {more}\n", "x.sh"), judge_broken=True)
+    assert subject.framework == "transformers"
+    values = run.on(None, subject).values
+    fact, expected = ADAPTERS[more]
+    value = None if needs_of(values[fact]) else values[fact]
+    assert value == expected or str(value) == expected
+    assert needs_of(values["model_path"])
+    assert values["model.layers"] == 32  # the folder is not known, the model is
+
+
+USER = {
+    "deepspeed main.py --model_name_or_path x/y --zero_stage 3 --deepspeed --lora_dim 128 --max_seq_len 512"
+    " --per_device_train_batch_size 4 --learning_rate 1e-5": (4, 512, 128, 3),
+    "python -m verl.trainer.main worker.actor.model.model_path=x/y data.max_prompt_length=512"
+    " data.max_response_length=8 worker.actor.micro_batch_size_per_device_for_update=1": (1, 520, 0, None),
+    "swift sft --model x/y --per_device_train_batch_size 1 --learning_rate 1e-4": (1, None, None, None),
+    "swift sft --model x/y --train_type full --learning_rate 1e-4 --max_length 64": (None, 64, 0, None),
+    "torchrun pretrain.py --tensor-model-parallel-size 2 --micro-batch-size 4 --seq-length 64": (
+        4,
+        64,
+        0,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("command", USER)
+def test_programs_that_no_framework_knows(command):
+    run = Run(load())
+    (subject,) = run.subjects(read_text(f"{command}\n", "x.sh"), judge_broken=True)
+    assert subject.framework == "user_script"
+    values = run.on(None, subject).values
+    names = ("micro_batch_size", "seq_len", "lora_rank", "zero_stage")
+    assert tuple(None if needs_of(values[name]) else values[name] for name in names) == USER[command]
+    assert needs_of(values["optimizer"])  # a default of the program, which is not here
