@@ -306,6 +306,11 @@ class Values(dict[str, object]):
             values.append(missing(name, spec))  # none of them may be meant: the engine may be another one
         return hull(values, needs)
 
+    def possible(self, name: str) -> list[Alternative]:
+        """Return the bindings that may give a name in a file like this one, all where none does."""
+        every = list(self.bindings.get(name, ()))
+        return [each for each in every if each[1] is None or each[1](self) is not False] or every
+
     def alternatives_in_force(self, alternatives: tuple[Alternative, ...]) -> list[tuple[Alternative, Any]]:
         """Return the bindings that give the name its value, each with the truth of its ``when``.
 

@@ -163,7 +163,7 @@ class Origins:
     def key(self, name: str) -> str:
         """Return the key that a fact is read from, or would be; the fact's own name where there is none."""
         paths = self.of(name).paths or next(
-            (paths for binding in self.bindings.get(name, ()) if (paths := paths_in(binding.source))), ()
+            (paths for *_, paths, _ in self.values.possible(name) if paths), ()
         )
         return spoken(paths[0]) if paths else name
 

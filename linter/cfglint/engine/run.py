@@ -333,7 +333,7 @@ class Run(Reading):
 
 def _key(name: str, values: Values) -> str:
     """Return the key that a missing fact is read from, or a name without a dot, which is one for people."""
-    paths = (path for alternative in values.bindings.get(name, ()) for path in alternative[4])
+    paths = (path for alternative in values.possible(name) for path in alternative[4])
     key = next((path for path in paths if path[0] != "launch"), None)
     return dotted(key) if key is not None else "" if "." in name else name
 
