@@ -7,6 +7,7 @@ import sys
 
 from cfglint import files
 from cfglint.api import selector
+from cfglint.boundary import upwards
 from cfglint.budget import BUDGET, Alarm
 from cfglint.command import output
 from cfglint.command.inputs import Skipped, launched_by, second
@@ -26,11 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias, TypeVar
 
+    from cfglint.boundary import Boundary
+    from cfglint.document.tree import Document
+
     Own = TypeVar("Own", bound=Options)
     # Judges one file, named or found in a folder, and completes the outcome; the report is the run's own.
     Task: TypeAlias = Callable[[Run, Own, str, bool, "Outcome"], None]
 
 _MOST_TARGETS = 200
+_PINNING = ("uv.", "poetry.", "pdm.", "requirements", "constraints", "pyproject.", "environment", "conda")
+_MOST_PINS = 40  # files of a folder that are looked into
 _CHUNK = 8  # files that a process takes at once
 
 
@@ -165,9 +171,71 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         given={"model_config": (described, "--model-config")} if described is not None else {},
         named=bool(args.gpu or args.hardware),
         library=Library(second, args.boundary),
+        pinned=Pins(args.boundary),
     )
     result.report.notices += notices
     return result
+
+
+# ── versions that files beside a config pin ────────────────────────────────────────────────────────────────
+class Pins:
+    """The versions of frameworks, by the files in a document's folder and those above it in its repository.
+
+    The nearest folder that pins a framework decides. Most files of a run lie in a few folders.
+    """
+
+    def __init__(self, boundary: Boundary) -> None:
+        self.boundary = boundary
+        self._folders: dict[str, list[str]] = {}
+        self._found: dict[tuple[str, str], tuple[tuple[float, ...], str] | None] = {}
+
+    def __call__(self, document: Document, framework: str) -> tuple[tuple[float, ...], str] | None:
+        """Return the version of a document's framework, and where it is pinned; None where it is not."""
+        file = document.file
+        if document.format == "shell" and file.format != "shell" and "image" in file.text:
+            from cfglint.command.pins import of_image
+
+            tagged = of_image(file.text, framework)
+            if tagged is not None:
+                return tagged[0], f"{file.path}:{tagged[1]}"
+        folder = os.path.dirname(os.path.abspath(file.path))
+        key = folder, framework
+        if key not in self._found:
+            self._found[key] = self._near(folder, framework, file.path)
+        return self._found[key]
+
+    def _near(self, folder: str, framework: str, by: str) -> tuple[tuple[float, ...], str] | None:
+        top = self.boundary.root(by)
+        for at in upwards(folder):
+            names = self._names(at)
+            if names:
+                from cfglint.command.pins import pinned  # few folders have such files
+
+                found = pinned(names, framework, self._reader(at, by))
+                if found is not None:
+                    version, name, line = found
+                    return version, f"{os.path.relpath(os.path.join(at, name))}:{line}"
+            if at == top:
+                break
+        return None
+
+    def _names(self, folder: str) -> list[str]:
+        """Return the files of a folder whose names are as those of files that pin versions."""
+        if folder not in self._folders:
+            listed = next(files.walk(folder, lambda _: None), None)
+            names = listed[2] if listed is not None else []
+            marks = (".lock", ".txt", ".toml", ".yml", ".yaml")
+            likely = [n for n in names if (n.startswith(_PINNING) and n.endswith(marks)) or "ockerfile" in n]
+            self._folders[folder] = sorted(likely)[:_MOST_PINS]
+        return self._folders[folder]
+
+    def _reader(self, folder: str, by: str) -> Callable[[str], str | None]:
+        def read(name: str) -> str | None:
+            path = os.path.join(folder, name)
+            data = second(path) if self.boundary.holds(path, by) else None
+            return None if data is None else data.decode("utf-8", "replace")
+
+        return read
 
 
 # ── one run over many files (``--jobs``): the same results in the same order as one process gives ────────

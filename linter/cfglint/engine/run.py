@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     _RuleSet: TypeAlias = tuple[str | None, tuple[float, ...]]  # a framework and a version of it
+    Pinned: TypeAlias = Callable[[Document, str], tuple[tuple[float, ...], str] | None]
     Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
 
 _OBSERVED = "observed."
@@ -52,6 +53,7 @@ class Run(Reading):
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
     GPUs itself (a batch script) is checked for those and not for ``targets``. ``framework`` is what all files
     are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
+    ``pinned`` gives the version that files beside a document pin its framework to, and the place.
     ``tables`` are those of the file at hand: a path in it is seen from its folder. ``parts`` are the config
     files that launches of other files name, by their absolute paths: they are judged there, as parts.
     """
@@ -64,6 +66,7 @@ class Run(Reading):
     guarded: Callable[[str], bool] | None = field(default=None, kw_only=True)
     given: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)
     named: bool = field(default=True, kw_only=True)
+    pinned: Pinned | None = field(default=None, kw_only=True)
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     parts: frozenset[str] = field(default=frozenset(), kw_only=True)
     report: Report = field(factory=Report, init=False)
@@ -148,7 +151,12 @@ class Run(Reading):
     def subject(self, document: Document, framework: str | None) -> Subject:
         """Return a document as a framework sees it, in the version that is named for it."""
         named, version = self.named_for(document.file.path)
-        return self.subject_of(document, framework, version if framework == named else None)
+        version, source = (version if framework == named else None), ""
+        if version is None and framework is not None and self.pinned is not None:
+            version, source = self.pinned(document, framework) or (None, "")
+        subject = self.subject_of(document, framework, version)
+        subject.version_source = source
+        return subject
 
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
     def judged(self, subject: Subject) -> list[Judged]:

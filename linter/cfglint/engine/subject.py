@@ -59,6 +59,7 @@ class Subject(Record):
     framework: str | None
     version: tuple[float, ...] | None
     tables: Tables  # a path in the document is seen from its folder
+    version_source: str = field(default="", init=False)  # the file that pins it
 
     @property
     def is_launch(self) -> bool:

@@ -102,7 +102,7 @@ def job_of(run: Run, judged: Judged, sure: str | None, because: str) -> Job:
         because,
         launch["program"],
         launch["launcher"],
-        dict(reader.facts()),
+        {**reader.version(), **dict(reader.facts())},
         dict(reader.unknown()),
         tuple(reader.ignored()),
     )
@@ -134,6 +134,19 @@ class _Reader:
             stated = name in self.origins.bindings or self.values.key_of(name) is not None
             if stated or (name in asked and name not in _STEPS):
                 yield name
+
+    def version(self) -> dict[str, Fact]:
+        """Return the framework's version where a flag or a file tells it, or the keys of the job."""
+        numbers = self.values.version
+        if float("inf") in numbers:
+            return {}
+        text = ".".join(f"{number:g}" for number in numbers)
+        subject = self.judged.subject
+        source = subject.version_source or (
+            "--framework" if subject.version is not None else "told by its keys"
+        )
+        kind = "file" if subject.version_source else "fixed" if subject.version is not None else "derived"
+        return {"framework.version": Fact(text, source, kind, text)}
 
     # ── what is known ──────────────────────────────────────────────────────────────────────────────────
     def facts(self) -> Iterator[tuple[str, Fact]]:

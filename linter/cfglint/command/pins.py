@@ -1,0 +1,102 @@
+"""Versions of frameworks that the files beside a config pin: lock files, requirements, images.
+
+Only what leaves one version counts: an entry of a lock file, ``==`` in requirements or in a Dockerfile, a tag
+of an image. A range says nothing, and neither do two versions in files of one kind.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cfglint.budget import spend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_STEP = 2_000  # characters that are searched for a step
+_NUMBER = r"v?(\d+(?:\.\d+)+)(?![\d.]*\*)"  # of 0.9.6, 1.0.dev0, 2.1+cu121, and not of 0.9.*
+_KINDS = (
+    re.compile(r"(?:uv|poetry|pdm)\.lock"),
+    re.compile(r"requirements[\w.-]*\.txt|constraints[\w.-]*\.txt"),
+    re.compile(r"pyproject\.toml"),
+    re.compile(r"(?:environment|conda)[\w.-]*\.ya?ml"),
+    re.compile(r"(?:[\w.-]*\.)?[Dd]ockerfile[\w.-]*"),
+)
+_LOCK, _REQUIREMENTS, _PROJECT, _CONDA, _DOCKER = range(len(_KINDS))
+
+
+def pinned(
+    names: Sequence[str], framework: str, read: Callable[[str], str | None]
+) -> tuple[tuple[int, ...], str, int] | None:
+    """Return the version that files of one folder pin a framework to, the file, and the line.
+
+    ``read`` gives the text of a file by its name. Lock files go before requirements, these before the rest.
+    """
+    for kind, pattern in enumerate(_KINDS):
+        found: dict[tuple[int, ...], tuple[str, int]] = {}
+        for name in sorted(name for name in names if pattern.fullmatch(name)):
+            text = read(name)
+            if text is None:
+                continue
+            spend(1 + len(text) // _STEP, "versions")
+            for place, number in _pins(kind, text, framework.replace("_", "-")):
+                found.setdefault(_numbers(number), (name, text.count("\n", 0, place) + 1))
+        if len(found) == 1:
+            ((version, (name, line)),) = found.items()
+            return version, name, line
+        if found:
+            return None
+    return None
+
+
+def of_image(text: str, framework: str) -> tuple[tuple[int, ...], int] | None:
+    """Return the version in the tags of the images that a manifest runs a framework in, and the line."""
+    found = {
+        _numbers(number): text.count("\n", 0, place) + 1
+        for place, number in _tags(
+            r"(?m)^[ \t-]*image(?:_id)?:[ \t]*[\"']?", text, framework.replace("_", "-")
+        )
+    }
+    return next(iter(found.items())) if len(found) == 1 else None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = [int(part[:9]) for part in text.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
+    """Yield the versions that a file pins a package to, each with its place."""
+    name = re.sub("[-_.]+", "[-_.]+", re.escape(package).replace(r"\-", "-"))
+    exact = rf"{name}[ \t]*(?:\[[^\]\n]*\])?[ \t]*==[ \t]*{_NUMBER}"
+    patterns = {
+        _LOCK: [rf"(?mi)^name = \"{name}\"\r?\nversion = \"{_NUMBER}"],
+        _REQUIREMENTS: [rf"(?mi)^[ \t]*{exact}"],
+        _PROJECT: [rf"(?mi)^[^#\n]*[\"']{exact}", rf"(?mi)^{name}[ \t]*=[ \t]*[\"']=={_NUMBER}"],
+        _CONDA: [rf"(?mi)^[ \t]*-[ \t]+{name}==?{_NUMBER}", rf"(?mi)^[ \t]*-[ \t]+{exact}"],
+        _DOCKER: [rf"(?mi)^[^#\n]*(?<![\w./-]){exact}"],
+    }[kind]
+    for pattern in patterns:
+        yield from ((found.start(1), found[1]) for found in re.finditer(pattern, text))
+    if kind == _DOCKER:
+        yield from _tags(r"(?mi)^FROM[ \t]+(?:--\S+[ \t]+)?", text, package)
+    if kind == _PROJECT:
+        yield from _own(text, name)
+
+
+def _own(text: str, name: str) -> Iterator[tuple[int, str]]:
+    """Yield the version of a project that is the framework itself."""
+    section = re.search(r"(?ms)^\[project\][ \t]*\r?$(.*?)(?=^\[|\Z)", text)
+    if section is not None and re.search(rf"(?mi)^name[ \t]*=[ \t]*[\"']{name}[\"']", section[1]):
+        own = re.search(rf"(?m)^version[ \t]*=[ \t]*[\"']{_NUMBER}", section[1])
+        if own is not None:
+            yield section.start(1) + own.start(1), own[1]
+
+
+def _tags(before: str, text: str, package: str) -> Iterator[tuple[int, str]]:
+    """Yield the versions in tags of images that are named after a package: ``vllm/vllm-openai:v0.8.4``."""
+    images = re.finditer(rf"{before}(?:[\w.:-]+/)*{re.escape(package)}(?:-openai)?:{_NUMBER}", text)
+    yield from ((found.start(1), found[1]) for found in images)

@@ -1,0 +1,117 @@
+"""Versions of frameworks that files beside a config pin, and what does not count as a pin."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cfglint.cli import main
+from cfglint.command.pins import of_image, pinned
+
+CONFIG = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\noutput_dir: x-sft\n"
+LOCK = '[[package]]\nname = "trl"\nversion = "{}"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
+
+
+def of(files, framework="trl"):
+    found = pinned(list(files), framework, files.get)
+    return None if found is None else (".".join(map(str, found[0])), *found[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version", "line"),
+    [
+        ("requirements.txt", "torch\ntrl==0.15.2\n", "0.15.2", 2),
+        ("requirements.txt", 'TRL[vllm] == 0.15.2 ; python_version > "3.9"  # why\n', "0.15.2", 1),
+        ("requirements-dev.txt", "trl==0.20.0\n", "0.20", 1),
+        ("uv.lock", "version = 1\n\n" + LOCK.format("0.19.1"), "0.19.1", 5),
+        ("poetry.lock", LOCK.format("1.0.0rc1"), "1", 3),
+        ("pyproject.toml", '[project]\nname = "x"\ndependencies = [\n  "trl==0.9.6",\n]\n', "0.9.6", 4),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntrl = "==0.9.6"\n', "0.9.6", 2),
+        (
+            "pyproject.toml",
+            '[project]\nversion = "0.21.0"\nname = "trl"\n[tool.x]\nversion = "9.9"\n',
+            "0.21",
+            2,
+        ),
+        ("environment.yml", "dependencies:\n  - python=3.10\n  - trl=0.12.1\n", "0.12.1", 3),
+        ("environment.yaml", "dependencies:\n  - pip:\n    - trl==0.12.1\n", "0.12.1", 3),
+        ("Dockerfile", "FROM x\nRUN pip install -U torch trl==0.16.0 && rm x\n", "0.16", 2),
+        ("train.dockerfile", "FROM registry.local:5000/hf/trl:0.16.1-cuda\n", "0.16.1", 1),
+    ],
+)
+def test_one_version_is_a_pin(name, text, version, line):
+    assert of({name: text}) == (version, name, line)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "trl>=0.15.2\ntrl-tools==1.0\nmy_trl==3.0\n"),
+        ("requirements.txt", "trl==0.15.*\n"),
+        ("requirements.txt", "# trl==0.15.2\n"),
+        ("requirements.txt", "trl==0.15.2\ntrl==0.16.0 ; sys_platform == 'darwin'\n"),
+        ("uv.lock", LOCK.format("0.15.2") + LOCK.format("0.16.0")),
+        ("pyproject.toml", '[project]\nname = "trl-extras"\nversion = "3.0"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntrl = "^0.9.6"\n'),
+        ("Dockerfile", "FROM vllm/vllm-openai:v0.8.4\n# RUN pip install trl==0.15.2\n"),
+        ("Dockerfile", "FROM hf/trl:latest\n"),
+        ("notes.txt", "trl==0.15.2\n"),
+    ],
+)
+def test_what_leaves_a_choice_is_none(name, text):
+    assert of({name: text}) is None
+
+
+def test_lock_files_go_before_requirements():
+    files = {"requirements.txt": "trl==0.15.2\n", "uv.lock": LOCK.format("0.19.1")}
+    assert of(files) == ("0.19.1", "uv.lock", 3)
+    files["uv.lock"] = LOCK.format("0.19.1").replace("trl", "other")
+    assert of(files) == ("0.15.2", "requirements.txt", 1)
+
+
+def test_a_name_may_be_spelled_as_packages_are():
+    assert of({"requirements.txt": "Nemo.RL==0.3.0\n"}, "nemo_rl") == ("0.3", "requirements.txt", 1)
+
+
+def test_the_image_of_a_manifest():
+    text = "spec:\n  containers:\n  - image: docker.io/vllm/vllm-openai:v0.8.4\n"
+    assert of_image(text, "vllm") == ((0, 8, 4), 3)
+    assert of_image(text, "trl") is None
+    assert of_image(text + "  - image: vllm/vllm-openai:v0.9.0\n", "vllm") is None
+
+
+@pytest.fixture
+def facts(tmp_path, monkeypatch, capsys):
+    (tmp_path / ".git").mkdir()
+    work = tmp_path / "recipes" / "sft"
+    work.mkdir(parents=True)
+    (work / "c.yaml").write_text(CONFIG, "utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def facts_of(*flags):
+        main(["facts", "recipes/sft/c.yaml", "--no-detect", "--format", "json", *flags])
+        (job,) = json.loads(capsys.readouterr().out)["jobs"]
+        return {name: (fact["value"], fact["source"]) for name, fact in job["facts"].items()}
+
+    return facts_of
+
+
+def test_the_nearest_pin_decides_defaults(facts):
+    """Gradient checkpointing is on by default from TRL 0.22 on (rules/frameworks/trl.rules)."""
+    assert "framework.version" not in facts()
+    assert facts()["gradient_checkpointing"][0] == "full"
+    Path("requirements.txt").write_text("trl==0.15.2\n", "utf-8")
+    assert facts()["framework.version"] == ("0.15.2", "requirements.txt:1")
+    assert facts()["gradient_checkpointing"][0] == "none"
+    Path("recipes/requirements.txt").write_text("trl>=0.9\n", "utf-8")
+    assert facts()["framework.version"] == ("0.15.2", "requirements.txt:1"), "a range decides nothing"
+    Path("recipes/requirements.txt").write_text("trl==1.0.0\n", "utf-8")
+    assert facts()["framework.version"] == ("1", "recipes/requirements.txt:1")
+    assert facts("--framework", "trl==0.15.2")["framework.version"] == ("0.15.2", "--framework")
+
+
+def test_a_pin_outside_of_the_repository_is_not_read(facts, tmp_path):
+    (tmp_path.parent / "requirements.txt").write_text("trl==0.15.2\n", "utf-8")
+    assert "framework.version" not in facts()
+    Path("requirements.txt").symlink_to(tmp_path.parent / "requirements.txt")
+    assert "framework.version" not in facts()
