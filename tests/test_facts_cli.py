@@ -144,3 +144,23 @@ def test_the_page_is_short(tmp_path, monkeypatch, capsys):
     assert page.endswith("\n1 job read; 2 launches not read\n")
     assert main(["facts", "train.sh", "--no-detect", "--verbose"]) == 0
     assert "gradient_checkpointing    full" in capsys.readouterr().out
+
+
+def test_what_nothing_reads_is_told_and_nothing_else(data):
+    files = {
+        "c.yaml": "model_name_or_path: a/b\ndataset_name: c\noutput_dir: x-sft\nlearning_rat: 1\n"
+        "logging_steps: 5\nddp_timeout: 60\ndeepspeed: z3.json\nmine: {a: 1, b: [2]}\n"
+    }
+    (job,) = data(files, "c.yaml")["jobs"]
+    assert job["ignored"] == ["learning_rat", "mine.a", "mine.b"]
+
+
+def test_a_config_within_a_launch_is_one_job(data):
+    files = {
+        "c.yaml": "model_name_or_path: a/b\ndataset_name: c\nmax_length: 512\n",
+        "run.sh": "trl sft --config c.yaml --num_processes 2\n",
+    }
+    (job,) = data(files, "run.sh")["jobs"]
+    assert value(job, "seq_len")[0] == 512
+    assert value(job, "seq_len")[1].startswith("c.yaml:3 through ")
+    assert value(job, "train_gpus") == (2, "run.sh:1")

@@ -19,7 +19,7 @@ from cfglint.errors import CfglintError, OverBudgetError, UsageError, bug, did_y
 from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.pack import Pack, load, read_rules
-from cfglint.models.registry import Models
+from cfglint.models.registry import Checkpoints, Models
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -166,7 +166,8 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         selected=chosen,
         guarded=selector([], codes(args.ignore), [rule.code for rule in rules.rules]),
         tables={
-            "models": Models((os.getcwd(),), online=args.online, tell=None if args.quiet else output.say)
+            "models": Models((os.getcwd(),), online=args.online, tell=None if args.quiet else output.say),
+            "checkpoints": Checkpoints(args.boundary, (os.getcwd(),)),
         },
         given={"model_config": (described, "--model-config")} if described is not None else {},
         named=bool(args.gpu or args.hardware),

@@ -10,6 +10,7 @@ from functools import cache
 
 from cfglint import files
 from cfglint.boundary import inside
+from cfglint.budget import spend
 from cfglint.cache import cached
 from cfglint.models import NOT_DENSE
 from cfglint.record import Record, field, replace
@@ -18,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
+
+    from cfglint.boundary import Boundary
 
     Row: TypeAlias = Mapping[str, object]
     Tables: TypeAlias = Mapping[str, Callable[[str | float], Row | None]]
@@ -197,9 +200,66 @@ def _shown(path: str) -> str:
     return os.path.normpath(path).removeprefix(here)
 
 
+class Checkpoints(Record):
+    """The look-up of DeepSpeed's checkpoints: how many data-parallel ranks saved one, by its folder.
+
+    The folder is seen from those of ``base``, inside the ``boundary``. The names of its files tell: each rank
+    saves its part of the optimizer's states (deepspeed/runtime/engine.py: _get_rank_zero_ckpt_name).
+    """
+
+    boundary: Boundary
+    base: Sequence[str] = ()
+
+    def __call__(self, key: str | float) -> Row | None:
+        """Return ``{"ranks": number}``; None where nothing is there, or a part of it."""
+        folders = self.base if isinstance(key, str) else ()
+        rows = (self._row(os.path.join(at, str(key)), at) for at in dict.fromkeys(folders))
+        return next((row for row in rows if row is not None), None)
+
+    @staticmethod
+    def source_of(key: str | float) -> str:
+        """Say what told the ranks."""
+        return f"the files in {key}"
+
+    def near(self, folder: str) -> Checkpoints:
+        """Return the same look-up for a config in ``folder``."""
+        return replace(self, base=(folder, *self.base[-1:]))
+
+    def _row(self, path: str, by: str) -> Row | None:
+        latest = os.path.join(path, "latest")  # names the folder of the last step
+        try:
+            if not self.boundary.holds(latest, os.path.join(by, "any")):
+                return None
+            tag = files.read_bytes(latest, _LONGEST_TAG).decode("utf-8", "replace").strip()
+        except (OSError, ValueError):
+            return None
+        step = os.path.join(path, tag)
+        if (
+            os.path.basename(tag) != tag
+            or tag in (".", "..")
+            or not self.boundary.holds(step, os.path.join(by, "any"))
+        ):
+            return None
+        _, _, names, _ = next(files.walk(step), ("", [], [], []))
+        spend(1 + len(names) // 100, "checkpoints")
+        ranks = {
+            name.partition(_RANK)[2].partition("_")[0]
+            for name in names
+            if name.removeprefix("bf16_").startswith(_RANK) and name.endswith("optim_states.pt")
+        }
+        return {"ranks": len(ranks)} if ranks and ranks == set(map(str, range(len(ranks)))) else None
+
+
+_RANK = "zero_pp_rank_"
+_LONGEST_TAG = 200
+
+
 def near(tables: Tables, folder: str) -> Tables:
     """Return the look-ups for a config in ``folder``."""
-    return {name: find.near(folder) if isinstance(find, Models) else find for name, find in tables.items()}
+    return {
+        name: find.near(folder) if isinstance(find, (Models, Checkpoints)) else find
+        for name, find in tables.items()
+    }
 
 
 find = Models(disk=False)

@@ -6,6 +6,7 @@ of the memory model (their names have a dot) are none: `fit` and `explain` show 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from cfglint.document.spoken import spoken
@@ -277,10 +278,11 @@ class _Reader:
     # ── what nothing reads ─────────────────────────────────────────────────────────────────────────────
     def ignored(self) -> Iterator[str]:
         """Yield the flags and keys that neither the framework's schema nor its block nor a rule knows."""
-        read = _read(self.symbols, self.framework)
+        read, above, starred = _read(self.symbols, self.framework)
         schema = table(self.framework)
         for path in leaves(self.view):
-            if path[0] == "launch" or covered(path, read) or any(each[: len(path)] == path for each in read):
+            known = path in above or any(path[:length] in read for length in range(1, len(path) + 1))
+            if path[0] == "launch" or known or covered(path, starred):
                 continue
             if schema is None or not _in_schema(schema.nodes, path):
                 yield self._spelled(path)
@@ -329,8 +331,12 @@ def _in_schema(nodes: tuple[tuple[object, ...], ...], path: Steps) -> bool:
     return True
 
 
-def _read(symbols: Symbols, framework: str) -> set[Steps]:
-    """Return the keys that a framework's block reads, or a rule on it, themselves or through lets."""
+@cache
+def _read(symbols: Symbols, framework: str) -> tuple[frozenset[Steps], frozenset[Steps], tuple[Steps, ...]]:
+    """Return the keys that a framework's block reads, or a rule on it, themselves or through lets.
+
+    Those above them and those with ``*`` come apart.
+    """
     waiting: list[object] = [
         entry
         for node in symbols.frameworks.get(framework, ())
@@ -356,4 +362,6 @@ def _read(symbols: Symbols, framework: str) -> set[Steps]:
                     for let in (symbols.lets.get(name), symbols.functions.get(name))
                     if let is not None
                 ]
-    return read
+    above = frozenset(path[:length] for path in read for length in range(1, len(path)))
+    plain = frozenset(path for path in read if "*" not in path)
+    return plain, above, tuple(path for path in read if "*" in path)
