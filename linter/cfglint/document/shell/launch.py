@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from cfglint.document.job import Job, read_job
+from cfglint.document.job import Job, read_job, slurm_variables
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Command, Runner
 from cfglint.document.shell.substituted import placed, tail_of
@@ -41,13 +41,6 @@ _NUMBER = re.compile(r"-\.?[0-9]")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
 _SOMETIMES = "only some branches of the script set it"
-# Variables that Slurm sets from what a script asks for.
-_SLURM = (
-    ("SLURM_NNODES", "nodes"),
-    ("SLURM_JOB_NUM_NODES", "nodes"),
-    ("SLURM_NTASKS_PER_NODE", "tasks_per_node"),
-    ("SLURM_NTASKS", "tasks"),
-)
 
 
 class Counts(Value):
@@ -82,8 +75,8 @@ def parse_script(text: str, scripts: Scripts | None = None) -> list[Document]:
     ``scripts`` gives the text of another script by its name, as the script says it.
     """
     job = read_job(text)
-    figures = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
-    runner = Runner(numbers(figures), scripts)
+    told = slurm_variables(text, job) if job is not None else {}
+    runner = Runner({name: (Piece(value, -1, -1),) for name, value in told.items()}, scripts)
     runner.script(text)
     documents = launched(text, runner, job)
     if runner.broken:

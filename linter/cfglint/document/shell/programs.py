@@ -24,7 +24,7 @@ _PREFIXES = frozenset((
     "stdbuf", "xargs", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv",
     "docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray",
     "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
-    "kubectl", "coverage",
+    "kubectl", "coverage", "parallel",
 ))  # fmt: skip
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))

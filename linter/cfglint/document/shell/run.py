@@ -336,7 +336,7 @@ class Runner(Branches):
         script = script_given(words)
         if script is not None and self._run_script(*script, words, environment, depth):
             return
-        if base(words[0]) == "xargs":
+        if base(words[0]) in ("xargs", "parallel"):
             words = filled(words)
         end = -1 if self._source.loose else self._source.span(node)[1]
         self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
