@@ -56,10 +56,10 @@ class Expander(Record):
     source: Source
     variables: dict[str, Pieces | Array]  # "@" are the arguments; absent in the script itself
 
-    def words(self, node: Any) -> list[Word]:
+    def words(self, node: Any, depth: int = 0) -> list[Word]:
         """Return the words that an argument comes to."""
         start, end = self.source.span(node)
-        pieces = self.pieces(node, 0)
+        pieces = self.pieces(node, depth)
         literal = "".join(piece.text if piece.mode == LITERAL else "\0" for piece in pieces)
         globbed = "".join(piece.text if piece.mode != QUOTED else "\0" for piece in pieces)
         if any(char in globbed for char in "*?") or _has_braces(literal):

@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from cfglint.document.job import Job, read_job, slurm_variables
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
-from cfglint.document.shell.run import Command, Runner
+from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
-from cfglint.document.shell.words import Array, Piece, Pieces, Word
+from cfglint.document.shell.words import Array, Command, Piece, Pieces, Word
 from cfglint.document.tree import (
     Alias,
     Composite,

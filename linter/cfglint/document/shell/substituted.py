@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _PLACES = (HERE, BESIDE)
+_DEEPEST = 20  # of substitutions in each other, with what is between them
 _SILENT = ("file_redirect", "herestring_redirect")
 
 
@@ -46,7 +47,7 @@ def _words(expander: Any, node: Any, depth: int) -> list[Word] | None:
         if body is None or any(c.type not in _SILENT for c in node.named_children if c.id != body.id):
             return None
         node = body
-    if node.type != "command" or node.child_by_field_name("name") is None or depth > 20:
+    if node.type != "command" or node.child_by_field_name("name") is None or depth > _DEEPEST:
         return None
     parts = [child for child in node.named_children if child.type not in _SILENT]
     if any(part.type == "variable_assignment" for part in parts):
@@ -54,7 +55,7 @@ def _words(expander: Any, node: Any, depth: int) -> list[Word] | None:
     words: list[Word] = []
     for part in parts:
         for child in part.named_children if part.type == "command_name" else [part]:
-            words += expander.words(child)
+            words += expander.words(child, depth + 1)
     return words
 
 

@@ -118,6 +118,20 @@ class Word(Record):
         return Word(tuple(pieces), self.start, self.end)
 
 
+class Command(Record):
+    """One command that the script runs: ``NAME=value`` in front, then its words.
+
+    ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
+    file, -1 where it is not known.
+    """
+
+    words: list[Word]
+    environment: dict[str, Pieces]
+    exported: dict[str, Pieces | Array] = field(factory=dict)
+    outer: list[Word] = field(factory=list)
+    end: int = -1
+
+
 def unknown(why: str) -> Piece:
     """Return a piece of unknown text."""
     return Piece("", -1, -1, EXPANDED, unknown=why or "?")
