@@ -46,6 +46,7 @@ WORDS = {
     "cd sub\n{} --x $PWD/a": {"x": "./sub/a"},
     "{} --x $(basename $HOME/models/m-7b) --y $(basename /a/b.sh .sh)": {"x": "m-7b", "y": "b"},
     "{} --x $(dirname a/b/c) --y $(dirname c) --z $(echo 3)": {"x": "a/b", "y": ".", "z": 3},
+    "N=3\n{} --x $(expr 16 / $N) --y `expr $N \\* 2` --z $(expr 1 / 0)": {"x": 5, "y": 6, "z": None},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
 }
 

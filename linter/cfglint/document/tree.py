@@ -27,7 +27,7 @@ SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 # The words of which one is in every script that launches a job; of "rl @", both.
 STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
-    "vllm", "sglang", "swift", "colossalai", "composer", "rl @",
+    "vllm", "sglang", "swift", "megatron", "colossalai", "composer", "rl @",
 )  # fmt: skip
 BOM = b"\xef\xbb\xbf"
 

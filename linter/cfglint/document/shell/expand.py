@@ -10,6 +10,7 @@ from cfglint.document.shell.words import (
     BREAK,
     EXPANDED,
     HERE,
+    LARGEST,
     LITERAL,
     QUOTED,
     SELF,
@@ -17,6 +18,7 @@ from cfglint.document.shell.words import (
     Piece,
     Pieces,
     Word,
+    combined,
     cost,
     split,
     uncertain,
@@ -47,7 +49,6 @@ _TEXTS = (
     "string_content", "{", "}", "[", "]", ",", "=", "+", "-", ":", "%", "^", "!", "$", "@", "/",
 )  # fmt: skip
 _DEFAULTS = (":-", "-", ":=", "=", "?", ":?", ":+", "+")
-_LARGEST = 2**63
 
 
 class Expander(Record):
@@ -136,7 +137,7 @@ class Expander(Record):
         inner = [child for child in node.named_children if child.type != "comment"]
         reads: list[Piece] = []
         value = self._number(inner[0], reads, 0) if len(inner) == 1 else None
-        if value is None or not -_LARGEST <= value < _LARGEST:
+        if value is None or not -LARGEST <= value < LARGEST:
             return [unknown(self.source.text_of(node)[:60]).within(_inside(mode))]
         return [Piece(str(value), -1, -1, _inside(mode), reads=tuple(reads))]
 
@@ -282,7 +283,7 @@ class Expander(Record):
         elif kind == "binary_expression" and node.child_count == 3:
             left, right = (self._number(node.children[at], reads, depth + 1) for at in (0, 2))
             if left is not None and right is not None:
-                value = _combined(left, self.source.text_of(node.children[1]), right)
+                value = combined(left, self.source.text_of(node.children[1]), right)
         return value
 
     _by_kind: ClassVar[dict[str, Callable[[Expander, Any, int, str], list[Piece]]]] = {
@@ -325,20 +326,6 @@ def _items(items: list[Pieces], star: str, mode: str) -> list[Piece]:
             pieces.append(Piece(" ", -1, -1, mode) if star == "*" and mode == QUOTED else BREAK)
         pieces.extend(piece.within(mode) for piece in item)
     return pieces
-
-
-def _combined(left: int, sign: str, right: int) -> int | None:
-    if abs(left) >= _LARGEST or abs(right) >= _LARGEST:
-        return None
-    if sign in ("/", "%"):
-        if right == 0:
-            return None
-        quotient = abs(left) // abs(right)  # bash cuts towards zero
-        quotient = quotient if (left < 0) == (right < 0) else -quotient
-        return quotient if sign == "/" else left - quotient * right
-    if sign == "**":
-        return left**right if 0 <= right < 64 and abs(left) < 2**32 else None
-    return {"+": left + right, "-": left - right, "*": left * right}.get(sign)
 
 
 def _integer(text: str) -> int | None:

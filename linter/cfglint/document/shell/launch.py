@@ -66,6 +66,9 @@ _COUNTS = {
     "deepspeed": Counts("num_gpus", "num_nodes"),
     # torchrun, on all GPUs unless these say otherwise
     "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+    # torchrun where these are there (swift/cli/main.py), else one process
+    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+    "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
 }
 
 

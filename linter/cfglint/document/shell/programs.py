@@ -113,6 +113,7 @@ _CLIS = {
     # axolotl train FILE [--launcher NAME] [--key value] [-- launcher's flags]
     "axolotl": Cli("axolotl", ("train",), suite="axolotl", cut="--"),
     "swift": Cli("swift", ("sft", "pt", "rlhf"), suite="swift"),
+    "megatron": Cli("megatron", ("sft", "pt", "rlhf"), suite="swift"),  # ms-swift's, too
     "colossalai": Cli("colossalai", ("run",), switches="m"),
     "composer": Cli("composer", switches="module_mode command_mode v verbose"),
     "rl": Cli("rl", suite="prime_rl", needs="@"),  # rl @ FILE --key value

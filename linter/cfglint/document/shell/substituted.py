@@ -1,12 +1,14 @@
 """What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
 
-``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd`` and ``echo``; all else
-is unknown. A path whose beginning is unknown keeps its end.
+``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr`` and ``echo``;
+all else is unknown. A path whose beginning is unknown keeps its end.
 """
 
 from __future__ import annotations
 
-from cfglint.document.shell.words import BESIDE, HERE, QUOTED, SELF, Piece, Word, uncertain, unknown
+import re
+
+from cfglint.document.shell.words import BESIDE, HERE, QUOTED, SELF, Piece, Word, combined, uncertain, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _PLACES = (HERE, BESIDE)
+_WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 _DEEPEST = 20  # of substitutions in each other, with what is between them
 _SILENT = ("file_redirect", "herestring_redirect")
 
@@ -72,6 +75,8 @@ def _printed(expander: Any, words: list[Word]) -> list[Piece]:
     if name == "echo" and arguments:
         spaced = [piece for word in arguments for piece in (Piece(" ", -1, -1), *word.pieces)][1:]
         return spaced if not arguments[0].spelled.startswith("-") else []
+    if name == "expr" and len(arguments) == 3:
+        return _computed(arguments)
     if name in ("realpath", "readlink"):
         arguments = [word for word in arguments if not word.spelled.startswith("-")]
     if arguments and arguments[0].text == "--":
@@ -83,6 +88,16 @@ def _printed(expander: Any, words: list[Word]) -> list[Piece]:
         return []
     pieces = list(arguments[0].pieces)
     return _folder(pieces) if name == "dirname" else _absolute(pieces)
+
+
+def _computed(words: list[Word]) -> list[Piece]:
+    """Return what ``expr A + B`` prints."""
+    left, sign, right = (word.text or "" for word in words)
+    if not (_WHOLE.match(left) and _WHOLE.match(right) and sign in ("+", "-", "*", "/", "%")):
+        return []
+    value = combined(int(left), sign, int(right))
+    reads = tuple(piece for word in words for piece in word.pieces)
+    return [Piece(str(value), -1, -1, reads=reads)] if value is not None else []
 
 
 def _split(pieces: Sequence[Piece]) -> tuple[Piece | None, str] | None:
