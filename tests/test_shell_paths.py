@@ -47,6 +47,7 @@ WORDS = {
     "{} --x $(basename $HOME/models/m-7b) --y $(basename /a/b.sh .sh)": {"x": "m-7b", "y": "b"},
     "{} --x $(dirname a/b/c) --y $(dirname c) --z $(echo 3)": {"x": "a/b", "y": ".", "z": 3},
     "N=3\n{} --x $(expr 16 / $N) --y `expr $N \\* 2` --z $(expr 1 / 0)": {"x": 5, "y": 6, "z": None},
+    "{} --x ${{U:-3}} --y ${{SLURM_NNODES:-1}}": {"x": 3, "y": None},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
 }
 

@@ -225,6 +225,8 @@ class Expander(Record):
         plain = value if isinstance(value, tuple) else None
         empty = ":" in sign and plain is not None and not any(piece.text for piece in plain)
         given = value is not None and not empty
+        if value is None and name.startswith("SLURM_") and sign[-1] in "-=":
+            return [unknown(name)]  # the default is for where there is no Slurm
         sign = sign[-1]
         unclear = (empty or sign in "-=") and uncertain(plain or ())
         if unclear or (sign == "?" and not given) or (sign == "+" and value is None):

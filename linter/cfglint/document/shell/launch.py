@@ -351,6 +351,8 @@ class _Reader:
             launcher = (
                 "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
             )
+        if launcher == "python":
+            self._spread(head)
         counts = _COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
             number: self._variable(source) if counts.environment else child(flags, source)
@@ -376,6 +378,16 @@ class _Reader:
         elif isinstance(visible, Scalar) and visible.text.strip():
             number = str(len(visible.text.split(",")))
             _add(head, "visible_gpus", Composite(number, visible.start, visible.end), name)
+
+    def _spread(self, head: Mapping) -> None:
+        """Say how often srun or mpirun starts the program, one for each GPU."""
+        name, number = self._start.spread()
+        if not name:
+            return
+        node = self.scalar(number) if number is not None else None
+        if node is None or whole(node) is None:
+            node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
+        _add(head, "processes", Alias("processes", target(node), node.start, node.end), self._start.name)
 
     def _hosts(self, flags: Mapping, nodes: Node | None) -> dict[str, Node | None]:
         """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""

@@ -26,6 +26,11 @@ _PREFIXES = frozenset((
     "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
     "kubectl", "coverage", "parallel",
 ))  # fmt: skip
+# They start a program once for each task; by these flags, how many there are.
+_SPREADERS = {
+    "srun": ("-n", "--ntasks"),
+    **dict.fromkeys(("mpirun", "mpiexec"), ("-n", "-np", "--np", "-c")),
+}
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
 # `uv pip install deepspeed` starts nothing.
@@ -138,6 +143,7 @@ class Start(Record):
     suite: str = field(default="", kw_only=True)
     positional: str = field(default="", kw_only=True)
     environment: dict[str, Word] = field(factory=dict, init=False)
+    before: Words = field(factory=list, init=False)
 
     def configs(self) -> tuple[Words, Words]:
         """Return the files that the program is told to read, and the arguments without them."""
@@ -162,6 +168,12 @@ class Start(Record):
                 rest.append(word)
         return files, rest
 
+    def spread(self) -> tuple[str, Word | None]:
+        """Return what starts the program several times, and the word that says how often, if there are."""
+        names = [(_base(word), at) for at, word in enumerate(self.before)]
+        name, at = next((pair for pair in reversed(names) if pair[0] in _SPREADERS), ("", 0))
+        return name, next(values_of(self.before[at:], _SPREADERS.get(name, ())), None)
+
     def key(self, flag: str) -> str:
         """Return the key that a flag sets."""
         key = flag.lstrip("-")
@@ -185,7 +197,7 @@ def program_of(words: Words) -> Start | None:
         if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
             start = Start("python", [], word, words[at + 1 :])
         if start is not None:
-            start.environment = environment
+            start.environment, start.before = environment, words[:at]
             return start
         if at == 0 and name not in _PREFIXES and word.spelled and not word.maybe:
             return None

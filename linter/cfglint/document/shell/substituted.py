@@ -1,6 +1,6 @@
 """What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
 
-``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr`` and ``echo``;
+``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr``, ``echo``;
 all else is unknown. A path whose beginning is unknown keeps its end.
 """
 
