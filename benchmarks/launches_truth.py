@@ -275,6 +275,8 @@ def facts_of(launch: Launch, folders: list[Path]) -> dict[str, str]:
         facts["model"] = base_name(facts["model"])
     if not _has_lora(pairs):
         facts.pop("lora", None)
+    if any(name.endswith("use_dynamic_bsz") and _said(pairs[name]) for name in pairs):
+        facts.pop("micro_batch", None)  # a budget of tokens takes its place
     for fact in ("micro_batch", "accumulation", "sequence", "lora"):
         if fact in facts and not re.fullmatch(r"\d+", facts[fact]):
             del facts[fact]

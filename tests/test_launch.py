@@ -283,6 +283,9 @@ TRAINERS = {
     f"accelerate launch --num_processes 8 {RUN} {ARGS}": (8, 256, None, None),
     f"CUDA_VISIBLE_DEVICES=1 python {RUN} {ARGS} --bf16": (1, 32, 0, "bf16"),
     f"python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (1, 32, 3, "bf16"),
+    f"srun --ntasks=16 python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (16, 512, 3, "bf16"),
+    f"srun python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (None, None, 3, "bf16"),
+    f"mpirun -np 4 python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (4, 128, 3, "bf16"),
 }
 
 

@@ -198,7 +198,7 @@ LAUNCHES = [
     ("torchrun --standalone --nproc-per-node 2 -m pkg.mod --a 1", "torchrun", "pkg.mod", 2),
     ("python -m torch.distributed.run --nproc_per_node 2 train.py --a 1", "torchrun", "train.py", 2),
     ("accelerate launch --num_processes 4 --multi_gpu train.py --a 1", "accelerate", "train.py", 4),
-    ("srun --ntasks=2 env X=1 nohup python3 -u train.py --a 1", "python", "train.py", None),
+    ("srun --ntasks=2 env X=1 nohup python3 -u train.py --a 1", "python", "train.py", 2),
     ("CUDA_VISIBLE_DEVICES=0,1 python train.py --a 1", "python", "train.py", None),
     ("ray job submit --address=x -- python3 -m pkg.mod --a 1", "python", "pkg.mod", None),
     ('srun bash -c "cd /x && torchrun --nproc_per_node 2 train.py --a 1"', "torchrun", "train.py", 2),

@@ -46,6 +46,8 @@ WORDS = {
     "cd sub\n{} --x $PWD/a": {"x": "./sub/a"},
     "{} --x $(basename $HOME/models/m-7b) --y $(basename /a/b.sh .sh)": {"x": "m-7b", "y": "b"},
     "{} --x $(dirname a/b/c) --y $(dirname c) --z $(echo 3)": {"x": "a/b", "y": ".", "z": 3},
+    "N=3\n{} --x $(expr 16 / $N) --y `expr $N \\* 2` --z $(expr 1 / 0)": {"x": 5, "y": 6, "z": None},
+    "{} --x ${{U:-3}} --y ${{SLURM_NNODES:-1}}": {"x": 3, "y": None},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
 }
 
@@ -102,6 +104,12 @@ OTHERS = {
     "sbatch <<E\nsrun {} --x 1\nE": ("", {"x": 1}),
     "sbatch --wrap='{} --x 1'": ("", {"x": 1}),
     "ssh -p 22 host 'cd a && {} --x 1'": ("", {"x": 1}),
+    "parallel -j 2 {} --x {{}} --y 2 ::: 3 4": ("", {"x": None, "y": 2}),
+    "#SBATCH --gres=gpu:4\n#SBATCH -c 8\n#SBATCH --job-name=j\n"
+    "{} --x $SLURM_GPUS_ON_NODE --y $SLURM_CPUS_PER_TASK --z $SLURM_JOB_NAME": (
+        "", {"x": 4, "y": 8, "z": "j"},
+    ),
+    "#SBATCH --job-name=%x\n{} --x $SLURM_JOB_NAME --y $SLURM_GPUS_PER_NODE": ("", {"x": None, "y": None}),
     "echo 1 2 | xargs -n 1 -I N {} --x N --y 2": ("", {"x": None, "y": 2}),
 }  # fmt: skip
 

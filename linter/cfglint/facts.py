@@ -66,7 +66,9 @@ def convert(name: str, value: object, spec: Spec) -> object:
         result = as_member(value, spellings or {})
     elif kind in _CONVERTERS:
         result = _CONVERTERS[kind](value)
-    return missing(name, spec) if needs_of(result) else result
+    if not needs_of(result):
+        return result
+    return _in_part(missing(name, spec), getattr(result, "tail", ""))
 
 
 def stated(pack: Pack, name: str, value: object) -> object:
@@ -395,9 +397,9 @@ def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:
     return not paths or (view is not None and any(view.has(path) for path in paths))
 
 
-def _in_part(blank: object, value: Missing) -> object:
+def _in_part(blank: object, tail: str) -> object:
     """Return what is not known, with the end of a path that is."""
-    return Unknown(blank.needs, value.tail) if value.tail and isinstance(blank, Unknown) else blank
+    return Unknown(blank.needs, tail) if tail and isinstance(blank, Unknown) else blank
 
 
 def _nothing(_values: Values) -> object:
@@ -436,7 +438,8 @@ def _bound_by(
                 if value is not ABSENT:
                     if source is not None:
                         return source(values)
-                    return _in_part(blank, value) if type(value) is Missing else convert(name, value, spec)
+                    known = type(value) is not Missing
+                    return convert(name, value, spec) if known else _in_part(blank, value.tail)  # type: ignore[attr-defined]
             elif _gives(view, paths):
                 return source(values)  # type: ignore[misc]
             if fallback is None:

@@ -199,6 +199,28 @@ FILES = {
         5_000,
         lambda n: {"c.sh": SCRIPT + "case $1 in\n" + lines(" a{i}) X{i}=1;;\n", n) + f"esac\n{TRL}\n"},
     ),
+    "scripts that run each other": (
+        9,
+        lambda n: {
+            f"{'c' if i == 0 else i}.sh": SCRIPT + f"source {i + 1}.sh\nbash {i + 1}.sh 1\n" * 9 + TRL + "\n"
+            for i in range(n)
+        },
+    ),
+    "defaults in each other's place": (
+        2_000,
+        lambda n: {
+            "c.sh": SCRIPT
+            + "if a; then :\n"
+            + lines('elif [ -z "$A{i}" ]; then A{i}=1\n', n)
+            + f"fi\n{TRL}\n"
+        },
+    ),
+    "loops over arguments": (
+        12,
+        lambda n: {
+            "c.sh": SCRIPT + "set -- a b\n" + "while [ $# -gt 0 ]; do\n" * n + TRL + "\n" + "done\n" * n
+        },
+    ),
     "texts that grow": (3_000, lambda n: {"c.sh": SCRIPT + lines('A="$A --b{i} 1"\n', n) + f"{TRL} $A\n"}),
     "texts that double": (25, lambda n: {"c.sh": SCRIPT + "A=ab\n" + 'A="$A$A"\n' * n + f"{TRL} --lr $A\n"}),
     "arrays that double": (
@@ -338,7 +360,7 @@ OVER = {
     "a search path", "pipes", "loops in loops", "pipes of shells",
     "too many documents", "documents that merge", "commands with configs",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
-    "branches that append", "texts that grow", "a long text again and again", "functions of functions",
+    "a long text again and again", "functions of functions", "scripts that run each other",
     "variables of many commands", "nested branches", "documents that are configs", "sections",
 }  # fmt: skip
 

@@ -367,6 +367,19 @@ def test_a_script_outside_of_the_repository_is_not_read(strange, how):
         assert "PRC130" not in strange.run("check", "a.sh", "--skip-unknown").stdout
 
 
+def test_a_fix_sees_what_is_sourced_and_leaves_it_alone(strange):
+    sourced = "MODEL=Qwen/Qwen2.5-7B-Instruct\nN=8\n"
+    launch = "torchrun --nproc_per_node $N t.py --model_name_or_path $MODEL --output_dir o --bf16 True"
+    more = "--per_device_train_batch_size $B --max_seq_length 4096 --deepspeed z.json"
+    strange.write({"env.sh": sourced, "z.json": '{"zero_optimization": {"stage": 3}}'})
+    strange.write({"a.sh": f"source env.sh\nB=512\n{launch} {more} --gradient_checkpointing True\n"})
+    assert "MEM104" in strange.run("check", "a.sh", "--gpu", "h100-sxm:8").stdout
+    strange.run("fix", "a.sh", "--gpu", "h100-sxm:8")
+    assert "MEM104" not in strange.run("check", "a.sh", "--gpu", "h100-sxm:8").stdout
+    assert "B=512" not in (strange.repo / "a.sh").read_text()
+    assert (strange.repo / "env.sh").read_text() == sourced
+
+
 def test_scripts_that_run_each_other_end(strange):
     files = {f"{i}.sh": f"source {(i + 1) % 30}.sh\nbash {(i + 2) % 30}.sh\n{JOB}\n" for i in range(30)}
     strange.write(files)

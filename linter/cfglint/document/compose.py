@@ -248,7 +248,7 @@ def edited(document: Document, edits: Iterable[Edit]) -> Document | None:
     """Return a document after edits of its file; None where it cannot be found in it any more."""
     before = document.file
     spend(2 * len(before.text), "texts after a fix")
-    file = read_text(apply_edits(before.text, edits), before.path, bom=before.bom)
+    file = read_text(apply_edits(before.text, edits), before.path, bom=before.bom, scripts=before.scripts)
     if len(file.documents) != len(before.documents):
         return None
     again = file.documents[document.index]

@@ -27,6 +27,24 @@ _GPUS = re.compile(r"(?:(?P<kind>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,6})\Z")
 _MEMORY = re.compile(r"gpumem:([0-9]{1,15})([kmgtKMGT]?)\Z")
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
+# What Slurm tells a job, by what it was asked for; the others only where the script says so in these words.
+_VARIABLES = {
+    "SLURM_NNODES": "nodes",
+    "SLURM_JOB_NUM_NODES": "nodes",
+    "SLURM_NTASKS_PER_NODE": "tasks_per_node",
+    "SLURM_NTASKS": "tasks",
+    "SLURM_NPROCS": "tasks",
+    "SLURM_GPUS_ON_NODE": "gpus_per_node",
+}
+_BY_OPTION = {
+    "cpus-per-task": "SLURM_CPUS_PER_TASK",
+    "c": "SLURM_CPUS_PER_TASK",
+    "gpus-per-node": "SLURM_GPUS_PER_NODE",
+    "job-name": "SLURM_JOB_NAME",
+    "J": "SLURM_JOB_NAME",
+}
+_NAMED = re.compile(r"#SBATCH\s+(?:--(cpus-per-task|gpus-per-node|job-name)[=\s]|-([cJ])\s?)\s*([^\s#]+)")
+
 
 class Job(Record):
     """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
@@ -88,6 +106,22 @@ def read_job(text: str) -> Job | None:
                 job.figures.pop(_FIGURES[key], None)
     job.add_up()
     return job
+
+
+def slurm_variables(text: str, job: Job) -> dict[str, str]:
+    """Return the variables that Slurm sets in a job for what its script asks."""
+    figures = {name: job.count(figure) for name, figure in _VARIABLES.items()}
+    found = {name: str(number) for name, number in figures.items() if number is not None}
+    for match in _LINE.finditer(text):
+        line = match[1]
+        if line.strip() and not line.startswith("#"):
+            break
+        option = _NAMED.match(line)
+        if option is not None:
+            name, value = option[1] or option[2], option[3].strip("\"'")
+            if "%" not in value and (name in ("job-name", "J") or value.isdigit()):
+                found[_BY_OPTION[name]] = value
+    return found
 
 
 def _options(text: str) -> Iterator[tuple[str, str, int]]:

@@ -103,7 +103,9 @@ def read_text(
         documents = parsed(text, form, scripts)
         if form in ("yaml", "json"):
             documents = [part for document in documents for part in _parts(text, document)]
-    return _file(path, text, documents, bom=bom, form=form)
+    file = _file(path, text, documents, bom=bom, form=form)
+    file.scripts = scripts
+    return file
 
 
 def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Document]:

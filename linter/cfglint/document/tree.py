@@ -10,6 +10,7 @@ from cfglint.text import LineIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from cfglint.document.job import Job
@@ -27,7 +28,7 @@ SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 # The words of which one is in every script that launches a job; of "rl @", both.
 STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
-    "vllm", "sglang", "swift", "colossalai", "composer", "rl @",
+    "vllm", "sglang", "swift", "megatron", "colossalai", "composer", "rl @",
 )  # fmt: skip
 PROGRAMS = (".py", ".ipynb")
 # One of these is in every program that trains with the classes that cfglint reads.
@@ -407,12 +408,16 @@ class Document(Record):
 
 
 class File(Record):
-    """A decoded file; ``text`` is without its byte order mark, and its line ends are as they were."""
+    """A decoded file; ``text`` is without its byte order mark, and its line ends are as they were.
+
+    ``scripts`` is what gave the texts of scripts that this one runs; an edited version needs it again.
+    """
 
     path: str
     text: str
     format: str
     bom: bool = field(default=False, kw_only=True)
+    scripts: Callable[[str], str | None] | None = field(default=None, kw_only=True, compare=False)
     documents: list[Document] = field(factory=list, init=False)
     _lines: LineIndex | None = field(default=None, init=False)
 

@@ -278,7 +278,7 @@ def equal(a: object, b: object) -> Truth:
             return a == b
         return Open(needs_of(a) | needs_of(b)) if all(unknown) else False
     if any(unknown):
-        return Open(needs_of(a) | needs_of(b))
+        return False if _ends_otherwise(a, b) else Open(needs_of(a) | needs_of(b))
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
@@ -290,6 +290,13 @@ def equal(a: object, b: object) -> Truth:
             break
         result = and_(result, equal(left, right))
     return result
+
+
+def _ends_otherwise(a: object, b: object) -> bool:
+    """Whether a text ends otherwise than a path must whose beginning is not known."""
+    if isinstance(a, str):
+        a, b = b, a
+    return isinstance(a, Unknown) and isinstance(b, str) and a.tail != "" and not b.endswith(a.tail)
 
 
 _NUMBERS = (int, float, Interval)

@@ -222,5 +222,5 @@ def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bo
             )
         texts.add(text)
         result.text = text
-        file = read_text(text, file.path, bom=file.bom)
+        file = read_text(text, file.path, bom=file.bom, scripts=file.scripts)
     raise CfglintError(f"{file.path}: after {MAX_PASSES} fixes there are still more; nothing was written")

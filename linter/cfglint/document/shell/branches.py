@@ -10,10 +10,11 @@ from cfglint.document.shell.words import Array, Pieces, meet, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from cfglint.document.shell.variables import Variables
+    from cfglint.document.shell.words import Command
 
 READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _ROUNDS = 100  # of a loop over known arguments
@@ -28,6 +29,7 @@ class Branches:
 
     def __init__(self, variables: Variables) -> None:
         self.variables = variables
+        self.commands: list[Command] = []
         self._source = Source(())
 
     def _run(self, node: Any, depth: int) -> None:
@@ -36,17 +38,28 @@ class Branches:
     def _expander(self) -> Expander:
         return Expander(self._source, self.variables)
 
-    def _decided(self, conditions: list[Any], bodies: list[list[Any]]) -> bool | None:
+    def _decided(self, conditions: list[Any], changed: Callable[[], set[str]]) -> bool | None:
         """Return whether a condition holds; None where that is not known.
 
-        What the environment may set is only taken to be empty if all that depends on it is its own default.
+        What the environment may set is only taken to be empty if that alone is ``changed`` then: its default.
         """
         tests = Tests(self._expander())
         held = tests.verdict(conditions[0]) if len(conditions) == 1 else None
         if held is not None and tests.unset:
-            changed = {name for body in bodies for node in body for name in self._assigned(node)}
-            return held if changed and changed <= tests.unset else None
+            names = changed()
+            return held if names and names <= tests.unset else None
         return held
+
+    def _changed(self, bodies: list[list[Any]]) -> Callable[[], set[str]]:
+        """Return what finds out, once and if it is asked, which variables some bodies may set."""
+        found: list[set[str]] = []
+
+        def names() -> set[str]:
+            if not found:
+                found.append({name for body in bodies for node in body for name in self._assigned(node)})
+            return found[0]
+
+        return names
 
     # ── ways ───────────────────────────────────────────────────────────────────────────────────────────
     def _hide(self, names: Iterable[str]) -> None:
@@ -107,7 +120,7 @@ class Branches:
         first, *others = node.named_children
         self._run(first, depth + 1)
         sign = next((child.type for child in node.children if child.type in ("&&", "||")), "")
-        held = self._decided([first], [others])
+        held = self._decided([first], self._changed([others]))
         for child in others:
             taken = None if held is None else [held == (sign == "&&"), held != (sign == "&&")]
             self._ways([[child], []], depth, taken)
@@ -134,7 +147,8 @@ class Branches:
                 ways[0].append(child)
         if not otherwise:
             ways.append([])
-        self._ways(ways, depth, _live([*(self._decided(tests, ways) for tests in asked), True]))
+        changed = self._changed(ways)
+        self._ways(ways, depth, _live([*(self._decided(tests, changed) for tests in asked), True]))
 
     def take_case(self, node: Any, depth: int) -> None:
         """Run what a word of ``case`` leads to."""
@@ -165,12 +179,13 @@ class Branches:
         names = self._assigned(node)
         if variable is not None:
             names.add(self._source.text_of(variable))
-        before = self.variables.begin()
+        before, met = self.variables.begin(), len(self.commands)
         ended = node.type == "while_statement" and self._while(node, body, depth)
         changed = self.variables.undo(before)
         if ended:
             self.variables.restore(changed)
             return
+        del self.commands[met:]
         self._hide(names)
         self._apart([body], depth)
         self._hide(names)
@@ -205,15 +220,17 @@ class Branches:
         conditions = [child for child in node.children_by_field_name("condition") if child.is_named]
         text = " ".join(map(self._source.text_of, conditions))
         for number in range(_ROUNDS):
-            held = self._decided(conditions, [])
+            held = self._decided(conditions, set)
             if held is False:
                 if not number:
                     self._dead(body, "", depth)
                 return True
             if held is None or "@" not in self.variables or "$" not in text:
                 return False
-            spend(20, SCRIPT)
+            arguments = self.variables["@"]
             self._run(body, depth + 1)
+            if self.variables.get("@") == arguments:
+                return False  # nothing that is known here ends it
         return False
 
     def _dead(self, body: Any, variable: str, depth: int) -> None:

@@ -10,6 +10,7 @@ from cfglint.document.shell.words import (
     BREAK,
     EXPANDED,
     HERE,
+    LARGEST,
     LITERAL,
     QUOTED,
     SELF,
@@ -17,6 +18,7 @@ from cfglint.document.shell.words import (
     Piece,
     Pieces,
     Word,
+    combined,
     cost,
     split,
     uncertain,
@@ -47,7 +49,6 @@ _TEXTS = (
     "string_content", "{", "}", "[", "]", ",", "=", "+", "-", ":", "%", "^", "!", "$", "@", "/",
 )  # fmt: skip
 _DEFAULTS = (":-", "-", ":=", "=", "?", ":?", ":+", "+")
-_LARGEST = 2**63
 
 
 class Expander(Record):
@@ -56,10 +57,10 @@ class Expander(Record):
     source: Source
     variables: dict[str, Pieces | Array]  # "@" are the arguments; absent in the script itself
 
-    def words(self, node: Any) -> list[Word]:
+    def words(self, node: Any, depth: int = 0) -> list[Word]:
         """Return the words that an argument comes to."""
         start, end = self.source.span(node)
-        pieces = self.pieces(node, 0)
+        pieces = self.pieces(node, depth)
         literal = "".join(piece.text if piece.mode == LITERAL else "\0" for piece in pieces)
         globbed = "".join(piece.text if piece.mode != QUOTED else "\0" for piece in pieces)
         if any(char in globbed for char in "*?") or _has_braces(literal):
@@ -136,7 +137,7 @@ class Expander(Record):
         inner = [child for child in node.named_children if child.type != "comment"]
         reads: list[Piece] = []
         value = self._number(inner[0], reads, 0) if len(inner) == 1 else None
-        if value is None or not -_LARGEST <= value < _LARGEST:
+        if value is None or not -LARGEST <= value < LARGEST:
             return [unknown(self.source.text_of(node)[:60]).within(_inside(mode))]
         return [Piece(str(value), -1, -1, _inside(mode), reads=tuple(reads))]
 
@@ -224,6 +225,8 @@ class Expander(Record):
         plain = value if isinstance(value, tuple) else None
         empty = ":" in sign and plain is not None and not any(piece.text for piece in plain)
         given = value is not None and not empty
+        if value is None and name.startswith("SLURM_") and sign[-1] in "-=":
+            return [unknown(name)]  # the default is for where there is no Slurm
         sign = sign[-1]
         unclear = (empty or sign in "-=") and uncertain(plain or ())
         if unclear or (sign == "?" and not given) or (sign == "+" and value is None):
@@ -282,7 +285,7 @@ class Expander(Record):
         elif kind == "binary_expression" and node.child_count == 3:
             left, right = (self._number(node.children[at], reads, depth + 1) for at in (0, 2))
             if left is not None and right is not None:
-                value = _combined(left, self.source.text_of(node.children[1]), right)
+                value = combined(left, self.source.text_of(node.children[1]), right)
         return value
 
     _by_kind: ClassVar[dict[str, Callable[[Expander, Any, int, str], list[Piece]]]] = {
@@ -325,20 +328,6 @@ def _items(items: list[Pieces], star: str, mode: str) -> list[Piece]:
             pieces.append(Piece(" ", -1, -1, mode) if star == "*" and mode == QUOTED else BREAK)
         pieces.extend(piece.within(mode) for piece in item)
     return pieces
-
-
-def _combined(left: int, sign: str, right: int) -> int | None:
-    if abs(left) >= _LARGEST or abs(right) >= _LARGEST:
-        return None
-    if sign in ("/", "%"):
-        if right == 0:
-            return None
-        quotient = abs(left) // abs(right)  # bash cuts towards zero
-        quotient = quotient if (left < 0) == (right < 0) else -quotient
-        return quotient if sign == "/" else left - quotient * right
-    if sign == "**":
-        return left**right if 0 <= right < 64 and abs(left) < 2**32 else None
-    return {"+": left + right, "-": left - right, "*": left * right}.get(sign)
 
 
 def _integer(text: str) -> int | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from cfglint.document.job import Job, read_job
+from cfglint.document.job import Job, read_job, slurm_variables
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
-from cfglint.document.shell.run import Command, Runner
+from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
-from cfglint.document.shell.words import Array, Piece, Pieces, Word
+from cfglint.document.shell.words import Array, Command, Piece, Pieces, Word
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -41,13 +41,6 @@ _NUMBER = re.compile(r"-\.?[0-9]")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
 _SOMETIMES = "only some branches of the script set it"
-# Variables that Slurm sets from what a script asks for.
-_SLURM = (
-    ("SLURM_NNODES", "nodes"),
-    ("SLURM_JOB_NUM_NODES", "nodes"),
-    ("SLURM_NTASKS_PER_NODE", "tasks_per_node"),
-    ("SLURM_NTASKS", "tasks"),
-)
 
 
 class Counts(Value):
@@ -74,6 +67,9 @@ _COUNTS = {
     "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
     # torchrun, on all GPUs unless these say otherwise
     "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+    # torchrun where these are there (swift/cli/main.py), else one process
+    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+    "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
 }
 
 
@@ -96,8 +92,8 @@ def parse_script(text: str, scripts: Scripts | None = None) -> list[Document]:
     ``scripts`` gives the text of another script by its name, as the script says it.
     """
     job = read_job(text)
-    figures = {name: job.count(figure) for name, figure in _SLURM} if job is not None else {}
-    runner = Runner(numbers(figures), scripts)
+    told = slurm_variables(text, job) if job is not None else {}
+    runner = Runner({name: (Piece(value, -1, -1),) for name, value in told.items()}, scripts)
     runner.script(text)
     documents = launched(text, runner, job)
     if runner.broken:
@@ -369,6 +365,8 @@ class _Reader:
             launcher = (
                 "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
             )
+        if launcher == "python":
+            self._spread(head)
         counts = _COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
             number: self._variable(source) if counts.environment else child(flags, source)
@@ -394,6 +392,16 @@ class _Reader:
         elif isinstance(visible, Scalar) and visible.text.strip():
             number = str(len(visible.text.split(",")))
             _add(head, "visible_gpus", Composite(number, visible.start, visible.end), name)
+
+    def _spread(self, head: Mapping) -> None:
+        """Say how often srun or mpirun starts the program, one for each GPU."""
+        name, number = self._start.spread()
+        if not name:
+            return
+        node = self.scalar(number) if number is not None else None
+        if node is None or whole(node) is None:
+            node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
+        _add(head, "processes", Alias("processes", target(node), node.start, node.end), self._start.name)
 
     def _hosts(self, flags: Mapping, nodes: Node | None) -> dict[str, Node | None]:
         """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""

@@ -97,18 +97,20 @@ def base(word: Word) -> str:
 
 
 def filled(words: list[Word]) -> list[Word]:
-    """Return a command of ``xargs`` without its own flags; what it fills in is unknown."""
+    """Return a command of ``xargs`` or ``parallel`` without their own flags; what they fill in is unknown."""
+    last = next((i for i, word in enumerate(words) if word.text in (":::", "::::")), len(words))
+    words = words[:last]
     at = 1
     while at < len(words) and words[at].spelled.startswith("-"):
         flag = words[at].spelled
-        at += 2 if flag in ("-n", "-P", "-I", "-L", "-d", "-a", "-s", "-E") else 1
+        at += 2 if flag in ("-n", "-P", "-I", "-L", "-d", "-a", "-s", "-E", "-j", "-N", "--jobs") else 1
     mark = next((word.spelled for word in values_of(words[:at], ("-I",))), "{}")
     mark = next(
         (w.spelled[2:] for w in words[1:at] if w.spelled.startswith("-I") and w.spelled != "-I"), mark
     )
+    why = f"what {base(words[0])} fills in"
     return [
-        Word((unknown("what xargs fills in"),), word.start, word.end) if mark in word.spelled else word
-        for word in words[at:]
+        Word((unknown(why),), word.start, word.end) if mark in word.spelled else word for word in words[at:]
     ]
 
 

@@ -24,8 +24,13 @@ _PREFIXES = frozenset((
     "stdbuf", "xargs", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv",
     "docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray",
     "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
-    "kubectl", "coverage",
+    "kubectl", "coverage", "parallel",
 ))  # fmt: skip
+# They start a program once for each task; by these flags, how many there are.
+_SPREADERS = {
+    "srun": ("-n", "--ntasks"),
+    **dict.fromkeys(("mpirun", "mpiexec"), ("-n", "-np", "--np", "-c")),
+}
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
 # `uv pip install deepspeed` starts nothing.
@@ -113,6 +118,7 @@ _CLIS = {
     "trl": Cli("trl", ("sft", "dpo", "grpo", "kto", "reward", "rloo"), suite="trl"),
     # axolotl train FILE [--launcher NAME] [--key value] [-- launcher's flags]
     "axolotl": Cli("axolotl", ("train",), suite="axolotl", cut="--"),
+    "megatron": Cli("megatron", ("sft", "pt", "rlhf"), suite="swift"),  # ms-swift's, too
     "colossalai": Cli("colossalai", ("run",), switches="m"),
     "composer": Cli("composer", switches="module_mode command_mode v verbose"),
     "rl": Cli("rl", suite="prime_rl", needs="@"),  # rl @ FILE --key value
@@ -137,6 +143,7 @@ class Start(Record):
     suite: str = field(default="", kw_only=True)
     positional: str = field(default="", kw_only=True)
     environment: dict[str, Word] = field(factory=dict, init=False)
+    before: Words = field(factory=list, init=False)
 
     def configs(self) -> tuple[Words, Words]:
         """Return the files that the program is told to read, and the arguments without them."""
@@ -161,6 +168,12 @@ class Start(Record):
                 rest.append(word)
         return files, rest
 
+    def spread(self) -> tuple[str, Word | None]:
+        """Return what starts the program several times, and the word that says how often, if there are."""
+        names = [(_base(word), at) for at, word in enumerate(self.before)]
+        name, at = next((pair for pair in reversed(names) if pair[0] in _SPREADERS), ("", 0))
+        return name, next(values_of(self.before[at:], _SPREADERS.get(name, ())), None)
+
     def key(self, flag: str) -> str:
         """Return the key that a flag sets."""
         key = flag.lstrip("-")
@@ -184,7 +197,7 @@ def program_of(words: Words) -> Start | None:
         if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
             start = Start("python", [], word, words[at + 1 :])
         if start is not None:
-            start.environment = environment
+            start.environment, start.before = environment, words[:at]
             return start
         if at == 0 and name not in _PREFIXES and word.spelled and not word.maybe:
             return None

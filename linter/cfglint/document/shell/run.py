@@ -29,6 +29,7 @@ from cfglint.document.shell.variables import Variables
 from cfglint.document.shell.words import (
     HERE,
     Array,
+    Command,
     Piece,
     Pieces,
     Word,
@@ -38,7 +39,6 @@ from cfglint.document.shell.words import (
 )
 from cfglint.document.tree import SCRIPTS
 from cfglint.errors import OverBudgetError
-from cfglint.record import Record, field
 from cfglint.text import small_number
 
 TYPE_CHECKING = False
@@ -50,26 +50,12 @@ if TYPE_CHECKING:
 
 
 MAX_WORDS = 20_000  # of one variable
-_STATEMENT, _WORD = 20, 5  # steps
+_STATEMENT, _WORD, _FILE = 20, 5, 100  # steps
 _MOST_OPEN = 8  # scripts that run each other
 _LOCAL = ("local", "declare", "typeset")  # to the function that they are in
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
 _SETS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")  # in (( … ))
 _BLANKS = " \t\n"
-
-
-class Command(Record):
-    """One command that the script runs: ``NAME=value`` in front, then its words.
-
-    ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
-    file, -1 where it is not known.
-    """
-
-    words: list[Word]
-    environment: dict[str, Pieces]
-    exported: dict[str, Pieces | Array] = field(factory=dict)
-    outer: list[Word] = field(factory=list)
-    end: int = -1
 
 
 class Runner(Branches):
@@ -79,7 +65,6 @@ class Runner(Branches):
         self, variables: Mapping[str, Pieces | Array] | None = None, scripts: Scripts | None = None
     ) -> None:
         super().__init__(Variables(variables or {}))
-        self.commands: list[Command] = []
         self.broken: list[tuple[int, int]] = []
         self.functions: dict[str, tuple[Source, Any]] = {}
         self._scripts = scripts
@@ -336,7 +321,7 @@ class Runner(Branches):
         script = script_given(words)
         if script is not None and self._run_script(*script, words, environment, depth):
             return
-        if base(words[0]) == "xargs":
+        if base(words[0]) in ("xargs", "parallel"):
             words = filled(words)
         end = -1 if self._source.loose else self._source.span(node)[1]
         self.commands.append(Command(words, environment, self.variables.snapshot(), self._outer, end))
@@ -380,6 +365,7 @@ class Runner(Branches):
             return None
         if name in self._written:
             return self._written[name]
+        spend(_FILE, SCRIPT)
         text = self._scripts(name) if self._scripts is not None else None
         if text is None:
             return None

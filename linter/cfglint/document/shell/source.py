@@ -118,7 +118,10 @@ class Source:
         while at < len(self._pieces) and self._starts[at] < end:
             piece, begun = self._pieces[at], self._starts[at]
             low, high = max(start - begun, 0), min(end - begun, len(piece.text))
-            if low < high:
+            hidden = self.names.get(piece.text[2:-1]) if piece.start < 0 else None
+            if hidden is not None and low < high:  # in single quotes: what it stands for, all the same
+                pieces += [each.within(mode) for each in hidden]
+            elif low < high:
                 pieces.append(piece.cut(low, high).within(mode))
             at += 1
         return pieces

@@ -1,12 +1,14 @@
 """What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
 
-``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd`` and ``echo``; all else
-is unknown. A path whose beginning is unknown keeps its end.
+``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr``, ``echo``;
+all else is unknown. A path whose beginning is unknown keeps its end.
 """
 
 from __future__ import annotations
 
-from cfglint.document.shell.words import BESIDE, HERE, QUOTED, SELF, Piece, Word, uncertain, unknown
+import re
+
+from cfglint.document.shell.words import BESIDE, HERE, QUOTED, SELF, Piece, Word, combined, uncertain, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 
 _PLACES = (HERE, BESIDE)
+_WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
+_DEEPEST = 20  # of substitutions in each other, with what is between them
 _SILENT = ("file_redirect", "herestring_redirect")
 
 
@@ -46,7 +50,7 @@ def _words(expander: Any, node: Any, depth: int) -> list[Word] | None:
         if body is None or any(c.type not in _SILENT for c in node.named_children if c.id != body.id):
             return None
         node = body
-    if node.type != "command" or node.child_by_field_name("name") is None or depth > 20:
+    if node.type != "command" or node.child_by_field_name("name") is None or depth > _DEEPEST:
         return None
     parts = [child for child in node.named_children if child.type not in _SILENT]
     if any(part.type == "variable_assignment" for part in parts):
@@ -54,7 +58,7 @@ def _words(expander: Any, node: Any, depth: int) -> list[Word] | None:
     words: list[Word] = []
     for part in parts:
         for child in part.named_children if part.type == "command_name" else [part]:
-            words += expander.words(child)
+            words += expander.words(child, depth + 1)
     return words
 
 
@@ -71,6 +75,8 @@ def _printed(expander: Any, words: list[Word]) -> list[Piece]:
     if name == "echo" and arguments:
         spaced = [piece for word in arguments for piece in (Piece(" ", -1, -1), *word.pieces)][1:]
         return spaced if not arguments[0].spelled.startswith("-") else []
+    if name == "expr" and len(arguments) == 3:
+        return _computed(arguments)
     if name in ("realpath", "readlink"):
         arguments = [word for word in arguments if not word.spelled.startswith("-")]
     if arguments and arguments[0].text == "--":
@@ -82,6 +88,16 @@ def _printed(expander: Any, words: list[Word]) -> list[Piece]:
         return []
     pieces = list(arguments[0].pieces)
     return _folder(pieces) if name == "dirname" else _absolute(pieces)
+
+
+def _computed(words: list[Word]) -> list[Piece]:
+    """Return what ``expr A + B`` prints."""
+    left, sign, right = (word.text or "" for word in words)
+    if not (_WHOLE.match(left) and _WHOLE.match(right) and sign in ("+", "-", "*", "/", "%")):
+        return []
+    value = combined(int(left), sign, int(right))
+    reads = tuple(piece for word in words for piece in word.pieces)
+    return [Piece(str(value), -1, -1, reads=reads)] if value is not None else []
 
 
 def _split(pieces: Sequence[Piece]) -> tuple[Piece | None, str] | None:

@@ -24,6 +24,7 @@ QUOTED, LITERAL, EXPANDED = "quoted", "literal", "expanded"
 # What unknown pieces are called that a path may begin with: the working folder, and the script's own place.
 HERE, SELF, BESIDE = "the working folder", "the script's own path", "the script's folder"
 _BLANK_OR_NOT = re.compile(r"([ \t\n]+)|[^ \t\n]+")
+LARGEST = 2**63
 _TEXT = attrgetter("text")
 _LONG = 64  # characters of a text that count as a step
 _FAST = 16  # pieces that are gone through in a step
@@ -118,6 +119,20 @@ class Word(Record):
         return Word(tuple(pieces), self.start, self.end)
 
 
+class Command(Record):
+    """One command that the script runs: ``NAME=value`` in front, then its words.
+
+    ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
+    file, -1 where it is not known.
+    """
+
+    words: list[Word]
+    environment: dict[str, Pieces]
+    exported: dict[str, Pieces | Array] = field(factory=dict)
+    outer: list[Word] = field(factory=list)
+    end: int = -1
+
+
 def unknown(why: str) -> Piece:
     """Return a piece of unknown text."""
     return Piece("", -1, -1, EXPANDED, unknown=why or "?")
@@ -178,6 +193,21 @@ def joined(words: Iterable[Word]) -> Pieces:
             pieces.append(Piece(" ", -1, -1, maybe=word.maybe))
         pieces.extend(word.pieces)
     return tuple(pieces)
+
+
+def combined(left: int, sign: str, right: int) -> int | None:
+    """Return what an operator makes of two whole numbers; None where bash would fail, or it is too large."""
+    if abs(left) >= LARGEST or abs(right) >= LARGEST:
+        return None
+    if sign in ("/", "%"):
+        if right == 0:
+            return None
+        quotient = abs(left) // abs(right)  # bash cuts towards zero
+        quotient = quotient if (left < 0) == (right < 0) else -quotient
+        return quotient if sign == "/" else left - quotient * right
+    if sign == "**":
+        return left**right if 0 <= right < 64 and abs(left) < 2**32 else None
+    return {"+": left + right, "-": left - right, "*": left * right}.get(sign)
 
 
 def values_of(words: Sequence[Word], flags: tuple[str, ...]) -> Iterator[Word]:

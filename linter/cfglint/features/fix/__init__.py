@@ -112,7 +112,9 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
         outcome.content = file.encode(result.text) if changed else content
     outcome.applied = _lines(result, args.output or file.path) if changed else []
     run.fixes = 0
-    check_file(run, read_text(result.text, file.path, bom=file.bom) if changed else file)
+    check_file(
+        run, read_text(result.text, file.path, bom=file.bom, scripts=file.scripts) if changed else file
+    )
 
 
 def _lines(result: Repaired, path: str) -> list[str]:
