@@ -82,6 +82,8 @@ def follow(document: Document, library: Library) -> None:
     found = [pair for pair in trainers_of(program) if pair[0] is not None]
     started.trainer = found[0] if len(found) == 1 else None
     _note(head, node, "program_file", file.path)
+    if program.flags:
+        _note(head, node, "base", "arguments")
     _note_hydra(document, started, head)
 
 

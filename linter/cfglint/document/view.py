@@ -64,6 +64,11 @@ _CALL_BUDGET = 20_000
 _WHOLE_BUDGET = 300_000
 _LEAST_BUDGET = 1_000
 _ENV = "${oc.env:"
+# What stands beside a trainer's arguments in the tree of a program, which `**options` cannot set.
+_NO_ARGUMENTS = frozenset((
+    "launch", "python", "accelerate_config", "from_pretrained", "get_peft_model", "LoraConfig",
+    "BitsAndBytesConfig", "prepare_model_for_kbit_training",
+))  # fmt: skip
 _BY_FORM = {"json": JSON, "toml": TOML, "python": PYTHON, "notebook": PYTHON, "program": PYTHON}
 
 
@@ -292,6 +297,8 @@ class View(Record):
     def _elsewhere(self, path: Path) -> Computed | None:
         """Return what an absent key is where a file that may define it is not here."""
         for prefix, name in (self.unread or {}).items():
+            if not prefix and path[0] in _NO_ARGUMENTS and self.document.unread is not None:
+                continue
             shorter = min(len(prefix), len(path))
             if prefix[:shorter] == path[:shorter]:
                 return Computed(Missing((name,), f"{name}, which may set it, was not found", "unread"))
