@@ -152,7 +152,7 @@ class Parsing(Evaluator):
         self.flags[flag.name] = flag
 
     def _of_dataclasses(self, parser: Object, name: str, node: ast.Call) -> object:
-        self.arguments(Object("", (0, 0)), node)
+        given = self.arguments(Object("", (0, 0)), node)
         kinds = parser.positional[0] if parser.positional else parser.get("dataclass_types")
         listed = kinds.items if isinstance(kinds, Items) else [kinds]
         if name not in ("parse_args_into_dataclasses", "parse_args_and_config", "parse_args"):
@@ -164,6 +164,9 @@ class Parsing(Evaluator):
             else self.unknown("its class is not known", node)
             for kind in listed
         ]
+        rest = given.get("return_remaining_strings")
+        if isinstance(rest, Literal) and rest.value is True:
+            made.append(self.unknown("the words that are left", node))
         return Items(made, span)
 
     def _dataclass(self, kind: Class | Symbol, span: Span) -> Object:
