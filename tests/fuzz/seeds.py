@@ -138,11 +138,19 @@ def _manifests() -> list[str]:
     ]
 
 
+def _programs() -> list[str]:
+    """Return the programs whose values are known, with what they import."""
+    text = (ROOT / "tests" / "programs.md").read_text()
+    fences = [part.partition("\n")[2] for part in text.split("```python")[1:]]
+    return [f"from trl import SFTConfig\n{fence.partition('```')[0]}" for fence in fences]
+
+
 _KINDS = {
     "yaml": lambda: [*_cases(".yaml"), *_read("examples/*.yaml")],
     "json": lambda: [*_cases(".json"), *_read("examples/*/*.json")],
     "toml": lambda: _cases(".toml"),
     "script": lambda: [*_cases(".sh", ".sbatch"), *_read("examples/*.sbatch")],
+    "program": lambda: [*_cases(".py"), *_programs()],
     "manifest": _manifests,
     "rules": lambda: [*_cases(".rules"), *_read("examples/**/*.rules", "rules/*.rules")],
     "settings": lambda: [SETTINGS, *(line + "\n" for line in SETTINGS.splitlines())],

@@ -6,6 +6,7 @@ leaves a file that an independent parser still reads, if that read it before.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import io
@@ -16,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ from cfglint.budget import BUDGET
 from cfglint.cli import main
 from cfglint.document.edits import insert_key, replace_value
 from cfglint.document.reading import read, read_text
-from cfglint.document.scalars import JSON, PYYAML, SHELL, TOML
+from cfglint.document.scalars import JSON, PYTHON, PYYAML, SHELL, TOML
 from cfglint.document.tree import Alias, Mapping, Node, Scalar, Sequence, nodes_with_paths
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError, HardwareError, OverBudgetError, RulesError
@@ -193,6 +195,8 @@ def values(file: File) -> dict[object, object] | None:
         elif file.format == "toml":
             with contextlib.suppress(ValueError):
                 return _flat(tomllib.loads(file.text))
+        elif file.format == "python":
+            return _of_program(file.text)
         else:
             return _of_nodes(file.documents)
     return None
@@ -246,6 +250,26 @@ def _of_yaml(text: str) -> dict[object, object] | None:
     return found
 
 
+def _of_program(text: str) -> dict[object, object] | None:
+    """Return what a program gives to calls by name, and to variables, where that has no call in it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    found: dict[object, ast.expr] = {
+        (n, k.arg): k.value for n, call in enumerate(calls) for k in call.keywords
+    }
+    found |= {n: node.value for n, node in enumerate(each for each in nodes if isinstance(each, ast.Assign))}
+    return {
+        place: ast.unparse(value)
+        for place, value in found.items()
+        if not any(isinstance(inner, ast.Call) for inner in ast.walk(value))
+    }
+
+
 def _of_nodes(documents: list[Document]) -> dict[Any, object]:
     """Return what the commands of a script say, each word once."""
     found: dict[tuple[object, ...], object] = {}
@@ -270,7 +294,7 @@ def _of_nodes(documents: list[Document]) -> dict[Any, object]:
 
 # ── the editor alone: quick, and of every value ────────────────────────────────────────────────────────────
 _NEW = (7, 0.5, "x", "x: y # z", True, None, "")
-_DIALECTS = {"yaml": PYYAML, "json": JSON, "toml": TOML, "shell": SHELL}
+_DIALECTS = {"yaml": PYYAML, "json": JSON, "toml": TOML, "shell": SHELL, "python": PYTHON}
 
 
 def edits(data: bytes, name: str) -> None:
@@ -286,7 +310,7 @@ def edits(data: bytes, name: str) -> None:
             nodes = nodes_with_paths(document.root)
             for place, (path, node) in enumerate(nodes[number % 5 :: 5][:12]):
                 new = _NEW[(number + place) % len(_NEW)]
-                if path[:1] == ("launch",):
+                if path[:1] in (("launch",), ("python",)):
                     continue
                 if isinstance(node, Scalar):
                     edit = replace_value(document, node, new, dialect)
@@ -509,6 +533,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "json": _file("c.json"),
     "toml": _file("c.toml"),
     "script": _file("run.sh"),
+    "program": _file("train.py"),
     "manifest": manifest,
     "rules": rules,
     "settings": settings,

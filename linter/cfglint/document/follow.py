@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**18  # characters of a program that is followed
 _WHOLE = 2**53
+_MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
@@ -82,13 +83,20 @@ def follow(document: Document, library: Library) -> None:
     found = [pair for pair in trainers_of(program) if pair[0] is not None]
     started.trainer = found[0] if len(found) == 1 else None
     _note(head, node, "program_file", file.path)
+    if program.flags:
+        _note(head, node, "base", "arguments")
     _note_hydra(document, started, head)
+    trainer = started.trainer[1] if started.trainer is not None else None
+    if trainer is None or not is_known(trainer):  # what it does with these is not followed
+        for call in program.calls.values():
+            if call.name in _MODEL_CALLS:
+                _note(head, node, _MODEL_CALLS[call.name], "true")
 
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:
-    head.entries[key] = Entry(
-        Scalar(key, node.start, node.end, '"'), Composite(text, node.start, node.end, '"')
-    )
+    style = "" if text == "true" else '"'
+    value = Composite(text, node.start, node.end, style)
+    head.entries[key] = Entry(Scalar(key, node.start, node.end, '"'), value)
 
 
 def _file(document: Document, library: Library, name: str, *, module: bool) -> File | None:
@@ -162,7 +170,8 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
         if started.parsed:
             reader.unread.pop((), None)
         trainer = started.trainer[1]
-        if trainer is None or not is_known(trainer):  # its flags say best which framework's it is
+        if started.parsed and (trainer is None or not is_known(trainer)):
+            # Its flags say best which framework's it is.
             del tree.entries["python"]
         layers.adopt(tree, source)
         layers.files.append(source)

@@ -20,6 +20,8 @@ _SAID = {
     "module": "the command's program",
     "program_file": "the command's program",
     "base": "the command's program",
+    "adapts": "the command's program",
+    "quantizes": "the command's program",
     "suite": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "CUDA_VISIBLE_DEVICES",

@@ -64,6 +64,11 @@ _CALL_BUDGET = 20_000
 _WHOLE_BUDGET = 300_000
 _LEAST_BUDGET = 1_000
 _ENV = "${oc.env:"
+# What stands beside a trainer's arguments in the tree of a program, which `**options` cannot set.
+_NO_ARGUMENTS = frozenset((
+    "launch", "python", "accelerate_config", "from_pretrained", "get_peft_model", "LoraConfig",
+    "BitsAndBytesConfig", "prepare_model_for_kbit_training",
+))  # fmt: skip
 _BY_FORM = {"json": JSON, "toml": TOML, "python": PYTHON, "notebook": PYTHON, "program": PYTHON}
 
 
@@ -294,6 +299,8 @@ class View(Record):
         for prefix, name in (self.unread or {}).items():
             if not prefix and path[0] == "launch" and self.document.format == "shell":
                 continue  # what a command says of itself, no config of its program does
+            if not prefix and path[0] in _NO_ARGUMENTS and self.document.unread is not None:
+                continue
             shorter = min(len(prefix), len(path))
             if prefix[:shorter] == path[:shorter]:
                 return Computed(Missing((name,), f"{name}, which may set it, was not found", "unread"))

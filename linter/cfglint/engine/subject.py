@@ -197,7 +197,7 @@ class Reading(Record):
         from cfglint.document.shell.skipped import plain
 
         for part in parse_script(plain(text)):
-            part.file = file
+            part.file, part.followed = file, True  # by its own words alone
             if (framework := self.recognise(part)) is not None:
                 return framework
         return None

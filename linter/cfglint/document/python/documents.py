@@ -237,13 +237,8 @@ class Reader(Record):
         if isinstance(value, (Literal, Flag)):
             self._named(root, value, arguments)
         else:
-            why = (
-                value.why
-                if isinstance(value, Unknown)
-                else "the model is not made where the program reads it"
-            )
             for name in _MODEL:
-                self.unread.setdefault((name,), why)
+                self.unread.setdefault((name,), "the program's model")
 
     def _named(self, root: Mapping, value: Literal | Flag, arguments: Object | None) -> None:
         """Take a model that the trainer loads by its name, with ``model_init_kwargs``."""
@@ -253,7 +248,7 @@ class Reader(Record):
         if isinstance(given, Object) and given.kind == "dict" and not given.rest:
             made.entries |= self.mapping(given).entries
         elif given is not None and not (isinstance(given, Literal) and given.value is None):
-            self.unread["from_pretrained",] = "model_init_kwargs may set it"
+            self.unread["from_pretrained",] = "model_init_kwargs"
         root.entries["from_pretrained"] = Entry(_key("from_pretrained", value.span), made)
 
     def _step(self, root: Mapping, python: Mapping, value: Object) -> object:
@@ -261,7 +256,7 @@ class Reader(Record):
         first = value.get("model") or (value.positional[0] if value.positional else None)
         if value.name == "from_pretrained":
             if "Peft" in value.kind:
-                self.unread["LoraConfig",] = "the adapter's own file says it"
+                self.unread["LoraConfig",] = "the adapter's own config"
                 return first
             self._loaded(root, value, first)
             if "unsloth" not in self.program.imports:
@@ -297,16 +292,14 @@ class Reader(Record):
         if isinstance(config, Object) and config.name == "BitsAndBytesConfig":
             self._put(root, config)
         elif config is not None and not (isinstance(config, Literal) and config.value is None):
-            self.unread["BitsAndBytesConfig",] = "quantization_config is not known"
+            self.unread["BitsAndBytesConfig",] = "quantization_config"
 
     def _adapter(self, root: Mapping, config: object) -> None:
         """Take an adapter's config in."""
         if isinstance(config, Object) and config.name == "LoraConfig":
             self._put(root, config)
         elif config is not None and not (isinstance(config, Literal) and config.value is None):
-            self.unread["LoraConfig",] = (
-                config.why if isinstance(config, Unknown) else "peft_config is not known"
-            )
+            self.unread["LoraConfig",] = "peft_config"
 
     def _note_calls(self, python: Mapping, value: Object) -> None:
         if "gradient_checkpointing_enable" in value.calls:
@@ -316,9 +309,9 @@ class Reader(Record):
             held.value = self.node(Unknown("some branches of the program enable it", value.span), value.span)
         calls = {name.rstrip("?") for name in value.calls}
         if calls & _ADAPTS:
-            self.unread["LoraConfig",] = "a method of the model adds an adapter"
+            self.unread["LoraConfig",] = "an adapter of the model"
         if calls & _CASTS:
-            self.unread["from_pretrained",] = "a method of the model changes its precision"
+            self.unread["from_pretrained",] = "the model's precision"
 
 
 def _key(name: str, span: Span) -> Scalar:

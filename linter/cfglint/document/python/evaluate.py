@@ -240,7 +240,7 @@ class Evaluator:
             if isinstance(name, Literal) and isinstance(name.value, str):
                 result.items[name.value] = name.span, self.value(value)
             else:
-                result.rest = result.rest or f"the key {self._spelled(key)} is not known"
+                result.rest = result.rest or self._spelled(key)
         return result
 
     def _unpack(self, target: Object, value: object, node: ast.AST) -> None:
@@ -249,11 +249,11 @@ class Evaluator:
             target.items |= value.items
             target.rest = target.rest or value.rest
             return
-        why = f"**{self._spelled(node)} may set it"
-        target.rest = target.rest or why
-        for name, (span, _) in target.items.items():  # a later key of a dictionary wins
+        name = f"**{self._spelled(node)}"
+        target.rest = target.rest or name
+        for key, (span, _) in target.items.items():  # a later key of a dictionary wins
             if target.kind == "dict":
-                target.items[name] = span, Unknown(why, span)
+                target.items[key] = span, Unknown(f"{name} may set it", span)
 
     def _union(self, first: Object, second: Object, node: ast.AST) -> Object:
         result = Object("dict", self.code.span(node), branch=self.branch)
@@ -289,7 +289,7 @@ class Evaluator:
             made.last = self.code.span(parts[-1])
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                made.rest = made.rest or f"*{self._spelled(argument.value)} may set it"
+                made.rest = made.rest or f"*{self._spelled(argument.value)}"
             else:
                 made.positional.append(self.value(argument))
         for keyword in node.keywords:
@@ -317,7 +317,7 @@ class Evaluator:
         base = cls.known_base()
         made.kind, made.cls = base or cls.name, cls
         if cls.makes_itself:
-            made.rest = made.rest or f"{cls.name} sets it itself"
+            made.rest = made.rest or cls.name
             made.items = {} if not base else made.items
         elif not base:
             for name, value in zip(cls.order, made.positional, strict=False):

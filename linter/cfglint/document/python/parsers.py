@@ -70,12 +70,25 @@ class Parsing(Evaluator):
             return self._dataclass(first, made.span)
         elif made.kind == "asyncio.run" and first is not None:
             return first
+        elif made.kind in ("setattr", "delattr") and isinstance(first, Object):
+            self._set_by_name(first, made, node)
         value = super().made(made, node)
         if value is made:
             old = self.calls.get(id(node))
             both = made if old is None else joined(old, made)
             self.calls[id(node)] = both if isinstance(both, Object) else made
         return value
+
+    def _set_by_name(self, owner: Object, given: Object, node: ast.Call) -> None:
+        name = given.positional[1] if len(given.positional) > 1 else None
+        if isinstance(name, Literal) and isinstance(name.value, str):
+            owner.items[name.value] = given.span, self.unknown("it is set by name", node)
+        else:
+            owner.rest = owner.rest or self._spelled(node)
+            owner.items = {
+                key: (span, self.unknown("it may be set by name", node))
+                for key, (span, _) in owner.items.items()
+            }
 
     def method(self, owner: Object, name: str, node: ast.Call) -> object:
         """Return what a method gives: a parser's arguments, the object itself, or what it is called."""
@@ -110,7 +123,7 @@ class Parsing(Evaluator):
             for key, (span, value) in given.items.items():
                 self._add_flag(parser, Flag(key, value, span))
         elif name not in ("parse_args", "print_help", "error"):
-            parser.rest = parser.rest or f"{self._spelled(node)} may add others"
+            parser.rest = parser.rest or self._spelled(node)
         return self._computed(node)
 
     def _add_argument(self, parser: Object, given: Object, node: ast.Call) -> None:
@@ -119,7 +132,7 @@ class Parsing(Evaluator):
         name = given.get("dest")
         key = name.value if isinstance(name, Literal) else long.lstrip("-").replace("-", "_")
         if not isinstance(key, str) or not key or len(words) < len(given.positional) or given.rest:
-            parser.rest = parser.rest or f"{self._spelled(node)} may add it"
+            parser.rest = parser.rest or self._spelled(node)
             return
         action = given.get("action")
         switch = action.value if isinstance(action, Literal) else ""
@@ -139,7 +152,7 @@ class Parsing(Evaluator):
         self.flags[flag.name] = flag
 
     def _of_dataclasses(self, parser: Object, name: str, node: ast.Call) -> object:
-        self.arguments(Object("", (0, 0)), node)
+        given = self.arguments(Object("", (0, 0)), node)
         kinds = parser.positional[0] if parser.positional else parser.get("dataclass_types")
         listed = kinds.items if isinstance(kinds, Items) else [kinds]
         if name not in ("parse_args_into_dataclasses", "parse_args_and_config", "parse_args"):
@@ -151,6 +164,9 @@ class Parsing(Evaluator):
             else self.unknown("its class is not known", node)
             for kind in listed
         ]
+        rest = given.get("return_remaining_strings")
+        if isinstance(rest, Literal) and rest.value is True:
+            made.append(self.unknown("the words that are left", node))
         return Items(made, span)
 
     def _dataclass(self, kind: Class | Symbol, span: Span) -> Object:
@@ -163,7 +179,7 @@ class Parsing(Evaluator):
             flag = Flag(name, None if needed or isinstance(value, Unknown) else value, place, needed)
             self.flags[name] = flag
             made.items[name] = place, flag
-        made.rest = "its flag may set it" if base else ""
+        made.rest = "flags" if base else ""
         made.calls.add("parsed")
         self.calls[id(made)] = made
         return made

@@ -194,6 +194,9 @@ class Program(Parsing):
 
     def _delete(self, node: ast.Delete) -> None:
         self._forget(node, "it is deleted")
+        for target in node.targets:
+            if isinstance(target, (ast.Subscript, ast.Attribute)):
+                self._store(target, self.unknown("it is deleted", target))
 
     def _store(self, target: ast.expr, value: object) -> None:
         if isinstance(target, ast.Name):
@@ -210,7 +213,7 @@ class Program(Parsing):
             if isinstance(key, Literal) and isinstance(key.value, str):
                 self._set_field(owner, key.value, value, target)
             elif isinstance(owner, Object):
-                owner.rest = owner.rest or f"{self._spelled(target)} may set it"
+                owner.rest = owner.rest or self._spelled(target)
 
     def _assign_parts(self, targets: list[ast.expr], value: object) -> None:
         parts: list[object]
@@ -232,6 +235,8 @@ class Program(Parsing):
             old = owner.get(name)
             merged = value if sure else joined(old, value) if old is not None else Unknown(SOMETIMES, span)
             owner.items[name] = span, merged
+        elif isinstance(owner, Class):
+            owner.fields[name] = self.code.span(node), self.unknown(f"{owner.name}.{name} is set again", node)
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -242,6 +247,10 @@ class Program(Parsing):
     def _importfrom(self, node: ast.ImportFrom) -> None:
         self.imports.add((node.module or "").partition(".")[0])
         for alias in node.names:
+            if alias.name == "*":  # which may set any name again
+                for name, value in self.scope.names.items():
+                    if isinstance(value, Literal):
+                        self.scope.names[name] = self.unknown(f"{node.module} may set {name}", node)
             module = "." * node.level + (node.module or "")
             self.scope.names[alias.asname or alias.name] = Symbol(f"{module}.{alias.name}")
 

@@ -184,7 +184,7 @@ def _joined_objects(first: Object, second: Object, depth: int) -> Object:
         first.span,
         items,
         positional if count else [],
-        first.rest or second.rest or ("" if count else SOMETIMES),
+        first.rest or second.rest or ("" if count else "arguments"),
         first.branch,
         first.cls if first.cls is second.cls else None,
         {name if name in first.calls & second.calls else f"{name.rstrip('?')}?" for name in calls},
