@@ -15,7 +15,7 @@ MODEL=Qwen/Qwen2.5-7B
 torchrun --nproc_per_node=8 -m trl.scripts.sft --model_name_or_path $MODEL --dataset_name a/b \\
   --per_device_train_batch_size 4 --gradient_accumulation_steps $ACC --bf16 --max_length 2048 --foo 3
 torchrun other.py --a 4
-ssh host 'torchrun --nproc_per_node 4 -m trl.scripts.sft --model_name_or_path x --dataset_name y'
+submit 'torchrun --nproc_per_node 4 -m trl.scripts.sft --model_name_or_path x --dataset_name y'
 """
 
 

@@ -387,9 +387,10 @@ def _is_own(framework: str, programs: tuple[str, ...], document: Document | None
 
     program = view.get(("launch", "program"))
     named = isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs)
+    based = view.layers is not None and view.layers.based
     if document.program is not None:
-        return not named and document.program.trainer is not None
-    return named or (view.layers is not None and view.layers.based)
+        return not named and (based or document.program.trainer is not None)
+    return named or based
 
 
 def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:

@@ -64,12 +64,11 @@ _COUNTS = {
     "accelerate": _ACCELERATE,
     "trl": _ACCELERATE,
     "deepspeed": Counts("num_gpus", "num_nodes"),
-    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
     # torchrun, on all GPUs unless these say otherwise
     "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
     # torchrun where these are there (swift/cli/main.py), else one process
-    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
-    "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
+    "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
 }
 
 
