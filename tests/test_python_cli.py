@@ -221,3 +221,19 @@ def test_a_program_that_costs_too_much_hides_no_other(folder, capsys):
     assert {code for code, _, _ in found(capsys, ".")} == {"PRC130", "CFG023"}
     write(folder, run_DOT_sh="python b.py --output_dir o --per_device_train_batch_size 1 --bf16 --fp16\n")
     assert {code for code, _, _ in found(capsys, "run.sh")} == {"PRC130"}
+
+
+def test_a_model_that_is_not_followed_leaves_its_flag(folder, capsys):
+    program = PROGRAM.replace(
+        "model = Auto", "from mine import load\n    model = load(args.model)\n    unused = Auto"
+    )
+    flag = 'parser.add_argument("--model_name_or_path")\n'
+    write(folder, train_DOT_py=program.replace("\n\ndef train", f"{flag}\n\ndef train"))
+    write(folder, run_DOT_sh="python train.py --model_name_or_path Qwen/Qwen2.5-7B --batch 8\n")
+    rules = ["--rule", "model.layers <= 8", "--rule", "lora_rank >= 64", "--select", "CLI"]
+    assert found(capsys, "run.sh", *rules) == {("CLI001", "run.sh", 1), ("CLI002", "run.sh", 1)}
+    write(
+        folder,
+        train_DOT_py=program.replace(", peft_config=adapter", "").replace("\n\ndef", f"{flag}\n\ndef", 1),
+    )
+    assert found(capsys, "run.sh", *rules) == {("CLI001", "run.sh", 1)}  # it may have an adapter

@@ -35,6 +35,7 @@ _MADE = {
     "trainer": "the trainer",
     "library": "the trainer",
     "loader": "what loads the model",
+    "followed": "what loads the model",
     "freezes": "what freezes weights",
     "gradient_checkpointing_enable": "gradient_checkpointing_enable()",
 }

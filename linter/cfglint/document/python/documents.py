@@ -189,6 +189,7 @@ class Reader(Record):
             if trainer.rest:
                 self.unread.setdefault((), trainer.rest)
         self._model(root, python, trainer, arguments)
+        self._say(python, "followed", "from_pretrained" in root.entries, made.span)  # the model
         return root
 
     def _say(self, holder: Mapping, key: str, value: object, span: Span) -> None:
