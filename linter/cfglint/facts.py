@@ -145,7 +145,7 @@ class Values(dict[str, object]):
         document = getattr(view, "document", None)  # an example's keys are of none
         self.named = named and (document is None or document.format != "shell")
         self.given = given if given is not None else {}
-        self.own = rules is None or _is_own(framework or "", rules["programs"], document, view)
+        self.own = rules is None or _is_own(framework or "", rules, document, view)
         ways = framework if self.named or not named else f"{framework} flags"
         ways = ways if self.own else f"{ways} of another program"
         self._ways: dict[str, Way] = pack.ways.setdefault(ways, {})
@@ -373,24 +373,27 @@ class Values(dict[str, object]):
         return view.has(steps)
 
 
-def _is_own(framework: str, programs: tuple[str, ...], document: Document | None, view: View | None) -> bool:
+def _is_own(framework: str, block: Mapping[str, Any], document: Document | None, view: View | None) -> bool:
     """Whether a framework's defaults hold: in its config files, and where a launch starts its own program.
 
-    A repository's own copy of that may differ from the framework that is known. Another program has them if
-    it makes its arguments of the framework's classes, or if the launch names a whole config.
+    A package of the framework in the repository may differ from the one that is known, but a whole config of
+    Hydra's settles what it reads; keys that it lacks, the package does not know. Another program has the
+    defaults if it makes its arguments of the framework's classes, or is not here and is given a config.
     """
+    programs = block["programs"]
     if document is None or document.format != "shell" or view is None or not programs:
         return True
     if view.get(("launch", "suite")) == framework:
         return True
+    based = view.layers is not None and view.layers.based
+    if (based and block["composes"]) or document.vendored:
+        return based
+    if document.program is not None:
+        return document.program.trainer is not None
     from fnmatch import fnmatchcase  # most files are no scripts
 
     program = view.get(("launch", "program"))
-    named = isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs)
-    based = view.layers is not None and view.layers.based
-    if document.program is not None:
-        return not named and (based or document.program.trainer is not None)
-    return named or based
+    return based or (isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs))
 
 
 def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:

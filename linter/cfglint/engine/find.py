@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
 _MEMORY = "MEM"  # the rules that compare memories
-_OTHER = "The program is none of {}'s own, and may differ."
+_OTHER = "The program is not {}'s as it was released, and may differ."
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
 
@@ -129,7 +129,7 @@ class Finder:
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
-        other = bool(rule.scope) and not judged.values.own
+        other = bool(rule.scope) and (not judged.values.own or judged.subject.document.vendored)
         lower = (possible or other) + (possible and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)

@@ -116,7 +116,19 @@ class Reading(Record):
     ) -> Subject:
         """Return the document as ``framework`` sees it, with ``more`` overrides after its own."""
         view = self._view(document, framework, more)
+        document.vendored = self._is_vendored(document, framework)
         return Subject(self.pack, document, view, framework, version, self.tables)
+
+    def _is_vendored(self, document: Document, framework: str | None) -> bool:
+        """Whether a command runs a framework whose package its repository holds, in some state or other."""
+        if document.format != "shell" or framework is None or self.library is None:
+            return False
+        modules = (pattern.partition(".")[0] for pattern in self.pack.frameworks[framework]["programs"])
+        packages = {module for module in modules if module.isidentifier()}
+        names = (
+            f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
+        )
+        return any(self.library.find(document.file.path, name) is not None for name in names)
 
     def _follow(self, document: Document) -> None:
         """Find the program that a command starts, once."""

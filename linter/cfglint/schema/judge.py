@@ -64,7 +64,7 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
         return []
     if view.dialect is not SHELL:
         return problems(schema, view)
-    if not _starts_own_program(schema, view):
+    if view.document.vendored or not _starts_own_program(schema, view):
         return []
     wrong = problems(schema, view, skip=("launch",))
     return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
