@@ -256,21 +256,22 @@ class Library(Record):
         """
         if not _is_name(name):
             return None
-        files = (self.file(place, path) for place in self._places(path, name))
+        files = (self.file(place, path) for place in self.places(path, name))
         return next((file for file in files if file is not None), None)
 
     def script(self, path: str, name: str) -> str | None:
         """Return the text of a script that the one at ``path`` sources or runs; None where it is not here."""
         if not _is_name(name):
             return None
-        for place in map(os.path.normpath, self._places(path, name)):
+        for place in map(os.path.normpath, self.places(path, name)):
             allowed = self.boundary is None or self.boundary.holds(place, path)
             data = self.read(place) if allowed and not same(place, path) else None
             if data is not None and len(data) <= MAX_SCRIPT and b"\0" not in data:
                 return data.decode("utf-8", "replace").removeprefix("\ufeff")
         return None
 
-    def _places(self, path: str, name: str) -> Iterator[str]:
+    def places(self, path: str, name: str) -> Iterator[str]:
+        """Yield where `find` looks."""
         yield os.path.join(os.path.dirname(path), name)
         if os.path.isabs(name):
             return
