@@ -29,11 +29,20 @@ def test_every_known_model_lies_in_the_bounds_of_its_name(id_):
         assert isinstance(told["tied"], Open) or told["tied"] is row["tied"]
 
 
+def test_a_folder_called_as_a_model_holds_it():
+    exact = find("meta-llama/Llama-2-7b-hf")
+    for name in ("Llama-2-7b-hf", "./Llama-2-7b-hf/", "/data/models/llama-2-7b-hf", "a/b/Llama-2-7b-hf"):
+        assert find(name) == exact, name
+    for name in ("mine/Llama-2-7b-hf", "/data/Llama-2-7b-hf-sft"):  # may differ: the size alone is told
+        assert find(name) != exact, name
+        assert find(name) is not None, name
+
+
 def test_a_name_without_a_size_tells_nothing():
-    for name in ("gpt2", "phi-4", "org/model", "", "/", "foo-3bit", "checkpoint-500", "run7", "a-b", "1e-6"):
+    for name in ("org/gpt2", "org/model", "", "/", "foo-3bit", "checkpoint-500", "run7", "a-b", "1e-6"):
         assert find(name) is None, name
         assert find.source_of(name) == ""
-    assert find("Qwen1.5-MoE-A2.7B") is None, "what one token passes is not the whole"
+    assert find("mine/Qwen1.5-MoE-A2.7B") is None, "what one token passes is not the whole"
     assert find("x-99999B") is None
 
 

@@ -48,6 +48,8 @@ WORDS = {
     "{} --x $(dirname a/b/c) --y $(dirname c) --z $(echo 3)": {"x": "a/b", "y": ".", "z": 3},
     "N=3\n{} --x $(expr 16 / $N) --y `expr $N \\* 2` --z $(expr 1 / 0)": {"x": 5, "y": 6, "z": None},
     "{} --x ${{U:-3}} --y ${{SLURM_NNODES:-1}}": {"x": 3, "y": None},
+    "A=(--x a* --y 3)\n{} ${{A[@]}} --z 1": {"x": None, "y": 3, "z": 1},
+    'N=3\nA=(--x [0]*$N+[1]*$N --y $N)\n{} "${{A[@]}}" --z 1': {"x": None, "y": 3, "z": 1},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
 }
 

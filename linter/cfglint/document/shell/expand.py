@@ -62,12 +62,17 @@ class Expander(Record):
         start, end = self.source.span(node)
         pieces = self.pieces(node, depth)
         literal = "".join(piece.text if piece.mode == LITERAL else "\0" for piece in pieces)
-        globbed = "".join(piece.text if piece.mode != QUOTED else "\0" for piece in pieces)
-        if any(char in globbed for char in "*?") or _has_braces(literal):
-            return [Word((*pieces, unknown("what files are there")), start, end)]
+        if _has_braces(literal):
+            return [Word((*pieces, unknown("braces")), start, end)]
         if literal.startswith("~"):
-            return [Word(tuple(_at_home(pieces)), start, end)]
-        return split(pieces, start, end, blanks_split="IFS" not in self.variables)
+            pieces = _at_home(pieces)
+        words = split(pieces, start, end, blanks_split="IFS" not in self.variables)
+        for word in words:
+            if any(
+                piece.mode != QUOTED and ("*" in piece.text or "?" in piece.text) for piece in word.pieces
+            ):
+                word.pieces = (*word.pieces, unknown("what files are there"))
+        return words
 
     def value(self, node: Any) -> Pieces:
         """Return what is assigned to a variable: nothing is split, and items are joined."""

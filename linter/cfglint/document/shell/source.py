@@ -23,6 +23,8 @@ _SMALL = 10_000  # bytes that are parsed in a second and half a gigabyte, whatev
 _BEYOND = re.compile(r"[^\x00-\x7f]")
 # In a word after another expansion, the grammar takes `$B` for a dollar sign and the end of the word.
 _LATER = re.compile(r"\(\([^\n]*?\)\)|(?<=[\w}\"/.,+:@%-])\$([A-Za-z_]\w*)")
+# `[0]*3` in an array is a word, and to the grammar the key of an item.
+_INDEX = re.compile(r"(?<![\w$}])\[[0-9]+\](?=\*)")
 _BEFORE = re.compile(r"[^\s;|&()<>`]*\Z")
 _FARTHEST = 300  # characters back to the start of a word
 
@@ -67,6 +69,7 @@ class Source:
         # character then. The grammar's scanner looks letters up in a table for bytes: it may crash on others.
         self._hidden: list[tuple[int, int, str]] = []  # variables that the grammar does not see
         data = _LATER.sub(self._hide, self.text) if "$" in self.text else self.text
+        data = _INDEX.sub(lambda found: "." * len(found[0]), data)
         self.data = _BEYOND.sub(".", data).encode("ascii")
 
     def _hide(self, found: re.Match[str]) -> str:
