@@ -233,6 +233,9 @@ class _Reader:
             return self._key(name)
         missing, key = self._unreadable(name), self.origins.key(name)
         if missing is None:
+            defaults = (binding.default for binding in self.origins.bindings.get(name, ()))
+            if not self.values.own and any(default is not None for default in defaults):
+                return Unknown("not given, and the program has defaults of its own", self._setting(name, key))
             return self._absence(name) or Unknown(
                 f"not given, and no default is known: {self._about(name)}", self._setting(name, key)
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cfglint.lang.types import is_number
@@ -113,10 +114,15 @@ def _labelled(label: str, text: str) -> Iterator[Block]:
 def _unknown(job: Job) -> Iterator[Block]:
     """Yield what is not known: a line for each thing to type."""
     by_answer: dict[str, list[str]] = {}
+    counts = Counter(unknown.why for unknown in job.unknown.values())
     for name, unknown in job.unknown.items():
-        by_answer.setdefault(unknown.give or unknown.why, []).append(name)
+        several = counts[unknown.why] > 1 and unknown.give.startswith("--set")
+        by_answer.setdefault(unknown.why if several else unknown.give or unknown.why, []).append(name)
     for answer, names in by_answer.items():
         unknown = job.unknown[names[0]]
+        if len(names) > 1 and answer == unknown.why and unknown.give:
+            yield from _labelled("unknown", shown(f"{', '.join(names)}: {answer} → --set KEY=VALUE"))
+            continue
         why = f": {unknown.why}" if len(names) == 1 else f": {answer}" if not unknown.give else ""
         give = f" → {unknown.give}" if unknown.give else ""
         yield from _labelled("unknown", shown(f"{', '.join(names)}{why}{give}"))
