@@ -250,7 +250,7 @@ def test_the_last_line_says_what_was_judged(cfglint, folder):
         "trl dpo --model_name_or_path a/b --dataset_name c\n"
         "torchrun --nproc_per_node 2 own.py --lr 1\n"
         "python evaluate.py --model a/b --all\n"
-        "ssh host 'trl sft --model_name_or_path a/b --dataset_name c'\n"
+        "submit 'trl sft --model_name_or_path a/b --dataset_name c'\n"
     )
     (folder / "c.yaml").write_text("base_model: a/b\nsequence_len: 512\nmicro_batch_size: 2\n")
     (folder / "notes.yaml").write_text("a: 1\n")

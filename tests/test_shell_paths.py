@@ -182,8 +182,6 @@ USER = {
     " --per_device_train_batch_size 4 --learning_rate 1e-5": (4, 512, 128, 3),
     "python -m verl.trainer.main worker.actor.model.model_path=x/y data.max_prompt_length=512"
     " data.max_response_length=8 worker.actor.micro_batch_size_per_device_for_update=1": (1, 520, 0, None),
-    "swift sft --model x/y --per_device_train_batch_size 1 --learning_rate 1e-4": (1, None, None, None),
-    "swift sft --model x/y --train_type full --learning_rate 1e-4 --max_length 64": (None, 64, 0, None),
     "torchrun pretrain.py --tensor-model-parallel-size 2 --micro-batch-size 4 --seq-length 64": (
         4,
         64,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # A range is judged by its middle; one of more than this factor as if it ended there, since it is wide for
 # what is seldom, such as the longest answer of all. Set on jobs that are known to run
 # (benchmarks/calibration.py).
-_WIDEST = 2.0
+_WIDEST = 1.5
 _UPWARDS = ("<", "<=")
 
 

@@ -120,7 +120,7 @@ class Run(Reading):
         subjects = []
         named, _ = self.named_for(file.path)
         for document in file.documents:
-            if document.error is not None and not judge_broken and is_template(document):
+            if not (named or judge_broken) and is_template(document):
                 continue
             framework = named or self.recognise(document)
             if framework is None and document.error is not None:
