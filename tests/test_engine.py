@@ -180,7 +180,14 @@ rule MEM902 thumb info for eps { e.need <= e.cap }
 
 
 @pytest.mark.parametrize(
-    ("cap", "levels"), [("25", []), ("11", ["warning", "info"]), ("15", ["info", "info"]), ("5", ["error", "info"]), ("???", [])]
+    ("cap", "levels"),
+    [
+        ("25", []),
+        ("11", ["warning", "info"]),
+        ("15", ["info", "info"]),
+        ("5", ["error", "info"]),
+        ("???", []),
+    ],
 )
 def test_an_estimate_that_may_break_a_rule_is_one_level_lower(cap: str, levels: list[str]) -> None:
     report = check_text(f"eps:\n  cap: {cap}\n", path="c.yaml", rules={"e.rules": ESTIMATE})

@@ -10,7 +10,7 @@ import pytest
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-SFT = "-m trl.scripts.sft --dataset_name a/b --per_device_train_batch_size 1 --max_length 512 --output_dir x-sft"
+SFT = "-m trl.scripts.sft --dataset_name a/b --per_device_train_batch_size 1 --max_length 512 --output_dir x"
 SMALL = f"{SFT} --model_name_or_path Qwen/Qwen2.5-0.5B"
 LARGE = f"{SFT} --model_name_or_path Qwen/Qwen2.5-7B"
 FACTORY = """
