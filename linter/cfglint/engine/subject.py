@@ -120,10 +120,13 @@ class Reading(Record):
         return Subject(self.pack, document, view, framework, version, self.tables)
 
     def _is_vendored(self, document: Document, framework: str | None) -> bool:
-        """Whether a command runs a framework whose package its repository holds, in some state or other."""
-        if document.format != "shell" or framework is None or self.library is None:
+        """Whether a command or a file of Hydra's is for a package that its repository holds."""
+        block = self.pack.frameworks[framework] if framework is not None else None
+        if block is None or self.library is None:
             return False
-        modules = (pattern.partition(".")[0] for pattern in self.pack.frameworks[framework]["programs"])
+        if document.format != "shell" and block["composes"] != "hydra":
+            return False
+        modules = (pattern.partition(".")[0] for pattern in block["programs"])
         packages = {module for module in modules if module.isidentifier()}
         names = (
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
@@ -270,8 +273,10 @@ class Reading(Record):
             return 0, None  # as most files
         dialect = dialect_of(self.pack, framework, document)
         tests = [test for _, test in self.pack.frameworks[framework]["detect"]]
-        parts = (Values(self.pack, View(part, dialect)) for part in sections(document))
-        seen = ((sum(test(values) is True for test in tests), values) for values in parts)
+        parts = [Values(self.pack, View(part, dialect)) for part in sections(document)]
+        seen = [(sum(test(values) is True for test in tests), values) for values in parts]
+        if 2 * sum(signs > 0 for signs, _ in seen) < len(seen):
+            return 0, None  # sections of another framework that a few could be of, too
         return max(seen, key=lambda each: each[0], default=(0, None))
 
 

@@ -63,7 +63,8 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
     if view.dialect is PYTHON:  # which version of a class a program has is not in its file
         return []
     if view.dialect is not SHELL:
-        return problems(schema, view)
+        wrong = problems(schema, view)  # what a package of one's own reads is its own affair
+        return [each for each in wrong if each.what != "key"] if view.document.vendored else wrong
     if view.document.vendored or not _starts_own_program(schema, view):
         return []
     wrong = problems(schema, view, skip=("launch",))
