@@ -275,7 +275,9 @@ def test_the_payload_of_the_attack_works(cfglint, config, small, warm):
     assert (told / "trees").is_dir()
 
 
-@pytest.mark.parametrize("place", ["checkout", "tarball", "older"])
+@pytest.mark.parametrize(
+    "place", ["checkout", *(pytest.param(p, marks=pytest.mark.long) for p in ("tarball", "older"))]
+)
 def test_planted_entries_do_not_run(cfglint, config, small, warm, tmp_path, place):
     """The working folder is the stranger's repository, ``XDG_CACHE_HOME=$PWD/.cache`` the user's mistake."""
     kept, first = warm

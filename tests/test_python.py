@@ -381,7 +381,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("form", ["train.py", "train.ipynb"])
+@pytest.mark.parametrize("form", ["train.py", pytest.param("train.ipynb", marks=pytest.mark.long)])
 def test_a_hostile_program_ends(name, form):
     program = HOSTILE[name] + CALL
     text = (

@@ -366,6 +366,11 @@ OVER = {
 
 
 SLOW = (
+    "containers",
+    "commands",
+    "scripts that run each other",
+    "dangling references that are near",
+    "broken statements",
     "loops in loops",
     "documents that are configs",
     "unknown keys",
