@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.document.reading import read_text
-from cfglint.document.trace import suppressions
+from cfglint.document.suppressions import suppressions
 
 
 class TestSuppressions:

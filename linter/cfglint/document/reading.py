@@ -30,7 +30,7 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
@@ -239,6 +239,15 @@ class Library(Record):
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
+
+    _packages: dict[tuple[str, str], bool] = field(factory=dict, init=False)
+
+    def has_any(self, path: str, what: str, names: Iterable[str]) -> bool:
+        """Whether one of some files is here for the file at ``path``, asked once a folder and ``what``."""
+        key = os.path.dirname(path), what
+        if key not in self._packages:
+            self._packages[key] = any(self.find(path, name) is not None for name in names)
+        return self._packages[key]
 
     def file(self, path: str, by: str) -> File | None:
         """Return the file at ``path``, parsed; None where there is none for ``by``.

@@ -95,20 +95,27 @@ def _left_open(subject: Subject) -> Iterator[Mistake]:
     """Yield what a config file leaves to the launch, all of it at one place."""
     if subject.is_launch or subject.framework is None:
         return
-    from cfglint.document.trace import find_defects
-
     unset: list[Any] = [mistake for mistake in _of_another_kind(subject) if _BLANK.search(mistake.text)]
     if subject.view.suspects():
+        from cfglint.document.trace import find_defects  # most files give all
+
         unset += find_defects(subject.view).get("missing", [])
     keys = [defect.key for defect in unset]
     more = f", … ({len(keys)} in all)" if len(keys) > _MOST_NAMED else ""
-    values = values_for(subject, {})
-    wants = "" if is_job(subject, values) else str(values["framework.wants"])
+    wants = _wants(subject)
     named = [", ".join(keys[:_MOST_NAMED]) + more] * bool(keys) + [wants] * bool(wants)
     if named:
         at = subject.document.start
         span = (unset[0].start, unset[0].end) if keys else (at, at)
         yield Mistake("; ".join(named), *span)
+
+
+def _wants(subject: Subject) -> str:
+    """Return what a framework's base config leaves to the launch beside ???; empty for a whole one."""
+    if "framework.complete" not in subject.pack.frameworks[subject.framework or ""]["bind"]:
+        return ""
+    values = values_for(subject, {})
+    return "" if is_job(subject, values) else str(values["framework.wants"])
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:
@@ -140,7 +147,15 @@ def _misfits(subject: Subject) -> Iterator[Mistake]:
     return (mistake for mistake in _of_another_kind(subject) if not _BLANK.search(mistake.text))
 
 
-def _of_another_kind(subject: Subject) -> Iterator[Mistake]:
+def _of_another_kind(subject: Subject) -> list[Mistake]:
+    """Return what `_odd_values` finds, which two lists are made of."""
+    noted: list[Mistake] | None = subject.view.memo.get("odd values")
+    if noted is None:
+        noted = subject.view.memo["odd values"] = list(_odd_values(subject))
+    return noted
+
+
+def _odd_values(subject: Subject) -> Iterator[Mistake]:
     """Yield what is of another kind than the framework's schema says.
 
     Where that has no type for a key, the texts that are where the binding needs a number; where the facts'

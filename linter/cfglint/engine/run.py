@@ -358,7 +358,7 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
     """Return the findings without those that a comment of the file switches off."""
     if "cfglint:" not in file.text:
         return list(findings)
-    from cfglint.document.trace import suppressions
+    from cfglint.document.suppressions import suppressions
 
     off: dict[int, set[str]] = {}
     for line, codes in suppressions(document.whole):

@@ -131,7 +131,7 @@ class Reading(Record):
         names = (
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
         )
-        return any(self.library.find(document.file.path, name) is not None for name in names)
+        return self.library.has_any(document.file.path, framework or "", names)
 
     def _follow(self, document: Document) -> None:
         """Find the program that a command starts, once."""

@@ -23,6 +23,13 @@ PYTHON = "statements of the program"
 MAX_PYTHON = 2**20  # characters of source; programs have a few ten thousand
 _DEEPEST = 60  # brackets in each other; programs have ten
 _LONGEST = 20_000  # characters of a line that is no text
+_WARN_NOT = 'import ast, warnings\nwarnings.simplefilter("ignore")'
+_TRIAL = """
+try:
+    ast.parse(data.decode("utf-8", "replace"))
+except (SyntaxError, ValueError):
+    pass
+"""
 _ENDLESS = "takes Python's own parser too long, or too deep: it was not judged"
 _TEXTS = re.compile(r"\"[^\"\\\n]*\"|'[^'\\\n]*'|#[^\n]*")
 _BRACKET = re.compile(r"[(\[{]|[)\]}]")
@@ -105,9 +112,9 @@ def _parsed(text: str) -> list[ast.stmt] | None:
         raise OverBudgetError(f"larger than {MAX_PYTHON // 2**20} MiB of source: it was not judged")
     spend(len(text) // 8, PYTHON)
     if _is_strange(text):
-        from cfglint.document.python.trial import is_bounded  # hardly any program is
+        from cfglint.document.trial import is_bounded  # hardly any program is
 
-        if not is_bounded(text):
+        if not is_bounded(_WARN_NOT, _TRIAL, text.encode("utf-8", "replace")):
             raise OverBudgetError(_ENDLESS)
     try:
         with warnings.catch_warnings():

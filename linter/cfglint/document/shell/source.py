@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 SCRIPT = "words of the script"
 _SMALL = 10_000  # bytes that are parsed in a second and half a gigabyte, whatever they are
+_PARSER = """
+import tree_sitter_bash
+from tree_sitter import Language, Parser
+parser = Parser(Language(tree_sitter_bash.language()))"""
+_TRIAL = "parser.parse(data)"
 _BEYOND = re.compile(r"[^\x00-\x7f]")
 # In a word after another expansion, the grammar takes `$B` for a dollar sign and the end of the word.
 _LATER = re.compile(r"\(\([^\n]*?\)\)|(?<=[\w}\"/.,+:@%-])\$([A-Za-z_]\w*)")
@@ -101,9 +106,9 @@ class Source:
         size = len(self.data)
         spend(size // 8, SCRIPT)
         if size > _SMALL:
-            from cfglint.document.shell.trial import is_bounded  # few scripts are so large
+            from cfglint.document.trial import is_bounded  # few scripts are so large
 
-            if not is_bounded(self.data):
+            if not is_bounded(_PARSER, _TRIAL, self.data):
                 raise OverBudgetError("parsing this script takes too much time or memory: it was not judged")
         root = parser().parse(self.data).root_node
         if root.has_error:

@@ -1,7 +1,7 @@
-"""Whether Python's parser gets through a text, tried in a process of its own with limits.
+"""Whether a parser written in C gets through a text, tried in a process of its own with limits.
 
-It is C, and nothing here can end it; of what is nested deeply, some versions overflow the stack, and of long
-lines, time and memory may grow with the square.
+Nothing here can end such a parser, a want of memory or of stack ends its process, and of some texts time and
+memory grow with the square.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ import subprocess
 
 from cfglint import files
 
-_SECONDS = 5  # of the processor
+_SECONDS = 5  # of the processor; the largest text that is read takes one
 _MEMORY = 2**30  # bytes of address space
 _WAIT = 20.0  # seconds, on a machine that does other things
-_TRIAL = f"""
-import ast, warnings
-warnings.simplefilter("ignore")
+_LIMITS = f"""
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -23,19 +21,16 @@ try:
     resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY}, {_MEMORY}))
 except (ImportError, OSError, ValueError):  # such limits are not known to this system
     pass
-try:
-    ast.parse(sys.stdin.buffer.read().decode("utf-8", "replace"))
-except (SyntaxError, ValueError):
-    pass
+data = sys.stdin.buffer.read()
 """
 
 
-def is_bounded(text: str) -> bool:
-    """Whether a text is parsed in bounded time and memory, be it Python or not."""
+def is_bounded(prepare: str, parse: str, data: bytes) -> bool:
+    """Whether the code ``parse`` gets through ``data`` in bounded time and memory, after ``prepare``."""
     try:
-        done = subprocess.run(  # noqa: S603 (this Python, and a text of this module)
-            files.own_python(_TRIAL),
-            input=text.encode("utf-8", "replace"),
+        done = subprocess.run(  # noqa: S603 (this Python, and code of two modules here)
+            files.own_python(f"{prepare}\n{_LIMITS}{parse}"),
+            input=data,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=_WAIT,
