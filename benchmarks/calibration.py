@@ -143,15 +143,17 @@ def textbook(facts: dict[str, Any]) -> float:
 
     Sixteen bytes per parameter over the GPUs that share it (Rajbhandari et al. 2020, table 1), two with
     adapters; per token and layer 34 bytes times the hidden size, or 2 with checkpointing (Korthikanti et al.
-    2022, section 4), and 6 bytes per logit. Nothing for what is not known.
+    2022, section 4), and 6 bytes per logit. What is not known counts nothing: all GPUs share the states, and
+    there may be adapters.
     """
     model_parallel = (facts["train_tp"] or 1) * (facts["pp"] or 1)
     ranks = max(1, facts["train_gpus"] / model_parallel)
-    shared = ranks if facts["zero_stage"] == 3 or (facts["dp_shard"] or 1) != 1 else 1
-    quantized = facts["quantization"] not in (None, "none")
+    unknown = facts["zero_stage"] is None or facts["dp_shard"] is None
+    shared = ranks if unknown or facts["zero_stage"] == 3 or facts["dp_shard"] != 1 else 1
+    quantized = facts["quantization"] != "none"
     if facts["offload_params"] or facts["offload_optimizer"] or quantized or facts["model.experts"]:
         return 0.0
-    states = facts["model.params"] * (2 if facts["lora_rank"] else 16) / model_parallel / shared
+    states = facts["model.params"] * (16 if facts["lora_rank"] == 0 else 2) / model_parallel / shared
     tokens = facts["max_tokens_per_microbatch"] or (facts["micro_batch_size"] or 0) * (facts["seq_len"] or 0)
     tokens /= (facts["cp"] or 1) * (facts["train_tp"] or 1)
     kept = 2 if facts["gradient_checkpointing"] == "full" else 34

@@ -110,6 +110,7 @@ class Values(dict[str, object]):
 
     __slots__ = (
         "_context",
+        "_program",
         "_rows",
         "_ways",
         "bindings",
@@ -145,10 +146,8 @@ class Values(dict[str, object]):
         document = getattr(view, "document", None)  # an example's keys are of none
         self.named = named and (document is None or document.format != "shell")
         self.given = given if given is not None else {}
-        self.own = rules is None or _is_own(framework or "", rules, document, view)
-        ways = framework if self.named or not named else f"{framework} flags"
-        ways = ways if self.own else f"{ways} of another program"
-        self._ways: dict[str, Way] = pack.ways.setdefault(ways, {})
+        self._program = framework if self.named or not named else f"{framework} flags"
+        self._take_as(own=rules is None or _is_own(framework or "", rules, document, view))
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], list[object]] | None = None
         if framework is not None:
@@ -160,9 +159,24 @@ class Values(dict[str, object]):
         self["framework.version"] = self.version
         self._context = (pack, view, framework, version, self.given, self.tables)
 
+    def _take_as(self, *, own: bool) -> None:
+        """See the framework's own program, or another one, whose defaults are unknown."""
+        self.own = own
+        ways = self._program if own else f"{self._program} of another program"
+        self._ways: dict[str, Way] = self.pack.ways.setdefault(ways, {})
+
     def again(self) -> Values:
         """Return the same facts with nothing computed yet."""
         fresh = Values(*self._context)
+        fresh._take_as(own=self.own)
+        fresh.document = self.document
+        return fresh
+
+    def as_own(self, given: Mapping[str, object]) -> Values:
+        """Return the facts where more is ``given``, and the program has its framework's defaults."""
+        pack, view, framework, version, before, tables = self._context
+        fresh = Values(pack, view, framework, version, {**before, **given}, tables)
+        fresh._take_as(own=True)
         fresh.document = self.document
         return fresh
 

@@ -71,7 +71,8 @@ class Finder:
         """Yield what a verdict comes to: one finding, or one for each item of the list it is about."""
         rule = self.symbols.rules[verdict.rule.code]
         for spot in self._spots(rule, judged):
-            finding = self._finding(rule, judged, spot, possible=verdict.truth is not False, target=target)
+            possible = verdict.truth is not False or judged.assumed is not None
+            finding = self._finding(rule, judged, spot, possible=possible, target=target)
             yield Found(judged, verdict, finding)
 
     def _spots(self, rule: t.Rule, judged: Judged) -> Iterator[_Spot]:
@@ -126,6 +127,8 @@ class Finder:
             because = f" (because {show(rule.condition)})" if rule.condition is not None else ""
             text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
+        if judged.assumed is not None:
+            text += _assumption(judged.assumed, judged, self.evaluator)
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
@@ -253,6 +256,14 @@ def _surest(found: list[Found]) -> list[Found]:
         for each, place in zip(found, ranked, strict=True)
         if place is None or not each.finding.possible or best[place[0]] == place[1]
     ]
+
+
+def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:
+    """Say what a finding takes for granted that nothing says."""
+    taken = [f"{name} {show_value(judged.values[name], evaluator.type_of(name))}" for name in names]
+    framework = judged.subject.framework
+    taken = taken or [f"the defaults of {framework}"]
+    return f". Assumed, since nothing says it: {', '.join(taken)}"
 
 
 # ── where a finding stands ─────────────────────────────────────────────────────────────────────────────────

@@ -234,6 +234,15 @@ class Run(Reading):
                     everywhere.add(code)
                 yield from self.finder.findings(verdict, judged, None if alone else judged.name)
 
+    def _as_usual(self, judgements: Sequence[Judged]) -> list[Found]:
+        """Return what is likely of memory rules that stay open, where nothing decided was found of them."""
+        if not any(v.needs and v.rule.code.startswith("MEM") for j in judgements for v in j.verdicts):
+            return []  # as most files without a target
+        from cfglint.engine.usual import as_usual
+
+        usual = [again for again in map(as_usual, judgements) if again is not None]
+        return [found for found in self.findings(usual) if found.finding.level != "info"]
+
     @property
     def finder(self) -> Finder:
         """The maker of findings; the rules' trees are loaded when it is first needed."""
@@ -294,9 +303,10 @@ class Run(Reading):
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
+            if found and mend is not None:
+                mend(self, judgements, found)
+            found += self._as_usual(judgements)
             if found:
-                if mend is not None:
-                    mend(self, judgements, found)
                 self.report.findings += unsuppressed([f.finding for f in found], file, subject.document)
                 if subject.view.layers is not None:
                     self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}

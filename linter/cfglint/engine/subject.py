@@ -88,6 +88,7 @@ class Judged(Record):
     sources: Mapping[str, str]  # of the facts that were given
     verdicts: list[Verdict] = field(factory=list)
     origins: Origins | None = field(default=None, init=False)  # once there is something to tell (find.py)
+    assumed: tuple[str, ...] | None = field(default=None, init=False)  # facts that nobody gives (usual.py)
 
     @property
     def name(self) -> str | None:

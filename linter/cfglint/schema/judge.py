@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
 _DEEPEST = 60
 _MOST = 500  # problems of one document
+_AS_FLAGS = "versions"  # the mark of a schema whose keys are a command line's
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values", "misfits")
 
 
@@ -64,7 +65,10 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
         return []
     if view.dialect is not SHELL:
         wrong = problems(schema, view)  # what a package of one's own reads is its own affair
-        return [each for each in wrong if each.what != "key"] if view.document.vendored else wrong
+        if view.document.vendored:
+            return [each for each in wrong if each.what != "key"]
+        # The keys of a server's file become flags, which argparse takes by their beginnings too.
+        return [each for each in wrong if each.node[6] != _AS_FLAGS or not _begins_another(each)]
     if view.document.vendored or not _starts_own_program(schema, view):
         return []
     wrong = problems(schema, view, skip=("launch",))

@@ -49,6 +49,11 @@ _TEXTS = (
     "string_content", "{", "}", "[", "]", ",", "=", "+", "-", ":", "%", "^", "!", "$", "@", "/",
 )  # fmt: skip
 _DEFAULTS = (":-", "-", ":=", "=", "?", ":?", ":+", "+")
+# What a cluster's own launcher sets: how many machines, processes and GPUs there are (Slurm, PBS, LSF, MPI,
+# Kubeflow, SageMaker, SkyPilot, Volcano Engine, PAI).
+_BY_CLUSTER = re.compile(
+    r"SLURM_|WORLD_SIZE\Z|(?:PBS|LSB|OMPI|PMI|PET|SM|SKYPILOT|MLP|ARNOLD|KUBERNETES|PAI)_(?!\w*(?:RANK|INDEX))"
+)
 
 
 class Expander(Record):
@@ -230,8 +235,8 @@ class Expander(Record):
         plain = value if isinstance(value, tuple) else None
         empty = ":" in sign and plain is not None and not any(piece.text for piece in plain)
         given = value is not None and not empty
-        if value is None and name.startswith("SLURM_") and sign[-1] in "-=":
-            return [unknown(name)]  # the default is for where there is no Slurm
+        if value is None and sign[-1] in "-=" and _BY_CLUSTER.match(name):
+            return [unknown(name)]  # the default is for a run by hand
         sign = sign[-1]
         unclear = (empty or sign in "-=") and uncertain(plain or ())
         if unclear or (sign == "?" and not given) or (sign == "+" and value is None):
