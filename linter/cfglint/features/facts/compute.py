@@ -155,15 +155,19 @@ class _Reader:
         for name in self.names:
             value = self.values[name]
             role, dot, rest = name.partition(".")
-            if dot and rest != "present" and self._absent(role):
+            if dot and rest != "present" and self._absent(role, name):
                 continue
             if is_unknown(value) or isinstance(value, Missing):
                 continue
             kind = self.run.finder.evaluator.type_of(name)
             yield name, Fact(_plain(value, kind), *self._source(name), show_value(value, kind))
 
-    def _absent(self, role: str) -> bool:
-        return role in self.symbols.roles and self.values[f"{role}.present"] is False
+    def _absent(self, role: str, name: str) -> bool:
+        """Whether a fact is of a role that the job does not have, or may not have and says nothing of."""
+        if role not in self.symbols.roles:
+            return False
+        present = self.values[f"{role}.present"]
+        return present is False or (present is not True and self.origins.of(name).kind != "file")
 
     def _source(self, name: str) -> tuple[str, str]:
         """Say where a value comes from, and of which kind that is."""
