@@ -394,20 +394,33 @@ def _is_own(framework: str, block: Mapping[str, Any], document: Document | None,
     Hydra's settles what it reads; keys that it lacks, the package does not know. Another program has the
     defaults if it makes its arguments of the framework's classes, or is not here and is given a config.
     """
-    programs = block["programs"]
-    if document is None or document.format != "shell" or view is None or not programs:
+    if document is None or document.format != "shell" or view is None or not block["programs"]:
         return True
-    if view.get(("launch", "suite")) == framework:
+    if not is_foreign(block, framework, view):
         return True
     based = view.layers is not None and view.layers.based
-    if (based and block["composes"]) or document.vendored:
-        return based
-    if document.program is not None:
-        return document.program.trainer is not None
+    return based and (bool(block["composes"]) or document.vendored or document.program is None)
+
+
+def is_foreign(block: Mapping[str, Any], framework: str, view: View) -> bool:
+    """Whether the program that reads a document may differ from the framework's, as it was released.
+
+    So does one of another name, unless it makes its arguments of the framework's classes, and each of a package
+    that the repository of the document holds.
+    """
+    document = view.document
+    if document.vendored:
+        return True
+    if document.format != "shell" or not block["programs"] or view.get(("launch", "suite")) == framework:
+        return False
+    if document.program is not None and document.program.trainer is not None:
+        return False
     from fnmatch import fnmatchcase  # most files are no scripts
 
     program = view.get(("launch", "program"))
-    return based or (isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in programs))
+    return not (
+        isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in block["programs"])
+    )
 
 
 def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:

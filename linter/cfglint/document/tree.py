@@ -361,8 +361,9 @@ class Document(Record):
     A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
-    all the same, and why; ``vendored`` says that the repository of a command holds its framework's package;
-    ``sites`` where the calls of a program are written (python.documents.Site).
+    all the same, and why; ``vendored`` says that the repository of a command holds its framework's package,
+    ``foreign`` that its program may differ from the framework's as it was released; ``sites`` where the calls
+    of a program are written (python.documents.Site).
     """
 
     start: int
@@ -387,6 +388,7 @@ class Document(Record):
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
+    foreign: bool = field(default=False, init=False, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

@@ -132,7 +132,7 @@ class Finder:
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
-        other = bool(rule.scope) and (not judged.values.own or judged.subject.document.vendored)
+        other = bool(rule.scope) and judged.subject.document.foreign
         lower = (possible or other) + (possible and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)

@@ -22,6 +22,11 @@ _RULE = 10  # steps, on an average
 _MOST_NAMED = 5  # of the keys that are left to a launch
 # A text in the place of a number that is for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO.
 _BLANK = re.compile(r"\"(?:[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\"")
+# Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
+_LOST = re.compile(
+    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?:#[^\n]*)?)\n(?:[ \t]*#[^\n]*\n)*[ \t]*"
+    r"(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
+)
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
 TYPE_CHECKING = False
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.document.trace import Trace
-    from cfglint.document.tree import Path
+    from cfglint.document.tree import Document, Path
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
@@ -116,6 +121,20 @@ def _wants(subject: Subject) -> str:
         return ""
     values = values_for(subject, {})
     return "" if is_job(subject, values) else str(values["framework.wants"])
+
+
+def ends_early(document: Document) -> re.Match[str] | None:
+    """Return what ends a command before lines that are meant to be part of it."""
+    words = document.words
+    return _LOST.match(document.file.text, words[-1].end) if words and words[-1].end else None
+
+
+def _lost_lines(subject: Subject) -> Iterator[Mistake]:
+    lost = ends_early(subject.document)
+    if lost is not None:
+        what = "comment" if lost["comment"] else "blank"
+        note = "this comment" if lost["comment"] else "the blank behind the backslash"
+        yield Mistake(note, *lost.span(what), key=lost["first"])
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:
@@ -297,6 +316,7 @@ _KINDS = {
     "other_frameworks": _other_frameworks,
     "overruns": _overruns,
     "left_open": _left_open,
+    "lost_lines": _lost_lines,
     "missing": _missing,
     "misfits": _misfits,
     "unknown_names": _unknown_names,

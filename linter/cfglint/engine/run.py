@@ -9,7 +9,7 @@ from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
-from cfglint.engine.judge import is_job, judge, values_for
+from cfglint.engine.judge import ends_early, is_job, judge, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided
@@ -313,10 +313,12 @@ class Run(Reading):
         return True
 
     def _unknown_programs(self, file: File, recognised: Sequence[Subject]) -> list[Subject]:
-        """Return the commands of no framework that contradict what their job asks for."""
+        """Return the commands of no framework that end too early, or contradict what their job asks for."""
         subjects = []
         for document in file.documents:
-            if document.job is None or any(subject.document.whole is document for subject in recognised):
+            if document.format != "shell" or any(s.document.whole is document for s in recognised):
+                continue
+            if document.job is None and not ends_early(document):
                 continue
             subject = self.subject(document, None)
             if any(v.truth is False for judged in self.judged(subject) for v in judged.verdicts):

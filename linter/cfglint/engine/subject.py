@@ -11,7 +11,7 @@ from cfglint.document.scalars import JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOM
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
-from cfglint.facts import Values
+from cfglint.facts import Values, is_foreign
 from cfglint.lang.values import NOTHING, needs_of
 from cfglint.models.registry import TABLES
 from cfglint.record import Record, field
@@ -118,6 +118,9 @@ class Reading(Record):
         """Return the document as ``framework`` sees it, with ``more`` overrides after its own."""
         view = self._view(document, framework, more)
         document.vendored = self._is_vendored(document, framework)
+        document.foreign = framework is not None and is_foreign(
+            self.pack.frameworks[framework], framework, view
+        )
         return Subject(self.pack, document, view, framework, version, self.tables)
 
     def _is_vendored(self, document: Document, framework: str | None) -> bool:
@@ -128,7 +131,7 @@ class Reading(Record):
         if document.format != "shell" and block["composes"] != "hydra":
             return False
         modules = (pattern.partition(".")[0] for pattern in block["programs"])
-        packages = {module for module in modules if module.isidentifier()}
+        packages = {module for module in (framework, *modules) if module and module.isidentifier()}
         names = (
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
         )

@@ -40,6 +40,8 @@ _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
+# A program that is given one of these says something, and ends; `--cfg` is Hydra's.
+_TELLS = ("--help", "-h", "--version", "--cfg", "--info", "--hydra-help")
 _SOMETIMES = "only some branches of the script set it"
 
 
@@ -112,7 +114,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
     documents = []
     for command in runner.commands:
         start = program_of(command.words)
-        if start is None:
+        if start is None or any(word.text in _TELLS for word in start.rest):
             continue
         reader = _Reader(text, command, start)
         root = reader.root
@@ -398,6 +400,8 @@ class _Reader:
         if not name:
             return
         node = self.scalar(number) if number is not None else None
+        if node is not None and whole(node) == 1:
+            return  # such a program starts its own processes, by Ray, as threads, or uses one GPU
         if node is None or whole(node) is None:
             node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
         _add(head, "processes", Alias("processes", target(node), node.start, node.end), self._start.name)
