@@ -405,8 +405,8 @@ def _is_own(framework: str, block: Mapping[str, Any], document: Document | None,
 def is_foreign(block: Mapping[str, Any], framework: str, view: View) -> bool:
     """Whether the program that reads a document may differ from the framework's, as it was released.
 
-    So does one of another name, unless it makes its arguments of the framework's classes, and each of a package
-    that the repository of the document holds.
+    So does one of another name, unless it makes its arguments of the framework's classes, and each of a
+    package that the repository of the document holds.
     """
     document = view.document
     if document.vendored:

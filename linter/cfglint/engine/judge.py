@@ -24,8 +24,8 @@ _MOST_NAMED = 5  # of the keys that are left to a launch
 _BLANK = re.compile(r"\"(?:[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\"")
 # Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
 _LOST = re.compile(
-    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?:#[^\n]*)?)\n(?:[ \t]*#[^\n]*\n)*[ \t]*"
-    r"(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
+    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?:#[^\n]*)?)\n"
+    r"(?:[ \t]*#[^\n]*\n)*[ \t]*(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
 )
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
