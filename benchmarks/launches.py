@@ -169,7 +169,7 @@ class Read(NamedTuple):
     @property
     def base(self) -> str:
         """The program's name without its folder."""
-        return _text(_at(self.document.root, "launch", "program")).rpartition("/")[2]
+        return _text(_at(self.document.root, "launch", "program")).rpartition("/")[2].replace("\u2026", "")
 
 
 def reads_of(run: Run, boundary: Boundary, path: Path) -> list[Read]:

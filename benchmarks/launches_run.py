@@ -10,8 +10,11 @@ processes, memory and the size of files, and is killed with everything that it s
 Every program on its PATH is a stub that records its arguments (python, torchrun, accelerate, sbatch and
 whatever else is asked for); launchers of other programs (srun, docker run, ssh, sbatch) start what they
 are given, which ends in stubs again. Folders that a script enters and files of environments that it sources
-are there and empty. Each script runs in two worlds that differ in the checkout's place, the home folder, the
-date, the number of GPUs and what programs print: where the two differ, the script does not say the value.
+are there and empty. A script that cannot do without arguments (``MODEL=$1``) gets as many numbers, and one with
+``#SBATCH`` lines what Slurm sets in such a job: without them its flags would fall together to what nobody
+starts. Each script runs in two worlds that differ in the checkout's place, the home folder, the date, the
+arguments, the job's number, the number of GPUs and what programs print: where the two differ, the script does
+not say the value.
 """
 
 from __future__ import annotations
@@ -53,6 +56,20 @@ STUBS = _words(
     " umount chown sbatch qsub bsub"
 )
 SECONDS = 5
+# `MODEL=$1` and its like at the left margin: outside of functions, branches and loops.
+_NEEDS = re.compile(r"(?m)^(?:export +|readonly +)?(\w+)=[\"']?[\w./-]*\$(?:(\d)|\{(\d+)(?::?\?[^}\n]*)?\})")
+_OPTIONAL = re.compile(r"\$\{(\d+):?-")
+_SBATCH = re.compile(r"(?m)^#SBATCH[ \t]+(--[\w-]+|-\w)[= \t]?[ \t]*([^\s#]+)")
+# What `#SBATCH` says, and how Slurm calls it in the job (man sbatch, OUTPUT ENVIRONMENT VARIABLES).
+_SLURM = {
+    ("--nodes", "-N"): ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    ("--ntasks", "-n"): ("SLURM_NTASKS", "SLURM_NPROCS"),
+    ("--ntasks-per-node",): ("SLURM_NTASKS_PER_NODE",),
+    ("--cpus-per-task", "-c"): ("SLURM_CPUS_PER_TASK",),
+    ("--gpus-per-node",): ("SLURM_GPUS_PER_NODE",),
+    ("--gpus", "-G"): ("SLURM_GPUS",),
+    ("--job-name", "-J"): ("SLURM_JOB_NAME",),
+}
 _PROGRAM = re.compile(
     r"(?<![\w.$}/-])(/[\w./+-]*/(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|trl|conda))\b"
 )
@@ -84,6 +101,8 @@ case $name in
   TEXTS)
     for text; do [[ $text == *' '* ]] && bash -c "$text"; done; note "$@" ;;
   STARTERS)
+    [[ $name != srun || ! -v SLURM_JOB_ID ]] ||
+      export SLURM_PROCID=$((world - 1)) SLURM_NODEID=$((world - 1)) SLURM_LOCALID=0
     (($#)) && case $1 in pip|install|add|sync|create|pull|build|activate|init) note "$@"; exit 0 ;; esac
     words=("$@"); inner "$@"; note "${words[@]}" ;;
   sbatch|qsub|bsub)
@@ -150,7 +169,7 @@ printf 'ready\1'
 as_user="--reuid=65534 --regid=65534 --clear-groups"; [ "$9" = root ] || as_user=
 /.tools/timeout -k 1 "$SECONDS_MOST" \
   /.tools/setpriv $as_user --bounding-set=-all --inh-caps=-all --no-new-privs \
-  /.tools/env -i HOME="$5" PATH=/stubs:/usr/bin:/bin BASH_ENV=/rc TERM=dumb /.tools/bash "$8" \
+  /.tools/env -i HOME="$5" PATH=/stubs:/usr/bin:/bin BASH_ENV=/rc TERM=dumb "${@:10}" \
   </dev/null >/dev/null 2>&1 || true
 cd /rec; for file in *; do [ -f "$file" ] && /.tools/cat "$file"; done
 """
@@ -212,10 +231,21 @@ class Sandbox:
                 wanted.append(plain)
         root = os.geteuid() == 0
         namespaces = ["unshare", *([] if root else ["-r", "-U"]), "-mnpif", "--kill-child"]
-        told = (self._root, self._base, checkout.resolve(), place, home, world, cwd)
         own = os.path.relpath(script, cwd or ".")
+        told = (
+            self._root,
+            self._base,
+            checkout.resolve(),
+            place,
+            home,
+            world,
+            cwd,
+            own,
+            "root" if root else "user",
+        )
+        command = [*slurm(text, world), "/.tools/bash", own, *arguments(text, world)]
         done = subprocess.run(
-            [*namespaces, "bash", "-c", _SETUP, "setup", *map(str, told), own, "root" if root else "user"],
+            [*namespaces, "bash", "-c", _SETUP, "setup", *map(str, told), *command],
             input="".join(name + "\n" for name in wanted).encode(),
             capture_output=True,
             env={"PATH": os.environ["PATH"], "SECONDS_MOST": str(SECONDS)},
@@ -225,6 +255,42 @@ class Sandbox:
         if not done.stdout:
             raise RuntimeError(f"the sandbox could not be made: {done.stderr.decode()[-300:]}")
         return [_start(record) for record in done.stdout.split(b"\1") if record.count(b"\0") > 5]
+
+
+def arguments(text: str, world: int) -> list[str]:
+    """Return what a script is given that cannot do without arguments: a number for each.
+
+    It can do without one for which it has a default, ``${1:-X}`` or ``[ -z "$NAME" ]`` afterwards, and
+    without those behind that.
+    """
+    needed, optional = 0, min((int(place) for place in _OPTIONAL.findall(text)), default=99)
+    for name, digit, number in _NEEDS.findall(text):
+        place = digit or number
+        asked = rf"-z +\"?\$\{{?{name}\b|\$\{{?{name}\}}?\"? *==? *(?:\"\"|'')|\$\{{{name}:?[-=]"
+        if re.search(asked, text):
+            optional = min(optional, int(place))
+        needed = max(needed, int(place))
+    return [str(2 * world)] * min(needed, optional - 1)
+
+
+def slurm(text: str, world: int) -> list[str]:
+    """Return the variables that Slurm sets for a batch script, ``NAME=value``."""
+    asked = dict(_SBATCH.findall(text))
+    if "#SBATCH" not in text:
+        return []
+    job = f"{world}{world}00"
+    found = {"SLURM_JOB_ID": job, "SLURM_JOBID": job, "SLURM_SUBMIT_DIR": f"/submit/{world}"}
+    found |= dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME"), f"node{world}")
+    found |= dict.fromkeys(("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID"), "0")
+    for options, names in _SLURM.items():
+        for value in (asked[option] for option in options if option in asked):
+            found |= dict.fromkeys(names, value)
+    if "SLURM_NNODES" not in found and "SLURM_NTASKS" not in found:
+        found |= dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), "1")
+    gpus = re.search(r"gpu:(?:[\w.-]+:)?(\d+)", asked.get("--gres", ""))
+    if gpus:
+        found["SLURM_GPUS_ON_NODE"] = gpus[1]
+    return [f"{name}={value}" for name, value in found.items()]
 
 
 def _start(record: bytes) -> Start:

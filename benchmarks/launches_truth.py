@@ -27,6 +27,7 @@ LAUNCHERS = {
         " enable_cpu_affinity dynamo_use_regional_compilation use_parallelism_config main_process_only"
     ),
     "colossalai": "m",
+    "tune": "standalone m module no_python run_path virtual_local_rank use_env",
     "composer": "module_mode command_mode v verbose",
     "deepspeed": (
         "module no_python no_local_rank no_ssh no_ssh_check save_pid force_multi elastic_training"
@@ -40,7 +41,6 @@ _CLIS = {
     "llamafactory-cli": ("train",),
     "lmf": ("train",),
     "axolotl": ("train",),
-    "tune": ("run",),
     "vllm": ("serve",),
     "sglang": ("serve",),
     "xtuner": ("train",),
@@ -67,7 +67,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "model": _words(
         "model_name_or_path actor_rollout_ref.model.path worker.actor.model.model_path model.partial_pretrain"
         " pretrained_model_name_or_path pretrain model_path policy.model_name hf_checkpoint base_model"
-        " actor_model_name_or_path model_id model_name model.path model"
+        " actor_model_name_or_path model_id model.name_or_path model.path model model_name"
     ),
     "micro_batch": _words(
         "per_device_train_batch_size per_gpu_train_batch_size train_micro_batch_size_per_gpu"
@@ -103,9 +103,11 @@ _TRAINS = {
 # Programs that do something else, though they take some of the same flags.
 _OTHERS = re.compile(
     r"api_server|launch_server|eval|infer|generat|gen_data|benchmark|chatbot|rewards|run_model|merge|convert"
-    r"|preprocess|tokenize|download|test"
+    r"|preprocess|tokenize|download|test|hf2|2hf|2mcore|2megatron|\b(?:sample|sampling|label|score|annotate)\b"
 )
 _CONFIGS = (".yaml", ".yml", ".toml", ".json")
+# Flags that name a config; a file behind another one is data, or what the program writes.
+_NAMES_CONFIG = re.compile(r"config|cfg|deepspeed|recipe|settings|args|params|yaml", re.IGNORECASE)
 
 
 class Launch(NamedTuple):
@@ -137,7 +139,7 @@ def launch_of(argv: tuple[str, ...]) -> Launch | None:
 
 
 def _is_job(launch: Launch) -> bool:
-    if launch.launcher in _CLIS:
+    if launch.launcher in _CLIS or launch.launcher == "tune":
         return True
     if _OTHERS.search(f"{launch.base}.{launch.program.replace('/', '.')[-30:]}"):
         return False
@@ -157,7 +159,7 @@ def _program(argv: list[str]) -> tuple[str, list[str], str, list[str]] | None:
     if name in _RUNNERS:
         run = rest.index("run") if "run" in rest else -1
         return _program(_after_options(rest[run + 1 :])) if run >= 0 else None
-    if name in ("accelerate", "colossalai"):
+    if name in ("accelerate", "colossalai", "tune"):
         return _launched(name, rest[1:]) if rest[:1] in (["launch"], ["run"]) else None
     if name in LAUNCHERS:
         return _launched(name, rest)
@@ -188,7 +190,8 @@ def _python(rest: list[str]) -> tuple[str, list[str], str, list[str]] | None:
                 return _launched(_MODULES[module], after)
             if module in _AROUND:
                 after = after[1:] if after[:1] == ["run"] else after
-                return _program(["python", *_after_options(after)])
+                words = _after_options(after)
+                return _program(words if words[:1] == ["python"] else ["python", *words])
             return "python", [], module, after
         if word in ("-c", "-", "--version", "-V"):
             return None
@@ -222,6 +225,9 @@ def _launched(launcher: str, rest: list[str]) -> tuple[str, list[str], str, list
     if bare or _PYTHON.match(rest[at].rpartition("/")[2]):
         inner = _program(rest[at:])
         return (launcher, options, inner[2], inner[3]) if inner is not None else None
+    module = any(option in ("-m", "--module") for option in options)
+    if not module and not rest[at].endswith(".py") and launcher != "tune":  # which names a recipe
+        return None  # flags without a value took the program for theirs: the launcher would stop here
     return launcher, options, rest[at], rest[at + 1 :]
 
 
@@ -255,8 +261,13 @@ def _starts_pair(word: str) -> bool:
 
 
 def _files(words: list[str]) -> tuple[str, ...]:
-    named = [w.partition("=")[2] if w.startswith("--") else w for w in words]
-    return tuple(word for word in named if word.endswith(_CONFIGS))
+    files = []
+    for before, word in zip(["", *words], words, strict=False):
+        name, equals, value = word.partition("=")
+        flag, file = (name, value) if equals else (before if before.startswith("-") else "", word)
+        if file.endswith(_CONFIGS) and not file.startswith("-") and (not flag or _NAMES_CONFIG.search(flag)):
+            files.append(file)
+    return tuple(files)
 
 
 # ── facts ──────────────────────────────────────────────────────────────────────────────────────────────────

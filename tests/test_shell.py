@@ -209,6 +209,9 @@ LAUNCHES = [
         2,
     ),
     ("timeout 5 /opt/bin/torchrun train.py --a 1 2>&1 | tee log", "torchrun", "train.py", 1),
+    ("uv run --with 'a==1' --env-file .env -m pkg.mod --a 1", "python", "pkg.mod", None),
+    ("torchrun $DIST_ARGS --nproc_per_node 2 $SCRIPT --a 1", "torchrun", "\u2026", 2),
+    ("python $1 --a 1", "python", "\u2026", None),
     ("go() { torchrun --nproc_per_node $1 train.py --a 1; }\ngo 4", "torchrun", "train.py", 4),
 ]
 
@@ -238,6 +241,9 @@ def test_what_a_command_launches(script, launcher, program, processes):
         "accelerate config",
         "trl env",
         "vllm bench serve",
+        "torchrun $DIST_ARGS",
+        "python $PY_ARGS --a 1",
+        "docker run -m 16g image",
     ],
 )
 def test_what_launches_nothing_is_no_document(script):

@@ -50,6 +50,10 @@ WORDS = {
     "{} --x ${{U:-3}} --y ${{SLURM_NNODES:-1}}": {"x": 3, "y": None},
     "A=(--x a* --y 3)\n{} ${{A[@]}} --z 1": {"x": None, "y": 3, "z": 1},
     'N=3\nA=(--x [0]*$N+[1]*$N --y $N)\n{} "${{A[@]}}" --z 1': {"x": None, "y": 3, "z": 1},
+    'A="--x 1"\n{} $(echo $A) --y 2': {"x": 1, "y": 2},
+    "{} --x 1 \\\n  `# how much` \\\n  --y 2": {"x": 1, "y": 2},
+    "{} --x <MODEL_PATH> --y 2 --z <the model>/a < in > out": {"x": None, "y": 2, "z": None},
+    "A=<PATH> \\ \n (e.g., /b)\n{} --y 2": {"y": 2},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
 }
 
@@ -84,6 +88,11 @@ ARGUMENTS = {
     },
     "f() {{ {} --n $#; }}\nf a b": {"n": 2},
     "f() {{ if [ $U ]; then shift; fi; {} --n $1; }}\nf a b": {"n": None},
+    # Arguments that are not known have a place all the same, if each is one word.
+    'f() {{ local n="$1"; shift 2; "$@" > log & }}\nf $U "$V/log" env A=1 {} --z 4': {"z": 4},
+    "f() {{ {} --x ${{1:-1}} --y ${{2:-2}} --z ${{3:-3}}; }}\nf $U 5": {"x": None, "y": 5, "z": 3},
+    'f() {{ {} --x ${{1:-1}} --y ${{2:-2}}; }}\nf "${{U[@]}}" 5': {"x": None, "y": None},
+    'f() {{ shift; {} "$@" --z 1; }}\nf "${{U[@]}}" 5': {"z": 1},
 }
 
 
@@ -102,6 +111,7 @@ OTHERS = {
     "Z=3 sbatch -N 1 env.sh 7 8": ("{} --x ${{Z:-1}} --y $# \n", {"x": 3, "y": 2}),
     "./env.sh -x 9": ("while [ $# -gt 0 ]; do case $1 in -x) X=$2;; esac; shift; done\n{} --x $X", {"x": 9}),
     "cat > run.sh <<'E'\n{} --x $1\nE\nbash run.sh 4": ("", {"x": 4}),
+    "cd sub && bash env.sh 3": ("{} --x $1 --y $PWD/a", {"x": 3, "y": "./sub/a"}),
     "N=2\ncat <<E | sbatch\n{} --x $N --y \\$N\nE": ("", {"x": 2, "y": 2}),
     "sbatch <<E\nsrun {} --x 1\nE": ("", {"x": 1}),
     "sbatch --wrap='{} --x 1'": ("", {"x": 1}),
@@ -126,6 +136,7 @@ def test_scripts_in_scripts(script):
     "command",
     [
         "uv run t.py",
+        "uv run --isolated --env-file .env --extra a -m t.py",
         "python -m coverage run -a t.py",
         "python -m debugpy --listen 5678 --wait-for-client t.py",
         "nsys profile -o out python t.py",

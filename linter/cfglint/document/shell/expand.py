@@ -7,8 +7,11 @@ import re
 from cfglint.budget import spend
 from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.words import (
+    ALL,
+    BRACES,
     BREAK,
     EXPANDED,
+    FILES,
     HERE,
     LARGEST,
     LITERAL,
@@ -20,6 +23,7 @@ from cfglint.document.shell.words import (
     Word,
     combined,
     cost,
+    known_places,
     split,
     uncertain,
     unknown,
@@ -68,7 +72,7 @@ class Expander(Record):
         pieces = self.pieces(node, depth)
         literal = "".join(piece.text if piece.mode == LITERAL else "\0" for piece in pieces)
         if _has_braces(literal):
-            return [Word((*pieces, unknown("braces")), start, end)]
+            return [Word((*pieces, unknown(BRACES)), start, end)]
         if literal.startswith("~"):
             pieces = _at_home(pieces)
         words = split(pieces, start, end, blanks_split="IFS" not in self.variables)
@@ -76,7 +80,7 @@ class Expander(Record):
             if any(
                 piece.mode != QUOTED and ("*" in piece.text or "?" in piece.text) for piece in word.pieces
             ):
-                word.pieces = (*word.pieces, unknown("what files are there"))
+                word.pieces = (*word.pieces, unknown(FILES))
         return words
 
     def value(self, node: Any) -> Pieces:
@@ -203,11 +207,14 @@ class Expander(Record):
         """Return what a variable is worth; None where the script does not say it."""
         place = 0 if name == "#" else small_number(name)
         given = self.variables.get("@") if place is not None else None
-        if isinstance(given, Array) and not any(map(uncertain, given.items)):
+        if isinstance(given, Array):
+            sure, number = known_places(given.items), len(given.items)
             if name == "#":
-                return (Piece(str(len(given.items)), -1, -1),)
-            if place and place <= len(given.items):
+                return (Piece(str(number), -1, -1),) if sure == number else None
+            if place and place <= sure:
                 return given.items[place - 1]
+            if place and sure < number:
+                return (unknown(name),)
         return self.variables.get(name)
 
     def _expansion(self, node: Any, depth: int, mode: str) -> list[Piece]:
@@ -262,10 +269,13 @@ class Expander(Record):
 
     def _indexed(self, name: str, index: str, mode: str) -> list[Piece]:
         value = self.variables.get(name)
+        several = index in ("@", "*")
         if value is None:
-            return [unknown(_HEADS.get(name, name) if index == "0" else name)]
+            return [unknown(_HEADS.get(name, name) if index == "0" else name + ALL if several else name)]
         items = value.items if isinstance(value, Array) else [value]
-        if index in ("@", "*"):
+        if several and not isinstance(value, Array) and uncertain(value):
+            return [unknown(name + ALL)]
+        if several:
             return _items(items, index, mode)
         number = small_number(index)
         if number is None or any(map(uncertain, items)) or number >= len(items):
@@ -302,7 +312,7 @@ class Expander(Record):
         **dict.fromkeys(_TEXTS, _text),
         "concatenation": _parts,
         "command_name": _parts,
-        "brace_expression": lambda *_: [unknown("braces")],
+        "brace_expression": lambda *_: [unknown(BRACES)],
         "string": _quoted,
         "translated_string": _translated,
         "raw_string": _raw,

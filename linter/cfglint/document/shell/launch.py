@@ -14,7 +14,7 @@ from cfglint.document.job import Job, read_job, slurm_variables
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
-from cfglint.document.shell.words import Array, Command, Piece, Pieces, Word
+from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -267,6 +267,8 @@ class _Reader:
         """Return the program's path; of one in a folder that is not known, what is known of it."""
         node = self.scalar(name)
         tail = node.tail.lstrip("/") if isinstance(node, Unresolved) else ""
+        if not tail and isinstance(node, Unresolved):
+            return Composite("\u2026", name.start, name.end)
         return Composite(f"\u2026/{tail}", name.start, name.end) if tail else node
 
     def _reads(self, pieces: Pieces) -> tuple[Scalar, ...]:
@@ -283,7 +285,7 @@ class _Reader:
         if len(word.pieces) != 1 or not word.pieces[0].unknown or word.start < 0:
             return ""
         match = _LIST.fullmatch(self.text[word.start : word.end])
-        return match[1] if match and match[1] == word.pieces[0].unknown else ""
+        return match[1] if match and match[1] == word.pieces[0].unknown.removesuffix(ALL) else ""
 
     def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
         """Set what flags and overrides say; a launcher's own are not ``dotted``."""
@@ -482,8 +484,8 @@ def _hidden(node: Node, what: str) -> Unresolved:
 def _why(piece: Piece) -> str:
     if not piece.unknown:
         return _SOMETIMES
-    if piece.unknown.isidentifier():
-        return f"{piece.unknown} is set outside of the script, or in some of its branches"
+    if (name := piece.unknown.removesuffix(ALL)).isidentifier():
+        return f"{name} is set outside of the script, or in some of its branches"
     return f"{piece.unknown} is not known before the script runs"
 
 

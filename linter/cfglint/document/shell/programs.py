@@ -81,6 +81,9 @@ _HYDRA_PATH = ("--config-path", "-cp")
 _HYDRA_FOLDER = ("--config-dir", "-cd")
 # Where people start a job is where its files are looked for anyway.
 _HERE = (HERE, BESIDE)
+_VARIABLE = re.compile(r"\w+\Z")
+_OPTIONS = re.compile(r"arg|opt|flag|param|conf|dist|launch|\Acfg", re.IGNORECASE)
+_SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.]*=")
 _CHOICE = re.compile(r"((?:\+\+|\+|~)?[A-Za-z_][\w/-]*(?:@[\w.:-]+)?)(=|\Z)")
 
 
@@ -196,6 +199,10 @@ def program_of(words: Words) -> Start | None:
         run = run or (at > 0 and word.text == "run" and _base(words[at - 1]) in _RUNNERS)
         if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
             start = Start("python", [], word, words[at + 1 :])
+        if (
+            run and word.text in ("-m", "--module") and at + 1 < len(words)
+        ):  # `uv run -m a.b` is `python -m a.b`
+            start = _module(words, at + 1)
         if start is not None:
             start.environment, start.before = environment, words[:at]
             return start
@@ -242,7 +249,7 @@ def _python(words: Words, at: int) -> Start | None:
     while at < len(words):
         text = words[at].spelled
         if words[at].text is None and not words[at].maybe and not _base(words[at]):
-            return None
+            return Start("python", [], words[at], words[at + 1 :]) if _is_program(words, at) else None
         if _PYTHON.match(_base(words[at])):
             at += 1  # `python3` in either of two branches
         elif text == "-m" and at + 1 < len(words):
@@ -292,6 +299,7 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
     switches = cli.switches.split()
     options: Words = []
     module = False
+    unnamed: Start | None = None
     while at < len(words):
         text = words[at].spelled
         if not text.startswith("-"):
@@ -305,7 +313,9 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
                 launcher = cli.behind if cli.behind and options else cli.launcher
                 return Start(launcher, options, words[at], words[at + 1 :], module=module, suite=cli.suite)
             if text:
-                return None
+                return unnamed
+            if unnamed is None and _is_program(words, at):
+                unnamed = Start(cli.launcher, list(options), words[at], words[at + 1 :], module=module)
             at += 1  # `$OPTIONS`, which nobody set
             continue
         key = text.lstrip("-").partition("=")[0].replace("-", "_")
@@ -315,7 +325,15 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
         if key not in switches and "=" not in text and at < len(words):
             options.append(words[at])
             at += 1
-    return None
+    return unnamed
+
+
+def _is_program(words: Words, at: int) -> bool:
+    """Whether an unknown word is where a program stands: flags follow it, and its name is not one for flags."""
+    name = words[at].pieces[0].unknown if len(words[at].pieces) == 1 else ""
+    following = words[at + 1].spelled if at + 1 < len(words) else ""
+    starts = following.startswith("--") or _SETTING.match(following) is not None
+    return _VARIABLE.match(name) is not None and starts and not words[at].maybe and not _OPTIONS.search(name)
 
 
 # ── containers ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,7 @@ from cfglint.document.shell.words import (
     Pieces,
     Word,
     joined,
-    uncertain,
+    known_places,
     unknown,
 )
 from cfglint.document.tree import SCRIPTS
@@ -343,7 +343,8 @@ class Runner(Branches):
         pieces = self._script(file)
         if pieces is None:
             return False
-        own = {name: value for name, value in self.variables.items() if name in self._exported}
+        passed = (*self._exported, "PWD")
+        own = {name: self.variables[name] for name in passed if name in self.variables}
         before = self.variables.begin()
         state = self._outer, self.functions, self._calls, self._exported
         for name in list(self.variables):
@@ -366,11 +367,19 @@ class Runner(Branches):
         if name in self._written:
             return self._written[name]
         spend(_FILE, SCRIPT)
-        text = self._scripts(name) if self._scripts is not None else None
+        text = self._text_of_script(name) if self._scripts is not None else None
         if text is None:
             return None
         spend(len(text) // 8, SCRIPT)
         return (Piece(text, word.start, word.end, loose=True),)
+
+    def _text_of_script(self, name: str) -> str | None:
+        """Return the text of a script by its name, seen from the working folder or from the script's own."""
+        assert self._scripts is not None
+        folder = self.variables.get("PWD")
+        where = placed(folder) if isinstance(folder, tuple) and not name.startswith("/") else None
+        below = self._scripts(f"{where}/{name}") if where else None
+        return below if below is not None else self._scripts(name)
 
     def _sourced(self, words: list[Word], depth: int) -> None:
         """Go through a sourced file, which has the script's own variables."""
@@ -400,7 +409,7 @@ class Runner(Branches):
         given = self.variables.get("@")
         number = small_number(words[1].text or "") if len(words) > 1 else 1
         if isinstance(given, Array):
-            known = number is not None and not any(map(uncertain, given.items))
+            known = number is not None and number <= known_places(given.items)
             self.variables["@"] = Array(given.items[number:] if known else [(unknown("@"),)])
 
     def _set(self, words: list[Word], _: int) -> None:

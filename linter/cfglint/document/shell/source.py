@@ -30,6 +30,10 @@ _BEYOND = re.compile(r"[^\x00-\x7f]")
 _LATER = re.compile(r"\(\([^\n]*?\)\)|(?<=[\w}\"/.,+:@%-])\$([A-Za-z_]\w*)")
 # `[0]*3` in an array is a word, and to the grammar the key of an item.
 _INDEX = re.compile(r"(?<![\w$}])\[[0-9]+\](?=\*)")
+# A comment between the lines of a command: nothing is substituted, and the grammar takes it for an end.
+_REMARK = re.compile(r"(?<=\s)`[ \t]*#[^`\n]*`")
+# What the reader is to fill in; to the grammar, two redirections. In capitals, or of several words.
+_FILL_IN = re.compile(r"(?<=[=\s/])<(?:[A-Z][A-Z0-9_]*[A-Z0-9]|[A-Za-z]\w*(?:[ -]\w+)+)>(?=[\s/,:]|\Z)")
 _BEFORE = re.compile(r"[^\s;|&()<>`]*\Z")
 _FARTHEST = 300  # characters back to the start of a word
 
@@ -75,6 +79,11 @@ class Source:
         self._hidden: list[tuple[int, int, str]] = []  # variables that the grammar does not see
         data = _LATER.sub(self._hide, self.text) if "$" in self.text else self.text
         data = _INDEX.sub(lambda found: "." * len(found[0]), data)
+        if "<" in data:
+            data = _FILL_IN.sub(self._hide_whole, data)
+        if "`" in data:
+            data = _REMARK.sub(lambda found: " " * len(found[0]), data)
+        self._hidden.sort()
         self.data = _BEYOND.sub(".", data).encode("ascii")
 
     def _hide(self, found: re.Match[str]) -> str:
@@ -83,6 +92,10 @@ class Source:
         if before is None or "$" not in before[0]:
             return found[0]
         self._hidden.append((at, found.end(), found[1]))
+        return "." * len(found[0])
+
+    def _hide_whole(self, found: re.Match[str]) -> str:
+        self._hidden.append((found.start(), found.end(), found[0]))
         return "." * len(found[0])
 
     def hidden(self, start: int, end: int) -> list[tuple[int, int, str]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _PLACES = (HERE, BESIDE)
+_ECHO = re.compile(r"-[neE]+\Z")  # its options
 _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 _DEEPEST = 20  # of substitutions in each other, with what is between them
 _SILENT = ("file_redirect", "herestring_redirect")
@@ -74,7 +75,7 @@ def _printed(expander: Any, words: list[Word]) -> list[Piece]:
         return held if held and not arguments else []
     if name == "echo" and arguments:
         spaced = [piece for word in arguments for piece in (Piece(" ", -1, -1), *word.pieces)][1:]
-        return spaced if not arguments[0].spelled.startswith("-") else []
+        return spaced if not _ECHO.match(arguments[0].spelled) else []
     if name == "expr" and len(arguments) == 3:
         return _computed(arguments)
     if name in ("realpath", "readlink"):

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 QUOTED, LITERAL, EXPANDED = "quoted", "literal", "expanded"
 # What unknown pieces are called that a path may begin with: the working folder, and the script's own place.
 HERE, SELF, BESIDE = "the working folder", "the script's own path", "the script's folder"
+# Unknown pieces that may be any number of words: items of an array, arguments, files that a pattern matches.
+ALL, BRACES, FILES = "[@]", "braces", "what files are there"
+MANY = ("@", "*", BRACES, FILES)
 _BLANK_OR_NOT = re.compile(r"([ \t\n]+)|[^ \t\n]+")
 LARGEST = 2**63
 _TEXT = attrgetter("text")
@@ -146,6 +149,15 @@ def cost(pieces: Pieces) -> int:
 def uncertain(pieces: Iterable[Piece]) -> bool:
     """Whether some of the text is unknown, or may not be there."""
     return any(piece.unknown or piece.maybe for piece in pieces)
+
+
+def known_places(items: Sequence[Pieces]) -> int:
+    """Return how many of some arguments stand where they seem to: each is one word, known or not."""
+    return next((at for at, item in enumerate(items) if any(map(_may_be_several, item))), len(items))
+
+
+def _may_be_several(piece: Piece) -> bool:
+    return piece.maybe or piece.unknown in MANY or piece.unknown.endswith(ALL)
 
 
 def split(pieces: Sequence[Piece], start: int, end: int, *, blanks_split: bool = True) -> list[Word]:
