@@ -68,7 +68,13 @@ _AROUND = ("coverage", "debugpy", "cProfile", "pdb", "viztracer", "memray", "sca
 _AROUND_VALUES = (
     "--listen", "--connect", "-o", "--output_file", "--rcfile", "--data-file", "--source", "-s", "--log-to",
 )  # fmt: skip
-_SERVERS = {"sglang.launch_server": "sglang", "vllm.entrypoints.openai.api_server": "vllm"}
+# The workers of Dynamo take the flags of their engines (dynamo: components/src/dynamo/vllm/args.py).
+_SERVERS = {
+    "sglang.launch_server": "sglang",
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "dynamo.vllm": "vllm",
+    "dynamo.sglang": "sglang",
+}
 # Short names of the servers' flags.
 _SHORT = {
     "vllm": {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "dp": "data-parallel-size"},
