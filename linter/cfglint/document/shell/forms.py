@@ -21,9 +21,19 @@ from cfglint.document.shell.commands import (
     script_at,
     words_at,
 )
-from cfglint.document.shell.launch import add_processes, below, numbers, text_at, whole
+from cfglint.document.shell.launch import below, numbers, text_at, whole
 from cfglint.document.shell.words import pieces_of
-from cfglint.document.tree import Document, Mapping, Node, Scalar, Sequence, effective
+from cfglint.document.tree import (
+    Composite,
+    Document,
+    Entry,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    Unresolved,
+    effective,
+)
 from cfglint.record import Value, field
 from cfglint.text import small_number
 
@@ -63,7 +73,8 @@ class Form(Value):
     ``nodes`` is how many machines; where none is said there is one, unless that is ``elsewhere``. GPUs are
     counted ``per_node`` or in ``total``, and ``kinds`` names them or the machine; or ``asked`` reads all that
     at once. Where a kind but no number is said, the number is unknown, or one if ``single``. ``processes`` is
-    how many the platform itself starts on a machine. ``told`` are the variables that it sets, by the figure
+    how many the platform starts on a machine (in all, if the machines are unknown) of what its ``starter``
+    starts. ``told`` are the variables that it sets, by the figure
     of the job.
     """
 
@@ -81,6 +92,7 @@ class Form(Value):
     single: bool = False
     asked: Callable[[Mapping], list[Asked]] | None = None
     processes: tuple[str, ...] = ()
+    starter: str = "python"
     told: tuple[tuple[str, str], ...] = ()
 
 
@@ -109,7 +121,8 @@ def by_form(text: str, root: Mapping, form: Form, scripts: Scripts | None = None
     processes = first(root, form.processes)
     if processes is not None:
         for document in documents:
-            add_processes(document, processes, job.count("nodes"))
+            nodes = None if job.spread else job.count("nodes") or 1
+            _add_processes(document, processes, nodes, form.starter)
     return documents
 
 
@@ -132,6 +145,22 @@ def job_of(root: Mapping, form: Form) -> Job:
         say(job, "gpus", total)
     job.add_up()
     return job
+
+
+def _add_processes(launch: Document, count: Node, nodes: int | None, launcher: str) -> None:
+    """Say how many processes a platform starts of what ``launcher`` starts: on each node, or in all."""
+    head = below(launch.root, "launch")
+    if not isinstance(head, Mapping) or text_at(head, "launcher") != launcher:
+        return
+    number, place = whole(count), (count.start, count.end)
+    factors = {"processes": nodes or 1} | ({} if nodes is None else {"processes_per_node": 1})
+    for name, factor in factors.items():
+        told: Node = Unresolved(
+            text_at(count), *place, why="the manifest leaves open how many processes start"
+        )
+        if number is not None:
+            told = Composite(str(number * factor), *place)
+        head.entries[name] = Entry(Scalar(name, *place, '"'), told)
 
 
 def _take(job: Job, several: list[Asked]) -> None:
@@ -287,6 +316,8 @@ FORMS = (
         env=("environment environment_variables",),
         elsewhere=True,
         total=("resources slots_per_trial", "resources slots"),
+        processes=("resources slots_per_trial", "resources slots"),
+        starter="determined",
     ),
     # MosaicML: https://docs.mosaicml.com/projects/mcli/en/latest/training/yaml_schema.html
     Form(

@@ -22,7 +22,7 @@ from cfglint.document.shell.commands import (
     served,
     words_at,
 )
-from cfglint.document.shell.launch import below, numbers, text_at, whole
+from cfglint.document.shell.launch import PET, below, numbers, text_at, whole
 from cfglint.document.shell.nested import given_to_shell
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, unknown
 from cfglint.document.tree import Document, Mapping, Node, Scalar, effective, walk
@@ -44,8 +44,8 @@ _LABELS = (
     "gpu.nvidia.com/class", "gpu.nvidia.com/model", "node.kubernetes.io/instance-type",
     "beta.kubernetes.io/instance-type", "sagemaker.amazonaws.com/instance-type",
 )  # fmt: skip
-# What torchrun takes where its flags do not say it (torch/distributed/argparse_util.py).
-_PER_NODE, _NODES = "PET_NPROC_PER_NODE", "PET_NNODES"
+# What torchrun takes where its flags do not say it.
+_PER_NODE, _NODES = f"{PET}NPROC_PER_NODE", f"{PET}NNODES"
 
 
 class Pods(Value):
@@ -192,7 +192,7 @@ def _job(groups: list[Group]) -> Job | None:
             asking.append((group, sum(number for number, *_ in asked), asked[0][1], asked[0][2]))
     if not asking:
         return None
-    kinds = {(part,) if part else tuple(_kinds(group.pod)) for group, _, _, part in asking}
+    kinds = {tuple(_kinds(group.pod, part)) for group, _, _, part in asking}
     if len(kinds) == 1:
         job.kind, *others = next(iter(kinds)) or ("",)
         job.others = [(name, None) for name in others]
@@ -211,8 +211,13 @@ def _job(groups: list[Group]) -> Job | None:
     return job
 
 
-def _kinds(pod: Node | None) -> list[str]:
-    """Return the GPUs that the nodes of a pod may have; none where no label says it."""
+def _kinds(pod: Node | None, part: str) -> list[str]:
+    """Return the GPUs that a pod may be on, or the ``part`` of one; none where no label says it."""
+    kinds = _labelled(pod)
+    return [f"{kind}-{part}" for kind in kinds] or [part] if part else kinds
+
+
+def _labelled(pod: Node | None) -> list[str]:
     for label in _LABELS:
         selected = text_at(pod, "nodeSelector", label)
         if selected:

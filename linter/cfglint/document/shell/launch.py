@@ -46,8 +46,8 @@ _SOMETIMES = "only some branches of the script set it"
 class Counts(Value):
     """The flags, or variables of the ``environment``, that say how many processes a launcher starts.
 
-    ``single`` are the numbers that are one where nothing is said. A variable with the ``prefix`` stands for a
-    flag that is absent.
+    ``single`` are the numbers that are one where nothing is said. With ``pet``, a variable stands for a flag
+    that is absent.
     """
 
     per_node: str = ""
@@ -55,11 +55,11 @@ class Counts(Value):
     total: str = ""
     single: tuple[str, ...] = ()
     environment: bool = False
-    prefix: str = ""
+    pet: bool = False
 
 
-# A flag that is not there may be in the environment (torch/distributed/argparse_util.py).
-_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"), prefix="PET_")
+PET = "PET_"  # before the name of a flag (torch/distributed/argparse_util.py)
+_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"), pet=True)
 _ACCELERATE = Counts(nodes="num_machines", total="num_processes")
 _COUNTS = {
     "torchrun": _TORCHRUN,
@@ -155,19 +155,6 @@ def _add_job(root: Mapping, job: Job) -> None:
     first = next(iter(entries.values())).key
     asked = Mapping(first.start, flow=True, end=first.end, entries=entries)
     head.entries["job"] = Entry(Scalar("job", first.start, first.end, '"'), asked)
-
-
-def add_processes(launch: Document, per_node: Node, nodes: int | None) -> None:
-    """Say how many processes the platform starts of a command that starts none itself."""
-    head = below(launch.root, "launch")
-    if not isinstance(head, Mapping) or text_at(head, "launcher") != "python":
-        return
-    each, key = whole(per_node), Scalar("processes", per_node.start, per_node.end, '"')
-    for name, many in (("processes_per_node", 1), ("processes", nodes or 1)):
-        number: Node = _hidden(per_node, "how many")
-        if each is not None:
-            number = Composite(str(each * many), per_node.start, per_node.end)
-        head.entries[name] = Entry(key, number)
 
 
 def part(launches: list[Document]) -> None:
@@ -384,7 +371,9 @@ class _Reader:
             self._spread(head)
         counts = _COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
-            number: self._variable(source) if counts.environment else self._flag(flags, source, counts.prefix)
+            number: self._variable(source)
+            if counts.environment
+            else child(flags, source) or (self._variable(PET + source.upper()) if counts.pet else None)
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }
@@ -407,11 +396,6 @@ class _Reader:
         elif isinstance(visible, Scalar) and visible.text.strip():
             number = str(len(visible.text.split(",")))
             _add(head, "visible_gpus", Composite(number, visible.start, visible.end), name)
-
-    def _flag(self, flags: Mapping, name: str, prefix: str) -> Node | None:
-        """Return what a launcher's flag says, or the variable that stands for it."""
-        said = child(flags, name)
-        return self._variable(prefix + name.upper()) if said is None and prefix else said
 
     def _spread(self, head: Mapping) -> None:
         """Say how often srun or mpirun starts the program, one for each GPU."""

@@ -65,6 +65,8 @@ _MODULES = {
 }
 # Modules that run another program, and those of their flags that take a value.
 _AROUND = ("coverage", "debugpy", "cProfile", "pdb", "viztracer", "memray", "scalene", "kernprof")
+# Its launchers start one process for each slot (determined: harness/determined/launch/torch_distributed.py).
+_DETERMINED = "determined.launch."
 _AROUND_VALUES = (
     "--listen", "--connect", "-o", "--output_file", "--rcfile", "--data-file", "--source", "-s", "--log-to",
 )  # fmt: skip
@@ -275,6 +277,11 @@ def _module(words: Words, at: int) -> Start | None:
         return None
     if text in _AROUND:
         return _around(words, at + 1)
+    if text.startswith(_DETERMINED):
+        inner = _around(words, at + 1)
+        if inner is not None and inner.launcher == "python":
+            inner.launcher = "determined"
+        return inner
     return Start("python", [], module, words[at + 1 :], module=True, suite=_SERVERS.get(text, ""))
 
 
