@@ -135,12 +135,10 @@ def job_of(root: Mapping, form: Form) -> Job:
     if said:
         say(job, "nodes", nodes)
     several = form.asked(root) if form.asked is not None else _named(root, form)
-    several = list({asked: asked for asked in several}.values())
     if any(asked.kind.lower().startswith(_OTHER_MAKERS) for asked in several):
         return Job(form.source, spread=True)
     total = first(root, form.total)
-    if several:
-        _take(job, several)
+    take(job, several)
     if total is not None:
         say(job, "gpus", total)
     job.add_up()
@@ -163,8 +161,11 @@ def _add_processes(launch: Document, count: Node, nodes: int | None, launcher: s
         head.entries[name] = Entry(Scalar(name, *place, '"'), told)
 
 
-def _take(job: Job, several: list[Asked]) -> None:
+def take(job: Job, several: list[Asked]) -> None:
     """Take kinds of GPU of which any will do; their number is known where all have the same."""
+    several = list({asked: asked for asked in several}.values())
+    if not several:
+        return
     leading, *others = several
     job.kind, job.memory_gb = leading.kind, leading.memory
     job.others = [(other.kind, other.many) for other in others]
@@ -223,13 +224,17 @@ def _accelerators(resources: Node | None) -> list[Asked]:
     return several
 
 
-def _counted(node: Scalar) -> list[Asked]:
+def counted(text: str, place: tuple[int, int]) -> list[Asked]:
     """Return ``A100:8``; the name alone means one."""
-    match, place = _COUNTED.match(node.text), (node.start, node.end)
+    match = _COUNTED.match(text)
     if match is None:  # a part of a GPU: its kind alone
-        kind = node.text.partition(":")[0].strip()
+        kind = text.partition(":")[0].strip()
         return [Asked(kind, None, place)] if kind and kind != "null" else []
     return [Asked(match["kind"], int(match["count"] or 1), place)]
+
+
+def _counted(node: Scalar) -> list[Asked]:
+    return counted(node.text, (node.start, node.end))
 
 
 # ── dstack ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import re
 
 from cfglint.document.job import Job
 from cfglint.document.shell.substituted import tail_of
+from cfglint.document.shell.torchx import as_torchrun
 from cfglint.document.shell.words import BESIDE, HERE, Word, uncertain, values_of
 from cfglint.document.tree import HydraRef
 from cfglint.record import Record, Value, field
@@ -223,6 +224,8 @@ def _started(words: Words, at: int, name: str) -> Start | None:
         return _python(words, at + 1)
     if name.partition(":")[0] == VLLM_IMAGE:
         return Start("vllm", [], words[at], words[at + 1 :], suite="vllm")  # its entry point is the server
+    if name == "torchx":
+        words, at, name = [words[at], *as_torchrun(words[at + 1 :])], 0, "torchrun"
     cli = _CLIS.get(name)
     if cli is None or (cli.verbs and not (at + 1 < len(words) and words[at + 1].text in cli.verbs)):
         return None
