@@ -18,8 +18,9 @@ from cfglint.document.scalars import SHELL
 from cfglint.document.shell.words import pieces_of
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Scalar, walk
-from cfglint.document.view import View
+from cfglint.document.view import Missing, View
 from cfglint.document.yaml import parse_yaml
+from cfglint.hardware.catalogue import gpus
 from cfglint.hardware.host import declared
 from cfglint.text import apply_edits
 from golden import page_of
@@ -218,6 +219,193 @@ def test_what_kubernetes_objects_ask_for(text, expected):
     assert targets(text) == expected
 
 
+STATE = "{serviceName: x, replicas: 2, template: POD}"
+SERVING = "{engineConfig: {runner: {" + COMMAND + ", " + LIMITS + "}}}"
+MACHINE = "nodeSelector: {node.kubernetes.io/instance-type: p4d.24xlarge}, "
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (manifest("StatefulSet", STATE, SELECTED), [("h100-sxm", None)]),
+        (manifest("StatefulSet", STATE, MACHINE), [("a100-40gb-sxm", None)]),
+        (manifest("StatefulSet", STATE), []),
+        (manifest("NewServer", "{roles: [{replicas: 1, template: POD}]}", SELECTED), [("h100-sxm", None)]),
+        (manifest("ClusterServingRuntime", SERVING), []),
+        (manifest("Job", "{completionMode: Indexed, parallelism: '{{ .Values.n }}', template: POD}", SELECTED), [("h100-sxm", None)]),  # noqa: E501
+        (manifest("HyperPodPyTorchJob", "{replicaSpecs: [{name: a, replicas: 2, template: POD}]}", SELECTED), [("h100-sxm:8", 8)]),  # noqa: E501
+        (manifest("RayCluster", "{workerGroupSpecs: [{replicas: 2, numOfHosts: 2, template: POD}]}", SELECTED), [("h100-sxm:16", 16)]),  # noqa: E501
+        (manifest("RayCluster", "{workerGroupSpecs: [{template: POD}]}", SELECTED), [("h100-sxm", None)]),
+        (manifest("RayCluster", "{enableInTreeAutoscaling: true, workerGroupSpecs: [{replicas: 2, template: POD}]}", SELECTED), [("h100-sxm", None)]),  # noqa: E501
+        (manifest("Fleet", "{template: {spec: {workerGroupSpecs: [{replicas: 2, template: POD}]}}}", SELECTED), [("h100-sxm:8", 8)]),  # noqa: E501
+        (manifest("Pod", "{containers: [{" + COMMAND + ", resources: {limits: {nvidia.com/mig-3g.40gb: 1}}}], "  # noqa: E501
+                  "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}}"), [("a100-80gb-sxm-mig-3g.40gb:1", 1)]),  # noqa: E501
+        (manifest("Pod", "{containers: [{" + COMMAND + ", resources: {limits: {nvidia.com/gpu: $GPUS}}}]}"), []),  # noqa: E501
+    ],
+)  # fmt: skip
+def test_pods_are_known_by_what_holds_them(text, expected):
+    document, view = one(text)
+    assert view.get(("launch", "processes_per_node")) == 4
+    assert [(t.name, t.count) for t in declared(document.job)] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "per_node", "processes"),
+    [
+        ("Job", "{template: POD}", 1, 1),
+        ("PyTorchJob", "{nprocPerNode: '4', pytorchReplicaSpecs: {Worker: {replicas: 2, template: POD}}}", 4, None),  # noqa: E501
+        ("PyTorchJob", "{elasticPolicy: {nProcPerNode: 4}, pytorchReplicaSpecs: {Worker: {template: POD}}}", 4, None),  # noqa: E501
+        ("PyTorchJob", "{pytorchReplicaSpecs: {Worker: {replicas: 2, template: POD}}}", None, None),
+        ("ClusterTrainingRuntime", "{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: [{template: {spec: {template: POD}}}]}}}", None, None),  # noqa: E501
+        ("JobSet", "{replicatedJobs: [{template: {spec: {template: POD}}}]}", 1, 1),
+    ],
+)  # fmt: skip
+def test_torchrun_is_told_by_the_operator(kind, spec, per_node, processes):
+    _, view = one(manifest(kind, spec).replace("--nproc_per_node, '4', ", ""))
+    for name, expected in (("processes_per_node", per_node), ("processes", processes)):
+        value = view.get(("launch", name))
+        assert value == expected if expected else "PET_" in value.why
+
+
+@pytest.mark.parametrize(("asked", "per_node"), [("4", 4), ("auto", None), ("", None)])
+def test_a_train_job_may_leave_numbers_to_its_runtime(asked, per_node):
+    trainer = f"{{numNodes: 2, numProcPerNode: {asked}, resourcesPerNode: {LIMITS[11:]}, {COMMAND}}}"
+    text = manifest("TrainJob", f"{{trainer: {trainer}}}").replace("--nproc_per_node, '4', ", "")
+    document, view = one(text)
+    assert [(t.name, t.count) for t in declared(document.job)] == [("gpu:8", 8)]
+    value = view.get(("launch", "processes_per_node"))
+    assert value == per_node if per_node else "PET_" in value.why
+    (target,) = declared(one(text.replace("numNodes: 2", "x: 2"))[0].job) or [None]
+    assert target is None
+
+
+def test_what_a_template_puts_in_is_unknown():
+    text = POD.replace("ARGS", "['--a={{ .Values.a }}', '--b=$B', '--c=${C}x', '--d=$$B', --e=1]")
+    _, view = one(text)
+    for key in ("a", "b", "c"):
+        assert isinstance(view.get((key,)), Missing)
+    assert (view.get(("d",)), view.get(("e",))) == ("$B", 1)
+    script = (
+        "run: |\n  torchrun --nproc_per_node {{ gpus }} t.py --a {% if x %}1{% endif %} --b 2\nworkdir: .\n"
+    )
+    _, view = one(script)
+    assert isinstance(view.get(("launch", "processes_per_node")), Missing)
+    assert isinstance(view.get(("a",)), Missing)
+    assert view.get(("b",)) == 2
+
+
+DSTACK = """\
+type: task
+nodes: 2
+env: [A=1]
+commands:
+- pip install x
+- torchrun --nproc-per-node=$DSTACK_GPUS_PER_NODE
+  --nnodes=$DSTACK_NODES_NUM t.py --a $A
+resources:
+  gpu: GPU
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected", "per_node"),
+    [
+        ("H100:8", [("h100-pcie:16", 16)], 8),
+        ("nvidia:H100:8", [("h100-pcie:16", 16)], 8),
+        ("A100:80GB:2", [("a100-80gb:4", 4)], 2),
+        ("80GB:8", [("80gb:16", 16)], 8),
+        ("24GB..48GB", [("24gb", None)], None),
+        ("H100", [("h100-pcie", None)], None),  # one or more
+        ("1..8", [], None),
+        ("8", [("gpu:16", 16)], 8),
+        ("A40,L40S:2", [("a40:4", 4), ("l40s:4", 4)], 2),
+        ("{name: [A40, L40S], count: 2, memory: 40GB..}", [("a40:4", 4), ("l40s:4", 4)], 2),
+        ("{count: 2..4}", [], None),
+        ("tpu-v5e:8", [], None),
+    ],
+)
+def test_what_a_dstack_task_asks_for(gpu, expected, per_node):
+    document, view = one(DSTACK.replace("GPU\n", gpu + "\n"))
+    assert [(t.name, t.count) for t in declared(document.job)] == expected
+    value = view.get(("launch", "processes_per_node"))
+    assert value == per_node if per_node else "DSTACK_GPUS_PER_NODE" in value.why
+    assert view.get(("a",)) == 1
+
+
+def test_the_memory_of_a_gpu_is_that_of_any_with_so_much_on_its_box():
+    def vram(asked):
+        (target,) = declared(one(DSTACK.replace("GPU\n", asked + "\n"))[0].job)
+        return target.facts["gpu.vram"][0]
+
+    sizes = [gpu.usable_mib * 2**20 for gpu in gpus() if gpu.nominal_gb == 24 and gpu.usable_mib]
+    assert len(set(sizes)) > 1
+    assert (vram("24GB").lo, vram("24GB").hi) == (min(sizes), max(sizes))
+    assert (vram("24GB..").lo, vram("24GB..").hi) == (min(sizes), math.inf)
+    assert vram("24GB..80GB").hi > 75 * 2**30
+
+
+AZURE = """\
+command: >-
+  python t.py --a ${{inputs.a}} --b ${{inputs.b}}
+inputs: {a: 1, b: {type: uri_folder}}
+environment: azureml:x@latest
+resources: {instance_count: 2, instance_type: Standard_ND96asr_v4}
+distribution: {type: pytorch, process_count_per_instance: 8}
+"""
+
+
+def test_azure_starts_the_processes_itself():
+    document, view = one(AZURE)
+    assert [(t.name, t.count) for t in declared(document.job)] == [("a100-40gb-sxm:16", 16)]
+    assert (view.get(("launch", "processes")), view.get(("launch", "processes_per_node"))) == (16, 8)
+    assert AZURE[slice(*Trace(view, ("launch", "processes")).span)] == "8"
+    assert (view.get(("a",)), isinstance(view.get(("b",)), Missing)) == (1, True)
+    _, view = one(AZURE.replace("python t.py", "torchrun --nproc_per_node 4 t.py"))
+    assert view.get(("launch", "processes_per_node")) == 4
+    steps = "type: pipeline\njobs:\n  x:\n" + "".join(f"    {line}\n" for line in AZURE.splitlines())
+    assert one(steps)[1].get(("launch", "processes")) == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "processes"),
+    [
+        ("entrypoint: python3 -m determined.launch.torch_distributed python3 t.py --a 1\nresources: {slots_per_trial: 8}\n", [("gpu:8", 8)], 8),  # noqa: E501
+        ("entrypoint: [python3, -m, determined.launch.deepspeed, python3, t.py, --a, '1']\nresources: {slots_per_trial: 8}\n", [("gpu:8", 8)], 8),  # noqa: E501
+        ("entrypoint: torchrun --nproc_per_node 4 t.py --a 1\nresources: {slots_per_trial: 4}\n", [("gpu:4", 4)], 4),  # noqa: E501
+        ("command: |\n  torchrun --nproc_per_node 8 t.py --a 1\ncompute: {gpus: 8, gpu_type: h100_80gb}\n", [("h100-pcie:8", 8)], 8),  # noqa: E501
+        ("entrypoint: torchrun --nproc_per_node 4 t.py --a 1\ncompute_config: mine:1\n", [], 4),
+    ],
+)  # fmt: skip
+def test_what_other_platforms_ask_for(text, expected, processes):
+    document, view = one(text)
+    assert [(t.name, t.count) for t in declared(document.job)] == expected
+    assert (view.get(("a",)), view.get(("launch", "processes"))) == (1, processes)
+
+
+def test_a_task_runs_a_script_that_is_here():
+    asked = []
+
+    def scripts(name):
+        asked.append(name)
+        return (
+            "torchrun --nproc_per_node $SKYPILOT_NUM_GPUS_PER_NODE t.py --a 1\n" if name == "go.sh" else None
+        )
+
+    text = "resources: {accelerators: A40:4}\nrun: |\n  cd x\n  bash go.sh\n"
+    (document,) = read_text(text, "x.yaml", scripts=scripts).documents
+    view = View(document, SHELL)
+    assert (view.get(("a",)), view.get(("launch", "processes")), asked) == (1, 4, ["go.sh"])
+    assert text[document.root.start : document.root.end] == "go.sh"
+    assert not Trace(view, ("a",)).editable
+
+
+def test_many_aliases_of_pods_cost_no_more_than_the_text():
+    pod = "metadata: &l0 {containers: [{command: [python, t.py, --a, '1']}]}"
+    levels = ["", *(f"  l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 30))]
+    bomb = f"apiVersion: v1\nkind: Pod\n{pod}\nspec:" + "\n".join(levels) + "\n"
+    assert [d.format for d in read_text(bomb, "x.yaml").documents] == ["shell"]
+
+
 def test_a_pytorch_job_is_its_master_and_its_workers():
     spec = (
         "{pytorchReplicaSpecs: {Master: {replicas: 1, template: POD}, Worker: {replicas: 3, template: POD}}}"
@@ -339,7 +527,8 @@ def test_what_launches_nothing_stays_the_file_that_it_is(text):
     assert document.job is None
 
 
-NAMES = ["apiVersion", "kind", "spec", "template", "containers", "run", "services", "resources", "accelerators", "command",  # noqa: E501
+NAMES = ["apiVersion", "kind", "spec", "template", "containers", "run", "services", "type", "commands", "nodes", "gpu",  # noqa: E501
+         "entrypoint", "compute", "distribution", "workerGroupSpecs", "replicas", "leaderWorkerTemplate", "trainer", "resources", "accelerators", "command",  # noqa: E501
          "args", "env", "name", "value", "envs", "gpuTypeIds", "dockerStartCmd", "limits", "nvidia.com/gpu", "image"]  # fmt: skip  # noqa: E501
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 99), st.sampled_from([*NAMES, RUN, "Job", "Pod", "A40:8", "$(A) $$ ${A:-1}"])  # noqa: E501

@@ -12,7 +12,7 @@ from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import Library, parsed, read
 from cfglint.document.reading import unread as not_parsed
-from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File, may_launch, may_train
+from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File, may_launch, may_submit, may_train
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
 
@@ -159,8 +159,10 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise UsageError(f"{path}: a binary file, not a config")
     if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
         raise Skipped("")
-    if not named and path.lower().endswith(PROGRAMS) and not may_train(data.decode("latin-1")):
-        raise Skipped(None)
+    if not named and path.lower().endswith(PROGRAMS):
+        text = data.decode("latin-1")
+        if not (may_train(text) or may_submit(text)):
+            raise Skipped(None)
     return data
 
 

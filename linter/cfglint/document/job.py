@@ -50,8 +50,10 @@ class Job(Record):
     """GPUs and nodes that a job asks for; a figure is a value and its span, absent where none is said.
 
     ``source`` names who is asked. ``many`` is how many GPUs of its ``kind`` a node has, where kinds differ in
-    that; ``others`` are further kinds that would do, with their numbers (None: as many as ``figures`` say). A
-    command is run ``everywhere`` where each node gets it, and not the first alone.
+    that; ``others`` are further kinds that would do, with their numbers (None: as many as ``figures`` say).
+    ``memory_gb`` is what the box of each GPU says, from and to (None: no limit). A job is ``spread`` over
+    nodes whose number is not known. A command is run ``everywhere`` where each node gets it, and not the
+    first alone.
     """
 
     source: str = "#SBATCH"
@@ -59,6 +61,8 @@ class Job(Record):
     many: int | None = None
     others: list[tuple[str, int | None]] = field(factory=list)
     memory_mib: int | None = None  # that each GPU has at least (gpumem)
+    memory_gb: tuple[int, int | None] | None = None
+    spread: bool = False
     figures: dict[str, tuple[int, int, int]] = field(factory=dict)
 
     @property
@@ -74,7 +78,7 @@ class Job(Record):
         """Work out GPUs in all from those of a node, or those of a node from all."""
         nodes = self.count("nodes")
         per_node, total = self.count("gpus_per_node"), self.count("gpus")
-        if total is None and per_node is not None and (nodes is not None or "nodes" not in self.figures):
+        if total is None and per_node is not None and (nodes is not None or not self.spread):
             self.say("gpus", per_node * (nodes or 1), *self.figures["gpus_per_node"][1:])
         elif total is not None and per_node is None and nodes and total % nodes == 0:
             self.say("gpus_per_node", total // nodes, *self.figures["gpus"][1:])

@@ -39,14 +39,20 @@ if TYPE_CHECKING:
     Reader: TypeAlias = Callable[[str], bytes | None]
 
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
-# Keys of a SkyPilot task beside `run`, and of a RunPod pod (REST, Python, GraphQL).
+# Keys that a manifest has a command at, and what stands beside it (shell/forms.py has the forms).
+_RUN = {"run", "command", "commands", "entrypoint", "jobs"}
 _TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}
-# The other keys at the top of a task, and those of Kubernetes and compose.
-_MANIFEST = {
-    *("name", "run", "service", "pool", "config", "secrets", "volumes", "inputs", "outputs", "image_id"),
-    *("apiVersion", "kind", "metadata", "spec", "status", "data", "type"),
+_BESIDE = _TASK | {"type", "compute", "compute_config", "distribution", "environment", "$schema"}
+# Further keys of SkyPilot, Kubernetes, compose, dstack, AzureML, Determined, Anyscale and MosaicML.
+_MANIFEST = _RUN | _BESIDE | {
+    *("name", "service", "pool", "config", "secrets", "volumes", "inputs", "outputs", "image_id"),
+    *("apiVersion", "kind", "metadata", "spec", "status", "data"),
     *("services", "version", "networks", "configs", "include"),
-}
+    *("image", "python", "env", "nodes", "ports", "port", "model", "replicas", "scaling", "files", "repos"),
+    *("code", "environment_variables", "display_name", "experiment_name", "description", "tags", "settings"),
+    *("searcher", "workspace", "project", "max_restarts", "image_uri", "cloud", "env_vars", "working_dir"),
+    *("integrations", "env_variables", "scheduling", "max_retries"),
+}  # fmt: skip
 _POD = {"gpuTypeIds", "gpuTypeId", "gpu_type_id", "dockerStartCmd", "dockerArgs", "docker_args"}
 # The other arguments of runpod.create_pod (runpod-python, runpod/api/ctl_commands.py).
 _POD_TOO = {
@@ -102,7 +108,7 @@ def read_text(
     with BUDGET:  # of the file that names this one, or its own
         documents = parsed(text, form, scripts)
         if form in ("yaml", "json"):
-            documents = [part for document in documents for part in _parts(text, document)]
+            documents = [part for document in documents for part in _parts(text, document, scripts)]
     file = _file(path, text, documents, bom=bom, form=form)
     file.scripts = scripts
     return file
@@ -131,11 +137,11 @@ def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Documen
     return parse_yaml(text)
 
 
-def _parts(text: str, document: Document) -> list[Document]:
+def _parts(text: str, document: Document, scripts: Scripts | None) -> list[Document]:
     """Return what a manifest launches, else the document itself; both for a config with a manifest's keys."""
-    launches = _launches(text, document)
+    launches = _launches(text, document, scripts)
     names = set(document.root.entries) if isinstance(document.root, Mapping) else set()
-    own = names - _TASK - _MANIFEST - _POD
+    own = names - _MANIFEST - _POD
     if not names.isdisjoint(_POD):  # the keys of its REST interface are in camel case
         own = {name for name in own - _POD_TOO if name == name.lower()}
     if launches and own:
@@ -143,22 +149,22 @@ def _parts(text: str, document: Document) -> list[Document]:
     return launches or [document]
 
 
-def _launches(text: str, document: Document) -> list[Document]:
-    """Return the commands that a manifest launches: of SkyPilot, Kubernetes, compose, RunPod."""
+def _launches(text: str, document: Document, scripts: Scripts | None) -> list[Document]:
+    """Return the commands that a manifest launches."""
     root = document.root
     if not isinstance(root, Mapping) or document.error is not None:
         return []
     names = root.entries.keys()
     if not (
         ("kind" in names and "apiVersion" in names)
-        or ("run" in names and not _TASK.isdisjoint(names))
+        or not (_RUN.isdisjoint(names) or _BESIDE.isdisjoint(names))
         or "services" in names
         or not _POD.isdisjoint(names)
     ):
         return []
     from cfglint.document.shell.manifest import launches_of
 
-    return launches_of(text, root)
+    return launches_of(text, root, scripts)
 
 
 def format_of(path: str) -> str:

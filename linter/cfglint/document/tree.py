@@ -49,6 +49,13 @@ def may_train(text: str) -> bool:
     return ("Config" in text or "Arguments" in text) and any(word in text for word in _TRAINS)
 
 
+def may_submit(text: str) -> bool:
+    """Whether a program may start commands on a platform's GPUs: those of Modal or SageMaker."""
+    if "modal" in text and "gpu=" in text:
+        return "subprocess" in text or "os.system" in text
+    return "sagemaker" in text and "entry_point" in text and "instance_type" in text
+
+
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
 class Scalar(Record):
     """A scalar as it was spelled.

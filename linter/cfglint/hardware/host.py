@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from cfglint.errors import HardwareError
-from cfglint.hardware.catalogue import MIB, Gpu, gpu, lookup
+from cfglint.hardware.catalogue import GIB, MIB, Gpu, gpu, gpus, lookup
 from cfglint.hardware.names import instance
 from cfglint.hardware.target import FORMATS, Fact, Target, count_facts, gpu_facts, parse_target
 from cfglint.lang.values import INF, Interval
@@ -217,7 +217,13 @@ def declared(job: Job | None) -> list[Target]:
     if job is None:
         return []
     kinds = [(job.kind, job.many), *job.others]
-    named = [_named(job, kind, many) for kind, many in kinds if kind]
+    box = job.memory_gb
+    exact = f"-{box[0]}gb" if box is not None and box[0] == box[1] else ""
+    named = [
+        (_named(job, kind + exact, many) if exact else None) or _named(job, kind, many)
+        for kind, many in kinds
+        if kind
+    ]
     targets = {target.name: target for target in named if target is not None}
     return list(targets.values()) or _unnamed(job)
 
@@ -234,6 +240,8 @@ def _named(job: Job, kind: str, many: int | None) -> Target | None:
     name = f"{kind}:{per_node}x{nodes}" if per_node else kind
     try:
         target = parse_target(name)
+        if job.spread:
+            return _of_any_number(job, target.name.partition(":")[0])
         if not per_node and nodes > 1 and target.count:  # a cloud's machine says how many it has
             target = parse_target(f"{name}:{target.count}x{nodes}")
     except HardwareError:
@@ -243,21 +251,42 @@ def _named(job: Job, kind: str, many: int | None) -> Target | None:
     return target
 
 
+def _of_any_number(job: Job, name: str) -> Target:
+    """Return the target of a job on nodes whose number is not known; the total may be."""
+    target, total = parse_target(name), job.count("gpus")
+    if total:
+        target.name, target.count = f"{name}:{total}", total
+        target.facts["gpu.count"] = (total, job.source)
+    return target
+
+
 def _unnamed(job: Job) -> list[Target]:
     name, product = "gpu", "any GPU"
     facts: dict[str, Fact] = {}
-    if job.memory_mib:
-        name, product = f"{job.memory_mib / 1024:.2f}gib", "the job's GPU"
-        source = f"{job.source} --gres=gpumem"
+    if job.memory_mib or job.memory_gb:
         # The cluster may give a larger one: what fits in this is sure to fit, what does not is not known.
-        vram = Interval(job.memory_mib * MIB, INF, frozenset({"gpu.vram"}))
+        low, high, source = float((job.memory_mib or 0) * MIB), INF, f"{job.source} --gres=gpumem"
+        name, product = f"{low / GIB:.2f}gib", "the job's GPU"
+        if job.memory_gb:
+            name, source = f"{job.memory_gb[0]}gb", job.source
+            low, high = _least_and_most(*job.memory_gb)
+        vram = Interval(low, high, frozenset({"gpu.vram"}))
         facts = {"gpu.name": (product, source), "gpu.vram": (vram, source)}
     per_node, nodes = _spread(job, None)
-    if not per_node:
+    if not per_node or (job.spread and job.count("gpus") is None):
         return [Target(name, product, facts)] if facts else []
     total = per_node * nodes
+    if job.spread:
+        facts["gpu.count"] = (total, job.source)
+        return [Target(f"{name}:{total}", product, facts, count=total)]
     facts |= count_facts(per_node, nodes, job.source)
     return [Target(f"{name}:{total}", product, facts, count=total, nodes=nodes)]
+
+
+def _least_and_most(low: int, high: int | None) -> tuple[float, float]:
+    """Return the least and the most usable bytes of GPUs with ``low`` to ``high`` GB on the box."""
+    sizes = [gpu.usable_mib for gpu in gpus() if gpu.usable_mib and low <= gpu.nominal_gb <= (high or INF)]
+    return min(sizes, default=0) * MIB, max(sizes, default=INF) * MIB if high else INF
 
 
 # ── sheets ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,7 @@ from cfglint.document.tree import (
     Scalar,
     Sequence,
     Unresolved,
+    may_submit,
     may_train,
     walk,
 )
@@ -353,10 +354,15 @@ def is_known(call: Object) -> bool:
 
 
 def parse_program(text: str, *, notebook: bool) -> list[Document]:
-    """Return a document for each trainer of a program or a notebook."""
+    """Return a document for each trainer of a program or a notebook, and for each command that it submits."""
+    submits: list[Document] = []
+    if may_submit(text):
+        from cfglint.document.python.launches import submitted  # few programs do
+
+        submits = submitted(text, notebook=notebook)
     code = read_python(text, notebook=notebook) if may_train(text) else None
     if code is None:
-        return []
+        return submits
     program = Program(code)
     program.run()
     documents = []
@@ -369,7 +375,7 @@ def parse_program(text: str, *, notebook: bool) -> list[Document]:
         document.unread, document.sites = reader.unread, reader.sites
         documents.append(document)
     _close(documents)
-    return documents
+    return [*documents, *submits]
 
 
 def _by_itself(flag: Flag, span: Span) -> Node:

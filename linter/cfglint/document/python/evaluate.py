@@ -138,7 +138,10 @@ class Evaluator:
         return self._computed(node, value)
 
     def _binop(self, node: ast.BinOp) -> object:
-        first, second = self.value(node.left), self.value(node.right)
+        return self.combined(self.value(node.left), self.value(node.right), node)
+
+    def combined(self, first: object, second: object, node: ast.BinOp) -> object:
+        """Return what an operator makes of two values."""
         if isinstance(first, Object) and isinstance(second, Object) and isinstance(node.op, ast.BitOr):
             return self._union(first, second, node)
         if not isinstance(first, Literal) or not isinstance(second, Literal):
@@ -278,9 +281,12 @@ class Evaluator:
                 return self.method(owner, node.func.attr, node)
             if isinstance(owner, Symbol):
                 return self.call(Symbol(f"{owner.name}.{node.func.attr}"), node)
-            self.arguments(Object("", (0, 0)), node)
-            return self._computed(node, owner)
+            return self.of_value(owner, self.arguments(Object(node.func.attr, (0, 0)), node), node)
         return self.call(self.value(node.func), node)
+
+    def of_value(self, owner: object, _: Object, node: ast.Call) -> object:
+        """Return what a method of a text, a number or a list gives."""
+        return self._computed(node, owner)
 
     def arguments(self, made: Object, node: ast.Call) -> Object:
         """Add the arguments of a call to what it makes."""

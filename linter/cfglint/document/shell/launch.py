@@ -48,7 +48,8 @@ _SOMETIMES = "only some branches of the script set it"
 class Counts(Value):
     """The flags, or variables of the ``environment``, that say how many processes a launcher starts.
 
-    ``single`` are the numbers that are one where nothing is said.
+    ``single`` are the numbers that are one where nothing is said. With ``pet``, a variable stands for a flag
+    that is absent.
     """
 
     per_node: str = ""
@@ -56,9 +57,11 @@ class Counts(Value):
     total: str = ""
     single: tuple[str, ...] = ()
     environment: bool = False
+    pet: bool = False
 
 
-_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"))
+PET = "PET_"  # before the name of a flag (torch/distributed/argparse_util.py)
+_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"), pet=True)
 _ACCELERATE = Counts(nodes="num_machines", total="num_processes")
 _COUNTS = {
     "torchrun": _TORCHRUN,
@@ -372,7 +375,9 @@ class _Reader:
             self._spread(head)
         counts = _COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
-            number: self._variable(source) if counts.environment else child(flags, source)
+            number: self._variable(source)
+            if counts.environment
+            else child(flags, source) or (self._variable(PET + source.upper()) if counts.pet else None)
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }

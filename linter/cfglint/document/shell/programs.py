@@ -12,6 +12,7 @@ import re
 
 from cfglint.document.job import Job
 from cfglint.document.shell.substituted import tail_of
+from cfglint.document.shell.torchx import as_torchrun
 from cfglint.document.shell.words import BESIDE, HERE, Word, uncertain, values_of
 from cfglint.document.tree import HydraRef
 from cfglint.record import Record, Value, field
@@ -65,10 +66,18 @@ _MODULES = {
 }
 # Modules that run another program, and those of their flags that take a value.
 _AROUND = ("coverage", "debugpy", "cProfile", "pdb", "viztracer", "memray", "scalene", "kernprof")
+# Its launchers start one process for each slot (determined: harness/determined/launch/torch_distributed.py).
+_DETERMINED = "determined.launch."
 _AROUND_VALUES = (
     "--listen", "--connect", "-o", "--output_file", "--rcfile", "--data-file", "--source", "-s", "--log-to",
 )  # fmt: skip
-_SERVERS = {"sglang.launch_server": "sglang", "vllm.entrypoints.openai.api_server": "vllm"}
+# The workers of Dynamo take the flags of their engines (dynamo: components/src/dynamo/vllm/args.py).
+_SERVERS = {
+    "sglang.launch_server": "sglang",
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "dynamo.vllm": "vllm",
+    "dynamo.sglang": "sglang",
+}
 # Short names of the servers' flags.
 _SHORT = {
     "vllm": {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "dp": "data-parallel-size"},
@@ -222,6 +231,8 @@ def _started(words: Words, at: int, name: str) -> Start | None:
         return _python(words, at + 1)
     if name.partition(":")[0] == VLLM_IMAGE:
         return Start("vllm", [], words[at], words[at + 1 :], suite="vllm")  # its entry point is the server
+    if name == "torchx":
+        words, at, name = [words[at], *as_torchrun(words[at + 1 :])], 0, "torchrun"
     cli = _CLIS.get(name)
     if cli is None or (cli.verbs and not (at + 1 < len(words) and words[at + 1].text in cli.verbs)):
         return None
@@ -276,6 +287,11 @@ def _module(words: Words, at: int) -> Start | None:
         return None
     if text in _AROUND:
         return _around(words, at + 1)
+    if text.startswith(_DETERMINED):
+        inner = _around(words, at + 1)
+        if inner is not None and inner.launcher == "python":
+            inner.launcher = "determined"
+        return inner
     return Start("python", [], module, words[at + 1 :], module=True, suite=_SERVERS.get(text, ""))
 
 

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 
 from cfglint.budget import spend
-from cfglint.document.shell.programs import program_of
+from cfglint.document.shell.programs import VLLM_IMAGE, program_of
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.source import SCRIPT
 from cfglint.document.shell.words import Array, Piece, Word, joined, pieces_of, word_of
@@ -170,5 +170,5 @@ def _launches(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, s
         spend(_STEPS + len(command) // 4, SCRIPT)
         words = [Word((Piece(word, -1, -1),), -1, -1) for word in plain(command).split(None, _WORDS)[:_WORDS]]
         start = program_of(words)
-        if start is not None:
+        if start is not None and (start.rest or VLLM_IMAGE not in start.name.spelled):  # else the image alone
             yield at, start.launcher, command
