@@ -11,8 +11,8 @@ from told import point
 
 LAUNCH = "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py "
 LLAMA = (
-    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --num-query-groups 8 "
-    "--group-query-attention --swiglu --normalization RMSNorm --disable-bias-linear "
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+    "--num-query-groups 8 --group-query-attention --swiglu --normalization RMSNorm --disable-bias-linear "
     "--position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 128256 "
 )
 GPT = "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --max-position-embeddings 1024 "
@@ -73,7 +73,8 @@ def test_flags_are_read(pack, command, expected):
 def test_options_that_branches_choose_are_not_known(pack):
     """A list of flags in a variable that each branch sets is no value of the flag before."""
     script = (
-        'if [ $PR = fp16 ]; then\n  pr_options=" \\\n    --fp16"\nelif [ $PR = bf16 ]; then\n  pr_options="--bf16"\nfi\n'
+        'if [ $PR = fp16 ]; then\n  pr_options=" \\\n    --fp16"\n'
+        'elif [ $PR = bf16 ]; then\n  pr_options="--bf16"\nfi\n'
         f'options="{LLAMA} {SIZES} --micro-batch-size 1 --train-iters 10"\n'
         'run_cmd="torchrun --nproc_per_node 8 pretrain.py ${options} ${pr_options}"\neval ${run_cmd}\n'
     )
