@@ -90,9 +90,9 @@ TOLD: list[tuple[str, str, object]] = [
     (_with(("distributed-timeout-minutes", "30")), "comm_timeout", 1800),
     # the model that Megatron builds is the one of the checkpoint
     (GRPO, "model_path", "/data/Qwen3-4B"),
-    (GRPO, "model.params", 4_022_468_096),
+    (GRPO, "model.params", 4_022_982_656),
     (GRPO, "model.tied", True),
-    (_switch("untie-embeddings-and-output-weights"), "model.params", 4_022_468_096 + 151_936 * 2560),
+    (_switch("untie-embeddings-and-output-weights"), "model.params", 4_022_982_656 + 151_936 * 2560),
     (GRPO, "model.kv_heads", 8),
     (GRPO, "model.head_dim", 128),
     (MOE, "model.experts", 128),
@@ -102,7 +102,9 @@ TOLD: list[tuple[str, str, object]] = [
     (GRPO, "param_dtype", "bf16"),
     (GRPO, "master_weights", True),
     (GRPO, "grad_dtype", "fp32"),
-    (_with(("accumulate-allreduce-grads-in-fp32", "-")), "grad_dtype", "bf16"),
+    # Megatron turns it on for bf16 by itself.
+    (_with(("accumulate-allreduce-grads-in-fp32", "-")), "grad_dtype", "fp32"),
+    (_with(("accumulate-allreduce-grads-in-fp32", "-"), ("grad-reduce-in-bf16", "")), "grad_dtype", "bf16"),
     # memory
     (GRPO, "packing", True),
     (GRPO, "use_dynamic_bsz", True),
@@ -116,7 +118,7 @@ TOLD: list[tuple[str, str, object]] = [
     (GRPO, "gradient_checkpointing", "full"),
     (_with(("recompute-granularity", "selective")), "gradient_checkpointing", "selective"),
     (_with(("recompute-granularity", "-")), "gradient_checkpointing", "none"),
-    (_with(("recompute-method", "block")), "gradient_checkpointing", None),
+    (_with(("recompute-method", "block")), "gradient_checkpointing", "full"),
     (GRPO, "offload_optimizer", False),
     (_switch("optimizer-cpu-offload"), "offload_optimizer", True),
     (_with(("optimizer-cpu-offload", ""), ("optimizer-offload-fraction", "0.5")), "offload_optimizer", None),
@@ -163,9 +165,9 @@ TOLD: list[tuple[str, str, object]] = [
     (_with(("num-rollout", "-"), ("num-epoch", "3")), "num_epochs", 3),
     # lists of flags from elsewhere: slime's MODEL_ARGS tell of the model alone, others may say anything
     (NAMED, "colocated", True),
-    (NAMED, "slime.hides", False),
+    (NAMED, "megatron.hides", False),
     (NAMED, "etp", 2),
-    (HIDDEN, "slime.hides", True),
+    (HIDDEN, "megatron.hides", True),
     (HIDDEN, "train_tp", 2),
     (HIDDEN, "ep", None),
     (HIDDEN, "offload_optimizer", None),

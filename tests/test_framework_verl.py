@@ -331,8 +331,6 @@ def test_without_a_target_the_files_own_gpus_count(pack: Pack) -> None:
 
 
 OTHERS = [
-    # EasyR1
-    "worker: {actor: {model: {model_path: a/b}}}\nalgorithm: {adv_estimator: grpo}\n",
     "defaults: [my_base, _self_]\n" + GRPO,  # absent keys are those of a file that is not here
     "strategy: fsdp\nppo_mini_batch_size: 256\n",  # a part of verl's own config
     "model: {path: a/b}\ndata: {train_batch_size: 8}\n",

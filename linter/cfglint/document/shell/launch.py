@@ -14,7 +14,7 @@ from cfglint.document.job import Job, read_job, slurm_variables
 from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
-from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word
+from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word, hidden_flags
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
-_LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
 # A program that is given one of these says something, and ends; `--cfg` is Hydra's.
 _TELLS = ("--help", "-h", "--version", "--cfg", "--info", "--hydra-help")
@@ -284,11 +283,7 @@ class _Reader:
         return tuple(scalars)
 
     def _list(self, word: Word) -> str:
-        """Return the name of an array that nothing in the script sets: more flags, no value of the last."""
-        if len(word.pieces) != 1 or not word.pieces[0].unknown or word.start < 0:
-            return ""
-        match = _LIST.fullmatch(self.text[word.start : word.end])
-        return match[1] if match and match[1] == word.pieces[0].unknown.removesuffix(ALL) else ""
+        return hidden_flags(word, self.text)
 
     def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
         """Set what flags and overrides say; a launcher's own are not ``dotted``."""

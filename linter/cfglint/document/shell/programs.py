@@ -84,7 +84,8 @@ _SHORT = {
     "sglang": {"tp": "tp-size", "dp": "dp-size", "pp": "pp-size", "model": "model-path"},
 }
 _MODULE = re.compile(r"--module(?:=|\Z)")
-_CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)")
+# `config=FILE` is the way of programs that read their command line with OmegaConf.from_cli.
+_CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)|config=(?=.*\.ya?ml\Z)")
 HYDRA = ("--config-name", "-cn")
 _HYDRA_PATH = ("--config-path", "-cp")
 _HYDRA_FOLDER = ("--config-dir", "-cd")

@@ -7,6 +7,7 @@ a word with one is unknown: it is never guessed.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from operator import attrgetter
 
 from cfglint.budget import spend
@@ -27,6 +28,9 @@ HERE, SELF, BESIDE = "the working folder", "the script's own path", "the script'
 ALL, BRACES, FILES = "[@]", "braces", "what files are there"
 MANY = ("@", "*", BRACES, FILES)
 _BLANK_OR_NOT = re.compile(r"([ \t\n]+)|[^ \t\n]+")
+_LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
+# A variable that the script fills with flags: OPTIONS=" --fp16 …", EXTRA+=(--bf16).
+_FILLED = re.compile(r"""\b([A-Za-z_]\w*)\+?=\(?["']?[\s\\]*--?[A-Za-z]""")
 LARGEST = 2**63
 _TEXT = attrgetter("text")
 _LONG = 64  # characters of a text that count as a step
@@ -405,3 +409,23 @@ def value_of(text: str, node: Node | None, name: str) -> Pieces:
     if not isinstance(node, Scalar) or (not node.style and node.text in ("", "~", "null")):
         return (unknown(name),)
     return tuple(pieces_of(text, node))
+
+
+# ── lists of flags ─────────────────────────────────────────────────────────────────────────────────────────
+def hidden_flags(word: Word, script: str) -> str:
+    """Return the name of a list whose flags are not known: more flags, no value of the flag before.
+
+    It is an array that nothing in the script sets, or a variable that its branches fill with different flags.
+    """
+    name = word.pieces[0].unknown.removesuffix(ALL) if len(word.pieces) == 1 else ""
+    if not name:
+        return ""
+    array = _LIST.fullmatch(script[word.start : word.end]) if word.start >= 0 else None
+    if array is not None:
+        return name if array[1] == name else ""
+    return name if word.pieces[0].mode == EXPANDED and name in _filled(script) else ""
+
+
+@lru_cache(maxsize=4)
+def _filled(script: str) -> frozenset[str]:
+    return frozenset(_FILLED.findall(script))

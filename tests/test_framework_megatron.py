@@ -1,0 +1,97 @@
+"""Megatron's flags: what each fact comes from, what a model counts, and what is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfglint.document.reading import read_text
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from told import point
+
+LAUNCH = "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py "
+LLAMA = (
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+    "--num-query-groups 8 --group-query-attention --swiglu --normalization RMSNorm --disable-bias-linear "
+    "--position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 128256 "
+)
+GPT = "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --max-position-embeddings 1024 "
+MOE = LLAMA.replace("14336", "12288") + "--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 14336 "
+SIZES = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --seq-length 4096 "
+BATCH = "--micro-batch-size 1 --global-batch-size 128 --train-iters 1000 --bf16 "
+RUN = LAUNCH + LLAMA + SIZES + BATCH
+UNDERSCORES = (
+    "torchrun --nproc_per_node 8 finetune.py --tensor_model_parallel_size 4 --micro_batch_size 2 "
+    "--global_batch_size 64 --train_iters 10 --seq_length 1024 --use_distributed_optimizer"
+)
+FULL = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
+TABLE = [
+    (RUN, {"framework.name": "megatron", "task": "pretrain", "train_tp": 2, "pp": 2, "train_dp": 4, "cp": 1}),
+    (RUN, {"micro_batch_size": 1, "grad_accum": 32, "effective_batch_size": 128, "seq_len": 4096}),
+    (RUN, {"dtype": "bf16", "grad_dtype": "fp32", "master_weights": True, "optimizer": "adamw_fused"}),
+    (RUN, {"gradient_checkpointing": "none", "shard_stage": 0, "num_nodes": 2, "train_gpus": 16}),
+    (RUN + "--use-distributed-optimizer", {"shard_stage": 1}),
+    (RUN + "--grad-reduce-in-bf16", {"grad_dtype": "bf16"}),
+    (RUN + "--recompute-activations", {"gradient_checkpointing": "selective"}),
+    (RUN + FULL, {"gradient_checkpointing": "full"}),
+    (RUN + "--checkpoint-activations", {"gradient_checkpointing": "full"}),
+    (RUN.replace("--global-batch-size 128 ", ""), {"grad_accum": 1}),
+    # The checkpoints that have these shapes: Llama 3 8B, GPT-2 (with a padded vocabulary), Mixtral 8x7B.
+    (RUN, {"model.params": 8_030_261_248, "model.vocab": 128_256}),
+    (
+        LAUNCH + GPT + BATCH + "--tokenizer-type GPT2BPETokenizer",
+        {"model.params": 124_475_904, "model.vocab": 50_304},
+    ),
+    (
+        LAUNCH + MOE.replace("128256", "32000") + BATCH,
+        {"model.params": 46_702_792_704, "model.experts": 8, "model.dense_layers": 0},
+    ),
+    (RUN.replace("--vocab-size 128256", "--tokenizer-model Qwen/Qwen2.5-7B"), {"model.vocab": 152_064}),
+    (RUN.replace("--vocab-size 128256", "--tokenizer-model /data/tokenizer"), {"model.params": None}),
+    # epfLLM's Megatron-LLM and Megatron-DeepSpeed.
+    (
+        UNDERSCORES,
+        {"framework.name": "megatron", "train_tp": 4, "grad_accum": 16, "seq_len": 1024},
+    ),
+    (
+        "deepspeed --num_gpus 8 pretrain_gpt.py " + LLAMA + SIZES + BATCH + "--deepspeed --zero-stage 2",
+        {"train_backend": "deepspeed", "zero_stage": 2, "shard_stage": 2},
+    ),
+    # More than a decoder of equal layers is not counted.
+    (RUN.replace("gpt", "vlm") + "--img-h 448", {"model.params": None, "train_tp": 2}),
+    (RUN + "--multi-latent-attention", {"model.params": None}),
+    # Flags that the script gets from elsewhere may say more.
+    (RUN + "${MORE[@]}", {"gradient_checkpointing": None, "optimizer": None, "cp": None, "dtype": "bf16"}),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), TABLE, ids=[str(i) for i in range(len(TABLE))])
+def test_flags_are_read(pack, command, expected):
+    assert _facts(pack, command + "\n", expected) == expected
+
+
+def test_options_that_branches_choose_are_not_known(pack):
+    """A list of flags in a variable that each branch sets is no value of the flag before."""
+    script = (
+        'if [ $PR = fp16 ]; then\n  pr_options=" \\\n    --fp16"\n'
+        'elif [ $PR = bf16 ]; then\n  pr_options="--bf16"\nfi\n'
+        f'options="{LLAMA} {SIZES} --micro-batch-size 1 --train-iters 10"\n'
+        'run_cmd="torchrun --nproc_per_node 8 pretrain.py ${options} ${pr_options}"\neval ${run_cmd}\n'
+    )
+    assert _facts(pack, script, ("dtype", "grad_accum")) == {"dtype": None, "grad_accum": None}
+
+
+def test_memory_follows_the_tables_of_megatron(pack):
+    """docs/user-guide/features/dist_optimizer.md: 18 bytes per parameter in bf16, 6 + 12/d if sharded."""
+    one = "torchrun --nproc_per_node 8 pretrain_gpt.py " + LLAMA + BATCH + "--seq-length 4096 "
+    names = ("weights.resident", "states.gradients", "states.optimizer")
+    for flag, optimizer in (("", 12), ("--use-distributed-optimizer", 12 / 8)):
+        held = _facts(pack, one + flag + "\n", names)
+        assert [held[name] / 8_030_261_248 for name in names] == [2, 4, optimizer]
+
+
+def _facts(pack, script, names):
+    run = Run(pack, [parse_target("a100-80gb-sxm:8")])
+    (subject,) = run.subjects(read_text(script, "train.sh"), judge_broken=True)
+    values = run.judged(subject)[0].values
+    return {name: point(values[name]) for name in names}
