@@ -394,7 +394,7 @@ def test_a_task_runs_a_script_that_is_here():
     text = "resources: {accelerators: A40:4}\nrun: |\n  cd x\n  bash go.sh\n"
     (document,) = read_text(text, "x.yaml", scripts=scripts).documents
     view = View(document, SHELL)
-    assert (view.get(("a",)), view.get(("launch", "processes")), asked) == (1, 4, ["go.sh"])
+    assert (view.get(("a",)), view.get(("launch", "processes")), asked) == (1, 4, ["./x/go.sh", "go.sh"])
     assert text[document.root.start : document.root.end] == "go.sh"
     assert not Trace(view, ("a",)).editable
 

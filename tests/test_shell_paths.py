@@ -191,14 +191,6 @@ def test_what_a_program_of_ones_own_adapts(more):
 USER = {
     "deepspeed main.py --model_name_or_path x/y --zero_stage 3 --deepspeed --lora_dim 128 --max_seq_len 512"
     " --per_device_train_batch_size 4 --learning_rate 1e-5": (4, 512, 128, 3),
-    "python -m verl.trainer.main worker.actor.model.model_path=x/y data.max_prompt_length=512"
-    " data.max_response_length=8 worker.actor.micro_batch_size_per_device_for_update=1": (1, 520, 0, None),
-    "torchrun pretrain.py --tensor-model-parallel-size 2 --micro-batch-size 4 --seq-length 64": (
-        4,
-        64,
-        0,
-        None,
-    ),
 }
 
 

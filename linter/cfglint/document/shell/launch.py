@@ -40,7 +40,7 @@ _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 MAX_DEPTH = 20
 # A program that is given one of these says something, and ends; `--cfg` is Hydra's.
-_TELLS = ("--help", "-h", "--version", "--cfg", "--info", "--hydra-help")
+_TELLS = ("--help", "-h", "--cfg", "--hydra-help")
 _SOMETIMES = "only some branches of the script set it"
 
 

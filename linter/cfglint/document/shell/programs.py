@@ -209,10 +209,8 @@ def program_of(words: Words) -> Start | None:
         run = run or (at > 0 and word.text == "run" and _base(words[at - 1]) in _RUNNERS)
         if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
             start = Start("python", [], word, words[at + 1 :])
-        if (
-            run and word.text in ("-m", "--module") and at + 1 < len(words)
-        ):  # `uv run -m a.b` is `python -m a.b`
-            start = _module(words, at + 1)
+        if run and word.text in ("-m", "--module") and at + 1 < len(words):
+            start = _module(words, at + 1)  # `uv run -m a.b` is `python -m a.b`
         if start is not None:
             start.environment, start.before = environment, words[:at]
             return start
@@ -346,7 +344,7 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
 
 
 def _is_program(words: Words, at: int) -> bool:
-    """Whether an unknown word is where a program stands: flags follow it, and its name is not one for flags."""
+    """Whether an unknown word is where a program stands: flags follow it, and it is not called like flags."""
     name = words[at].pieces[0].unknown if len(words[at].pieces) == 1 else ""
     following = words[at + 1].spelled if at + 1 < len(words) else ""
     starts = following.startswith("--") or _SETTING.match(following) is not None
