@@ -144,7 +144,7 @@ def textbook(facts: dict[str, Any]) -> float:
     Sixteen bytes per parameter over the GPUs that share it (Rajbhandari et al. 2020, table 1), two with
     adapters; per token and layer 34 bytes times the hidden size, or 2 with checkpointing (Korthikanti et al.
     2022, section 4), and 6 bytes per logit. What is not known counts nothing: all GPUs share the states, and
-    there may be adapters.
+    there may be adapters and checkpointing.
     """
     model_parallel = (facts["train_tp"] or 1) * (facts["pp"] or 1)
     ranks = max(1, facts["train_gpus"] / model_parallel)
@@ -156,7 +156,7 @@ def textbook(facts: dict[str, Any]) -> float:
     states = facts["model.params"] * (16 if facts["lora_rank"] == 0 else 2) / model_parallel / shared
     tokens = facts["max_tokens_per_microbatch"] or (facts["micro_batch_size"] or 0) * (facts["seq_len"] or 0)
     tokens /= (facts["cp"] or 1) * (facts["train_tp"] or 1)
-    kept = 2 if facts["gradient_checkpointing"] == "full" else 34
+    kept = 34 if facts["gradient_checkpointing"] == "none" else 2
     activations = tokens * kept * facts["model.hidden"] * facts["model.layers"] / (facts["pp"] or 1)
     return float(states + activations + tokens * facts["model.vocab"] * 6)
 

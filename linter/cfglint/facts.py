@@ -396,7 +396,7 @@ def _is_own(framework: str, block: Mapping[str, Any], document: Document | None,
     """
     if document is None or document.format != "shell" or view is None or not block["programs"]:
         return True
-    if not is_foreign(block, framework, view):
+    if view.get(("launch", "suite")) == framework or not is_foreign(block, framework, view):
         return True
     based = view.layers is not None and view.layers.based
     return based and (bool(block["composes"]) or document.vendored or document.program is None)
