@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +14,6 @@ from told import point
 if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.lang.pack import Pack
-
-SHARED = os.environ.get("CFGLINT_SHARED")
-CORPUS = Path(SHARED or ".") / "corpus"
 
 
 def _sft(model: str = "", data: str = "", rest: str = "") -> str:
@@ -110,12 +105,3 @@ def test_binding(pack: Pack, text: str, name: str, value: object) -> None:
 @pytest.mark.parametrize(("text", "name"), NAMES.values(), ids=NAMES)
 def test_which_is_whose(pack: Pack, text: str, name: str | None) -> None:
     assert [s.framework for s in _subjects(pack, text)[1]] == ([name] if name else [])
-
-
-@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
-def test_no_real_config_of_others_is(pack: Pack) -> None:
-    run = Run(pack)
-    for path in sorted(CORPUS.rglob("*")):
-        if path.suffix in {".yaml", ".yml", ".json", ".toml"} and path.stat().st_size < 2**20:
-            found = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
-            assert not [s for s in found if s.framework.startswith("prime")], path

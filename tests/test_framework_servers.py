@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from told import point
-
-SHARED = os.environ.get("CFGLINT_SHARED")
-CORPUS = Path(SHARED or ".") / "corpus"
-needs_corpus = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
 
 VLLM = "model: Qwen/Qwen2.5-7B-Instruct\nmax-model-len: 8192\n"
 SGLANG = "model-path: Qwen/Qwen2.5-7B-Instruct\nmem-fraction-static: 0.85\n"
@@ -175,12 +168,3 @@ def test_a_limit_in_tokens_holds_where_the_memory_has_room_for_more(pack):
 )
 def test_others_are_not_taken(pack, text: str) -> None:
     assert not [s for s in _subjects(pack, text)[1] if s.framework in ("vllm", "sglang")]
-
-
-@needs_corpus
-def test_no_training_config_is_taken(pack) -> None:
-    run = Run(pack)
-    for path in sorted(CORPUS.rglob("*")):
-        if path.suffix in (".yaml", ".yml", ".json", ".toml") and path.stat().st_size < 2**20:
-            found = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
-            assert not {"vllm", "sglang"} & {s.framework for s in found}, path

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cfglint.document.reading import read, read_text
+from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from golden import page_of
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.lang.pack import Pack
 
-SHARED = os.environ.get("CFGLINT_SHARED")
-CORPUS = Path(SHARED or ".") / "corpus"
 GRPO = page_of("BAT270").files["ok_slime_budget.sh"]
 
 
@@ -211,11 +207,3 @@ def test_its_scripts_are_taken(pack: Pack, program: str) -> None:
 def test_others_are_not(pack: Pack, text: str) -> None:
     found = Run(pack).subjects(read_text(text, "run.sh"), judge_broken=False)
     assert "slime" not in [s.framework for s in found]
-
-
-@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
-def test_no_real_script_of_others_is(pack: Pack) -> None:
-    for path in sorted(CORPUS.rglob("*")):
-        if path.suffix in {".sh", ".sbatch", ".slurm"}:
-            found = Run(pack).subjects(read(path.read_bytes(), path.name), judge_broken=False)
-            assert "slime" not in [s.framework for s in found], path

@@ -303,17 +303,6 @@ def test_its_configs_are_recognised(pack) -> None:
 
 
 @needs_corpus
-def test_no_other_config_is(pack) -> None:
-    run = Run(pack)
-    taken = []
-    for folder in sorted(p for p in CORPUS.iterdir() if p.is_dir() and p.name != "torchtune"):
-        for path in _configs(folder):
-            subjects = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
-            taken += [path for s in subjects if s.framework == "torchtune"]
-    assert taken == []
-
-
-@needs_corpus
 @pytest.mark.parametrize("target", [None, "h100-sxm:8", "a100-80gb-sxm:8"])
 def test_no_error_on_a_maintained_example(pack, target: str | None) -> None:
     """The recipes' own configs run as they are on eight GPUs of 80 GB."""

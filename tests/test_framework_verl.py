@@ -343,20 +343,6 @@ def test_not_taken(pack: Pack, text: str) -> None:
 
 
 @pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
-def test_the_files_of_its_folder_and_no_others(pack: Pack) -> None:
-    taken = set()
-    for path in sorted(CORPUS.rglob("*")):
-        if path.suffix not in (".yaml", ".yml", ".json"):
-            continue
-        run = Run(pack, [parse_target("h100-sxm:8")])
-        subjects = run.subjects(read(path.read_bytes(), path.name), judge_broken=False)
-        names = {s.framework for s in subjects} if subjects else set()
-        if any(getattr(f, "name", f) == "verl" for f in names):
-            taken.add(path.relative_to(CORPUS).as_posix())
-    assert taken == TRAINING
-
-
-@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
 def test_its_own_configs_have_no_error(pack: Pack) -> None:
     """They are completed on the command line: what is missing there is no error."""
     for name in sorted(TRAINING):
