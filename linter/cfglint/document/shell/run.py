@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 20_000  # of one variable
 _STATEMENT, _WORD, _FILE = 20, 5, 100  # steps
+_MOST_CALLS = 24  # of one function, which others may call in every one of their ways
 _MOST_OPEN = 8  # scripts that run each other
 _LOCAL = ("local", "declare", "typeset")  # to the function that they are in
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
@@ -72,6 +73,7 @@ class Runner(Branches):
         self._open: list[str] = []  # the scripts that are being read
         self._exported: set[str] = set(variables or ())
         self._calls = 0  # of functions and sourced files that are at work
+        self._entered: dict[str, int] = {}  # how often each function was run
         self._outer: list[Word] = []
         self._locals: dict[str, Pieces | Array | None] | None = None  # of a function, with what they hide
 
@@ -432,6 +434,10 @@ class Runner(Branches):
     def _call(self, name: str, given: list[Word], depth: int) -> None:
         """Run a function; its local variables end with it."""
         source, body = self.functions[name]
+        self._entered[name] = self._entered.get(name, 0) + 1
+        if self._entered[name] > _MOST_CALLS:
+            self._hide(name for name in self._by_functions() if name in self.variables)
+            return
         before, self._locals = self._locals, {}
         outer = self.variables.get("@")
         self.variables["@"] = Array(arguments(given))
@@ -440,6 +446,15 @@ class Runner(Branches):
         self._calls -= 1
         self.variables.restore({**self._locals, "@": outer})
         self._locals = before
+
+    def _by_functions(self) -> set[str]:
+        """Return the variables that functions may set, each for itself and for those that it calls."""
+        names: set[str] = set()
+        before = self._source
+        for self._source, body in self.functions.values():
+            names |= self._assigned(body)
+        self._source = before
+        return names
 
     _builtins: ClassVar[dict[str, Callable[[Runner, list[Word], int], None]]] = {
         "eval": _evaluated,
