@@ -369,8 +369,8 @@ class Document(Record):
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
     all the same, and why; ``vendored`` says that the repository of a command holds its framework's package,
-    ``foreign`` that its program may differ from the framework's as it was released; ``sites`` where the calls
-    of a program are written (python.documents.Site).
+    ``foreign`` that its program may differ from the framework's as it was released, ``repeated`` that it may
+    be run several times; ``sites`` where the calls of a program are written (python.documents.Site).
     """
 
     start: int
@@ -396,6 +396,7 @@ class Document(Record):
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
     foreign: bool = field(default=False, init=False, compare=False)
+    repeated: bool = field(default=False, init=False, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

@@ -188,6 +188,8 @@ class Branches:
         del self.commands[met:]
         self._hide(names)
         self._apart([body], depth)
+        for command in self.commands[met:]:
+            command.repeated = True
         self._hide(names)
 
     def _once(self, node: Any, variable: str, body: Any, depth: int) -> bool:

@@ -122,7 +122,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         root = reader.root
         document = Document(root.start, max(command.end, root.start), root)
         document.format, document.listed, document.over = "shell", listed, reader.over
-        document.words = command.words
+        document.words, document.repeated = command.words, command.repeated
         where = command.exported.get("PWD")
         document.folder = placed(where) or "" if isinstance(where, tuple) else ""
         document.job = asked = _own(container_job(command.outer) or container_job(command.words), job)
@@ -161,7 +161,8 @@ def _add_job(root: Mapping, job: Job) -> None:
 def part(launches: list[Document]) -> None:
     """Tell commands of the GPUs that they share; a definition that several read is none's to change."""
     roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
-    _count_together([head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)])
+    heads = [head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)]
+    _count_together([] if any(launch.repeated for launch in launches) else heads)
     if len(roots) < 2:
         return
     readers: dict[tuple[int, int], int] = {}

@@ -451,7 +451,8 @@ class Runner(Branches):
         """Return the variables that functions may set, each for itself and for those that it calls."""
         names: set[str] = set()
         before = self._source
-        for self._source, body in self.functions.values():
+        for source, body in self.functions.values():
+            self._source = source
             names |= self._assigned(body)
         self._source = before
         return names

@@ -130,7 +130,7 @@ class Command(Record):
     """One command that the script runs: ``NAME=value`` in front, then its words.
 
     ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
-    file, -1 where it is not known.
+    file, -1 where it is not known, ``repeated`` that a loop may run it several times.
     """
 
     words: list[Word]
@@ -138,6 +138,7 @@ class Command(Record):
     exported: dict[str, Pieces | Array] = field(factory=dict)
     outer: list[Word] = field(factory=list)
     end: int = -1
+    repeated: bool = False
 
 
 def unknown(why: str) -> Piece:
