@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from cfglint.document.job import Job
-from cfglint.document.shell.launch import below, launched, numbers, part, text_at, whole
+from cfglint.document.shell.launch import launched, numbers, part
+from cfglint.document.shell.processes import below, text_at, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, value_of, word_of

@@ -329,7 +329,7 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
 
 
 def _is_program(words: Words, at: int) -> bool:
-    """Whether an unknown word is where a program stands: flags follow it, and its name is not one for flags."""
+    """Whether an unknown word stands for a program: flags follow it, and it is not called after flags."""
     name = words[at].pieces[0].unknown if len(words[at].pieces) == 1 else ""
     following = words[at + 1].spelled if at + 1 < len(words) else ""
     starts = following.startswith("--") or _SETTING.match(following) is not None
