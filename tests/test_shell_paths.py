@@ -52,6 +52,13 @@ WORDS = {
     'N=3\nA=(--x [0]*$N+[1]*$N --y $N)\n{} "${{A[@]}}" --z 1': {"x": None, "y": 3, "z": 1},
     'A="--x 1"\n{} $(echo $A) --y 2': {"x": 1, "y": 2},
     "{} --x 1 \\\n  `# how much` \\\n  --y 2": {"x": 1, "y": 2},
+    # A variable that nobody set, behind a value, is rather further flags; one that is set may say anything.
+    "{} --x 3 $U --y a $EXTRA_ARGS --z $V": {"x": 3, "y": "a", "z": None},
+    'P=$U/a\nP="${{P:-b}}"\n{} --x ${{P:-c}} y=/a/*.b --z=/a/*.txt': {
+        "x": None,
+        "y": "/a/*.b",
+        "z": "/a/*.txt",
+    },
     "{} --x <MODEL_PATH> --y 2 --z <the model>/a < in > out": {"x": None, "y": 2, "z": None},
     "A=<PATH> \\ \n (e.g., /b)\n{} --y 2": {"y": 2},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},

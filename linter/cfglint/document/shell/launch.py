@@ -21,7 +21,7 @@ from cfglint.document.shell.processes import (
     text_at,
     whole,
 )
-from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
+from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
 from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
+_PLAIN = re.compile(r"-?[0-9.]+(?:[eE]-?[0-9]+)?\Z|(?:[Tt]rue|[Ff]alse)\Z")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 MAX_DEPTH = 20
 _SOMETIMES = "only some branches of the script set it"
@@ -174,6 +175,7 @@ class _Reader:
     def __init__(self, text: str, command: Command, start: Start) -> None:
         self.text = text
         self._scalars: dict[tuple[int, int], Scalar] = {}
+        self._more: list[str] = []  # variables behind a value that may hold further flags
         self._command = command
         self._start = start
         name = start.name
@@ -195,7 +197,7 @@ class _Reader:
         files, rest = start.configs()
         self._flags(self.root, rest, dotted=True)
         self._topology(head, self.root if start.launcher == "trl" else flags)
-        unread = dict.fromkeys(array for word in rest if (array := self._list(word)))
+        unread = dict.fromkeys([*(array for word in rest if (array := self._list(word))), *self._more])
         if unread:
             named: list[Node] = [self._computed(array) for array in unread]
             _add(head, "unread", Sequence(name.start, flow=True, end=name.end, items=named), name)
@@ -256,6 +258,19 @@ class _Reader:
         match = _LIST.fullmatch(self.text[word.start : word.end])
         return match[1] if match and match[1] == word.pieces[0].unknown.removesuffix(ALL) else ""
 
+    def _is_more(self, value: Word, word: Word) -> bool:
+        """Whether an unknown variable after a value is rather further flags than a second value.
+
+        Nothing is read of one that only the environment may set; others may say anything.
+        """
+        name = word.pieces[0].unknown if len(word.pieces) == 1 else ""
+        if not name.isidentifier() or not value.text or self.text[max(word.start, 0)] in "\"'":
+            return False
+        more = _PLAIN.match(value.text) is not None or OPTIONS.search(name) is not None
+        if more and name in self._command.exported:
+            self._more.append(name)
+        return more
+
     def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
         """Set what flags and overrides say; a launcher's own are not ``dotted``."""
         at = 0
@@ -278,6 +293,8 @@ class _Reader:
                 while end < len(words) and not (
                     _is_flag(words[end], dotted=dotted) or self._list(words[end])
                 ):
+                    if end > at and self._is_more(words[end - 1], words[end]):
+                        break
                     end += 1
                 value = self._value(words[at:end], words[max(at - 2, 0) : at], word)
                 at = end
