@@ -11,8 +11,8 @@ Every program on its PATH is a stub that records its arguments (python, torchrun
 whatever else is asked for); launchers of other programs (srun, docker run, ssh, sbatch) start what they
 are given, which ends in stubs again. Folders that a script enters and files of environments that it sources
 are there and empty. A script that cannot do without arguments (``MODEL=$1``) gets as many numbers, and one
-with ``#SBATCH`` lines what Slurm sets in such a job: without them its flags would fall together to what
-nobody starts. Each script runs in two worlds that differ in the checkout's place, the home folder, the date, the
+with ``#SBATCH`` lines what Slurm sets in such a job: without them, its flags would take each other for their
+values. Each script runs in two worlds that differ in the checkout's place, the home folder, the date, the
 arguments, the job's number, the number of GPUs and what programs print: where the two differ, the script does
 not say the value.
 """

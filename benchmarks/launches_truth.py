@@ -368,8 +368,11 @@ def _gpus(launch: Launch) -> int | None:
         if per_node is None or ("nnodes" in flags and nodes is None):
             return None
         return per_node * (nodes or 1)
-    if launch.launcher == "accelerate":
-        return number("num_processes")
+    if launch.launcher in ("accelerate", "colossalai"):
+        listed = {"host", "H", "hostfile"} & set(flags)
+        return number(
+            "num_processes" if launch.launcher == "accelerate" else "" if listed else "nproc_per_node"
+        )
     if launch.launcher == "deepspeed":
         hosts = (flags.get("include") or ("",))[0]
         if hosts:

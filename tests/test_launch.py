@@ -281,6 +281,15 @@ TRAINERS = {
     f"accelerate launch --use_fsdp --num_processes 8 {RUN} {ARGS} --bf16": (8, 256, 0, "bf16"),
     f"accelerate launch --use_deepspeed --num_processes 8 {RUN} {ARGS} --bf16": (8, 256, 2, "bf16"),
     f"accelerate launch --num_processes 8 {RUN} {ARGS}": (8, 256, None, None),
+    # DeepSpeed's own file below accelerate's.
+    f"accelerate launch --config_file j.yaml {RUN} {ARGS} --bf16": (8, 256, 3, "bf16"),
+    f"{FLAGS} --deepspeed_config_file ds_z3.json {RUN} {ARGS} --bf16": (8, 256, 3, "bf16"),
+    f"accelerate launch --use_deepspeed --deepspeed_config_file gone.json {RUN} {ARGS} --bf16": (
+        None,
+        None,
+        None,
+        "bf16",
+    ),
     f"CUDA_VISIBLE_DEVICES=1 python {RUN} {ARGS} --bf16": (1, 32, 0, "bf16"),
     f"python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (1, 32, 3, "bf16"),
     f"srun --ntasks=16 python {RUN} {ARGS} --bf16 --deepspeed ds_z3.json": (16, 512, 3, "bf16"),
@@ -294,6 +303,7 @@ def test_flags_of_the_trainer_are_read(command, folder, monkeypatch):
     monkeypatch.chdir(folder)
     Path("ds_z3.json").write_text(ZERO_3)
     Path("a.yaml").write_text(ACCELERATE)
+    Path("j.yaml").write_text(ACCELERATE.replace("zero_stage: 3", "deepspeed_config_file: ds_z3.json"))
     run = _run()
     (subject,) = run.subjects(read(command.encode(), "train.sh"), judge_broken=True)
     assert subject.framework == "transformers"

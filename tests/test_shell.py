@@ -82,6 +82,8 @@ SCRIPTS = [
     "A=1 B=2\nshow $A $B",
     "A=1\nB=2 C=3\n\nD=4 show $A $B",
     'show ä é "ü x" 日本',
+    "A=2\nshow --x 1 \\ \\\n --y $A 'a \\ b' \"c \\ d\" \\ \nshow 3 \\ b",
+    'A="x \\ y"\nshow "$A" $A',
 ]
 
 

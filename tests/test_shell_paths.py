@@ -52,6 +52,13 @@ WORDS = {
     'N=3\nA=(--x [0]*$N+[1]*$N --y $N)\n{} "${{A[@]}}" --z 1': {"x": None, "y": 3, "z": 1},
     'A="--x 1"\n{} $(echo $A) --y 2': {"x": 1, "y": 2},
     "{} --x 1 \\\n  `# how much` \\\n  --y 2": {"x": 1, "y": 2},
+    # A variable that nobody set, behind a value, is rather further flags; one that is set may say anything.
+    "{} --x 3 $U --y a $EXTRA_ARGS --z $V": {"x": 3, "y": "a", "z": None},
+    'P=$U/a\nP="${{P:-b}}"\n{} --x ${{P:-c}} y=/a/*.b --z=/a/*.txt': {
+        "x": None,
+        "y": "/a/*.b",
+        "z": "/a/*.txt",
+    },
     "{} --x <MODEL_PATH> --y 2 --z <the model>/a < in > out": {"x": None, "y": 2, "z": None},
     "A=<PATH> \\ \n (e.g., /b)\n{} --y 2": {"y": 2},
     "{} --x $(dirname $U) --y $(hostname) --z ~/a": {"x": None, "y": None, "z": None},
@@ -191,6 +198,24 @@ def test_what_a_program_of_ones_own_adapts(more):
 USER = {
     "deepspeed main.py --model_name_or_path x/y --zero_stage 3 --deepspeed --lora_dim 128 --max_seq_len 512"
     " --per_device_train_batch_size 4 --learning_rate 1e-5": (4, 512, 128, 3),
+    "python dist_train.py --pretrain x/y --lr 1e-5 --train-batch-size-per-device 2 --seq-len 99": (
+        2,
+        99,
+        0,
+        None,
+    ),
+    "colossalai run --nproc_per_node 4 train_dpo.py --pretrain x/y --max_length 77 --zero_stage 2": (
+        None,
+        77,
+        0,
+        2,
+    ),
+    "python -m a.train model.name_or_path=x/y optim.lr=1e-5 data.micro_batch_size_per_gpu=3": (
+        3,
+        None,
+        0,
+        None,
+    ),
 }
 
 
@@ -203,3 +228,37 @@ def test_programs_that_no_framework_knows(command):
     names = ("micro_batch_size", "seq_len", "lora_rank", "zero_stage")
     assert tuple(None if needs_of(values[name]) else values[name] for name in names) == USER[command]
     assert needs_of(values["optimizer"])  # a default of the program, which is not here
+
+
+# What tells a program of one's own that trains: how it is started, what it is called, what it is told.
+CLAIMED = {
+    "torchrun --nproc_per_node 4 finetune.py --foo 1": ("user_script", 4),
+    "torchrun --nproc_per_node 4 $SCRIPT --lr 1e-5": ("user_script", 4),
+    "deepspeed --num_gpus 2 --module pkg.sft --config $CONFIG": ("user_script", 2),
+    "colossalai run --nproc_per_node 4 train.py --lr 1": ("user_script", 4),
+    "colossalai run --nproc_per_node 4 --host a,b train.py --lr 1": ("user_script", 8),
+    "colossalai run --nproc_per_node 4 --hostfile f train.py --lr 1": ("user_script", None),
+    "composer -n 8 train.py --lr 1": ("user_script", 8),
+    "composer --nproc 8 --world_size 16 train.py --lr 1": ("user_script", 16),
+    "mpirun -np 4 python train.py --config c.yaml": ("user_script", 4),
+    "torchrun --nproc_per_node 4 evaluate.py --lr 1e-5": (None, None),
+    "python evaluate.py --model x/y --batch_size 4": (None, None),
+    "python train.py --foo 1": (None, None),
+    "vllm serve x/y": ("vllm", None),
+}
+
+
+@pytest.mark.parametrize("command", CLAIMED)
+def test_what_tells_a_program_that_trains(command):
+    run = Run(load())
+    subjects = run.subjects(read_text(f"{command}\n", "x.sh"), judge_broken=True)
+    framework, number = CLAIMED[command]
+    assert [subject.framework for subject in subjects] == [framework] * (framework is not None)
+    if framework == "user_script":
+        gpus = run.on(None, subjects[0]).values["train_gpus"]
+        assert (None if needs_of(gpus) else gpus) == number
+
+
+def test_what_is_typed_makes_no_job():
+    run = Run(load(), overrides=["lr=1e-5"])
+    assert run.subjects(read_text("torchrun main.py --foo 1\n", "x.sh"), judge_broken=True) == []

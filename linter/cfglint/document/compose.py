@@ -217,7 +217,8 @@ def _replaces(section: Mapping) -> bool:
 # ── a file at a key ────────────────────────────────────────────────────────────────────────────────────────
 def _hang(layers: Layers | None, document: Document, library: Library, files: Listed[Path]) -> Layers | None:
     for steps in files:
-        node = _scalar_at(document.root if layers is None else layers.root, steps)
+        held = layers.hung if layers is not None else {}
+        node = _scalar_at(document.root if layers is None else layers.root, steps, held)
         if node is None or not node.text.endswith(_FILES) or "${" in node.text:
             continue
         by = layers.sources.get(id(node)) if layers is not None else None
@@ -237,9 +238,11 @@ def _hang(layers: Layers | None, document: Document, library: Library, files: Li
     return layers
 
 
-def _scalar_at(node: Node | None, steps: Path) -> Scalar | None:
+def _scalar_at(node: Node | None, steps: Path, hung: dict[int, Node]) -> Scalar | None:
+    """Return the text at a key, also of a file that is below another key (``hung``)."""
     for step in steps:
-        node = child(node, step) if isinstance(step, str) else None
+        node = target(node)
+        node = child(hung.get(id(node), node), step) if isinstance(step, str) else None
     node = target(node)
     return node if isinstance(node, Scalar) and not isinstance(node, Unresolved) else None
 

@@ -16,7 +16,7 @@ from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import read_python
 from cfglint.document.python.values import Flag, Literal, Object, Span
-from cfglint.document.shell.launch import text_at
+from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.programs import hydra_beside, program_of
 from cfglint.document.tree import (
     Alias,

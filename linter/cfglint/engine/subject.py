@@ -153,12 +153,13 @@ class Reading(Record):
         more: Sequence[str] = (),
         *,
         defaults: bool = True,
+        typed: bool = True,
     ) -> View:
         """Return a document's values as a framework's loader sees them, with those of its other files."""
         dialect = dialect_of(self.pack, framework, document)
         block = self.pack.frameworks[framework] if framework is not None else None
         layers: Layers | None = None
-        overrides: Sequence[str] = (*self.overrides, *more)
+        overrides: Sequence[str] = (*(self.overrides if typed else ()), *more)
         self._follow(document)
         if document.over or document.program or (block is not None and _names_files(document, block)):
             from cfglint.document.compose import compose  # most files are one file
@@ -233,7 +234,8 @@ class Reading(Record):
     def claims(self, document: Document, *, composed: bool) -> Iterator[tuple[str, int, Values | None]]:
         """Yield the frameworks that may claim a document, how many of their signs it has, and what they see.
 
-        Those whose sections are jobs see one of them here, the one with the most signs.
+        One that claims last is asked where no other has a sign, about what the document says itself. Those
+        whose sections are jobs see one of them here, the one with the most signs.
         """
         seen: dict[object, Values] = {}
         root = document.root
@@ -241,7 +243,10 @@ class Reading(Record):
         merges = isinstance(root, Tree) and root.merges
         plain = not merges and not self.overrides and not composed
         keys = frozenset(root.entries) if isinstance(root, Tree) else NOTHING
-        for name, framework in self.pack.frameworks.items():
+        claimed = False
+        for name, framework in sorted(self.pack.frameworks.items(), key=lambda item: bool(item[1]["last"])):
+            if framework["last"] and claimed:
+                return
             if document.format == "yaml" and framework["dialect"] == "toml":
                 continue  # its loader reads TOML, and perhaps JSON
             if framework["sections"]:
@@ -256,17 +261,20 @@ class Reading(Record):
                 continue
             spend(_SIGN * len(asked), _DOCUMENTS)
             dialect = dialect_of(self.pack, name, document)
-            key: object = tuple(framework[part] for part in _COMPOSED) if composed else dialect
+            last = framework["last"]
+            key: object = (*(framework[part] for part in _COMPOSED), last) if composed else (dialect, last)
             values = seen.get(key)
             if values is None:
                 spend(_FILES if composed else 0, _DOCUMENTS)
                 view = (
-                    self._view(document, name, defaults=False)
+                    self._view(document, name, defaults=False, typed=not last)
                     if composed
-                    else View(document, dialect, self.overrides)
+                    else View(document, dialect, () if last else self.overrides)
                 )
                 values = seen[key] = Values(self.pack, view)
-            yield name, sum(test(values) is True for test in asked), values
+            signs = sum(test(values) is True for test in asked)
+            claimed = claimed or signs > 0
+            yield name, signs, values
 
     def _in_sections(self, framework: str, document: Document) -> tuple[int, Values | None]:
         """Return the most signs that a section of a document has, and what it sees."""

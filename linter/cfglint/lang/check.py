@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")
+CLAIMS = ("last",)
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 
 
@@ -56,6 +57,7 @@ class _Block(Record):
         return (
             f"{{'dialect': {dialect!r}, 'detect': {_tuple(self.detect)}, "
             f"'keys': {keys!r}, 'composes': {composes!r}, 'files': {tuple(self.files)!r}, "
+            f"'last': {'claims' in self.settings}, "
             f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
             f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
@@ -276,6 +278,7 @@ class Builder:
             "dialect": ("dialect", DIALECTS),
             "composes": ("way to compose files", COMPOSES),
             "resolvers": ("resolver", RESOLVERS),
+            "claims": ("way to claim files", CLAIMS),
             "extends": ("framework", self.symbols.frameworks),
         }
         what, known = checks.get(entry.key, ("", ()))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.launch import below, launched, whole
+from cfglint.document.shell.launch import launched
+from cfglint.document.shell.processes import below, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, value_of, word_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.launch import text_at
+from cfglint.document.shell.processes import text_at
 from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved
 from cfglint.text import Edit
 

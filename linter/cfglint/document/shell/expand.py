@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 60
 _HEADS = {"PWD": HERE, "0": SELF, "BASH_SOURCE": SELF}
+_NO_FILE = re.compile(r"[\w.+-]+=|\(")
 _IN_QUOTES = '$`"\\\n'
 _ANSI = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -77,7 +78,9 @@ class Expander(Record):
             pieces = _at_home(pieces)
         words = split(pieces, start, end, blanks_split="IFS" not in self.variables)
         for word in words:
-            if any(
+            # No file is called `key=…`, or in brackets: such a pattern stays what it is.
+            named = _NO_FILE.match(word.spelled) is not None
+            if not named and any(
                 piece.mode != QUOTED and ("*" in piece.text or "?" in piece.text) for piece in word.pieces
             ):
                 word.pieces = (*word.pieces, unknown(FILES))
@@ -160,7 +163,11 @@ class Expander(Record):
         """Return the text of the source between two bytes, its backslashes resolved."""
         pieces: list[Piece] = []
         for at, after, name in self.source.hidden(start, end):
-            pieces += [*self.literal(start, at, mode), *self.variable(name, _inside(mode))]
+            pieces += self.literal(start, at, mode)
+            if name[0] == "\\":
+                pieces.append(Piece(name if mode == QUOTED else name[1:], at, after, QUOTED))
+            else:
+                pieces += self.variable(name, _inside(mode))
             start = after
         for piece in self.source.slice(start, end, mode):
             if "\\" not in piece.text:
@@ -245,7 +252,8 @@ class Expander(Record):
         if value is None and sign[-1] in "-=" and _BY_CLUSTER.match(name):
             return [unknown(name)]  # the default is for a run by hand
         sign = sign[-1]
-        unclear = (empty or sign in "-=") and uncertain(plain or ())
+        sure = any(piece.text and not piece.maybe for piece in plain or ())  # some of it is there
+        unclear = (empty or sign in "-=") and not sure and uncertain(plain or ())
         if unclear or (sign == "?" and not given) or (sign == "+" and value is None):
             return [unknown(name)]
         if sign == "+":

@@ -21,7 +21,8 @@ from cfglint.document.shell.commands import (
     script_at,
     words_at,
 )
-from cfglint.document.shell.launch import below, numbers, text_at, whole
+from cfglint.document.shell.launch import numbers
+from cfglint.document.shell.processes import below, text_at, whole
 from cfglint.document.shell.words import pieces_of
 from cfglint.document.tree import (
     Composite,

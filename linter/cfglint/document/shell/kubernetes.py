@@ -22,8 +22,9 @@ from cfglint.document.shell.commands import (
     served,
     words_at,
 )
-from cfglint.document.shell.launch import PET, below, numbers, text_at, whole
+from cfglint.document.shell.launch import numbers
 from cfglint.document.shell.nested import given_to_shell
+from cfglint.document.shell.processes import PET, below, text_at, whole
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, unknown
 from cfglint.document.tree import Document, Mapping, Node, Scalar, effective, walk
 from cfglint.record import Record, Value

@@ -11,7 +11,18 @@ import re
 from itertools import pairwise
 
 from cfglint.document.job import Job, read_job, slurm_variables
-from cfglint.document.shell.programs import HYDRA, Start, container_job, program_of, sought
+from cfglint.document.shell.processes import (
+    COUNTS,
+    PET,
+    VISIBLE,
+    Counts,
+    hidden,
+    machines,
+    product,
+    text_at,
+    whole,
+)
+from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, container_job, program_of, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
 from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word, hidden_flags
@@ -29,8 +40,6 @@ from cfglint.document.tree import (
     target,
     walk,
 )
-from cfglint.record import Value
-from cfglint.text import small_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,55 +47,11 @@ if TYPE_CHECKING:
 
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
+_PLAIN = re.compile(r"-?[0-9.]+(?:[eE]-?[0-9]+)?\Z|(?:[Tt]rue|[Ff]alse)\Z")
 MAX_DEPTH = 20
 # A program that is given one of these says something, and ends; `--cfg` is Hydra's.
 _TELLS = ("--help", "-h", "--cfg", "--hydra-help")
 _SOMETIMES = "only some branches of the script set it"
-
-
-class Counts(Value):
-    """The flags, or variables of the ``environment``, that say how many processes a launcher starts.
-
-    ``single`` are the numbers that are one where nothing is said. With ``pet``, a variable stands for a flag
-    that is absent.
-    """
-
-    per_node: str = ""
-    nodes: str = ""
-    total: str = ""
-    single: tuple[str, ...] = ()
-    environment: bool = False
-    pet: bool = False
-
-
-PET = "PET_"  # before the name of a flag (torch/distributed/argparse_util.py)
-_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"), pet=True)
-_ACCELERATE = Counts(nodes="num_machines", total="num_processes")
-_COUNTS = {
-    "torchrun": _TORCHRUN,
-    "tune": _TORCHRUN,
-    "accelerate": _ACCELERATE,
-    "trl": _ACCELERATE,
-    "deepspeed": Counts("num_gpus", "num_nodes"),
-    # torchrun, on all GPUs unless these say otherwise
-    "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
-    # torchrun where these are there (swift/cli/main.py), else one process
-    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
-    "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
-}
-
-
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
-# Variables in which a launcher finds numbers, or the program its GPUs.
-ENVIRONMENT = (
-    _VISIBLE,
-    *dict.fromkeys(
-        name
-        for counts in _COUNTS.values()
-        for name in (counts.per_node, counts.nodes, counts.total)
-        if counts.environment and name
-    ),
-)
 
 
 def parse_script(text: str, scripts: Scripts | None = None) -> list[Document]:
@@ -213,6 +178,7 @@ class _Reader:
     def __init__(self, text: str, command: Command, start: Start) -> None:
         self.text = text
         self._scalars: dict[tuple[int, int], Scalar] = {}
+        self._more: list[str] = []  # variables behind a value that may hold further flags
         self._command = command
         self._start = start
         name = start.name
@@ -222,7 +188,10 @@ class _Reader:
         self.root, head, flags = (Mapping(begun, flow=True, end=end) for _ in range(3))
         _add(self.root, "launch", head, name)
         _add(head, "launcher", self._computed(start.launcher), name)
-        _add(head, "program", self._program(name), name)
+        program = self._program(name)
+        _add(head, "program", program, name)
+        last = text_at(program).rpartition("." if start.module else "/")[2]
+        _add(head, "name", self._computed(last), name)
         _add(head, "module", self._computed("true" if start.module else "false"), name)
         if start.suite:
             _add(head, "suite", self._computed(start.suite), name)
@@ -231,11 +200,13 @@ class _Reader:
         files, rest = start.configs()
         self._flags(self.root, rest, dotted=True)
         self._topology(head, self.root if start.launcher == "trl" else flags)
-        unread = dict.fromkeys(array for word in rest if (array := self._list(word)))
+        unread = dict.fromkeys([*(array for word in rest if (array := self._list(word))), *self._more])
         if unread:
             named: list[Node] = [self._computed(array) for array in unread]
             _add(head, "unread", Sequence(name.start, flow=True, end=name.end, items=named), name)
         self.over: tuple[Scalar, ...] = tuple(target(self.scalar(file)) for file in files)  # type: ignore[misc]
+        if files:
+            _add(head, "config", Alias("config", self.over[0], files[0].start, files[0].end), name)
         if any(word.spelled.startswith(HYDRA) for word in rest):  # most programs are not Hydra applications
             self.over += sought(start)
 
@@ -286,6 +257,19 @@ class _Reader:
     def _list(self, word: Word) -> str:
         return hidden_flags(word, self.text)
 
+    def _is_more(self, value: Word, word: Word) -> bool:
+        """Whether an unknown variable after a value is rather further flags than a second value.
+
+        Nothing is read of one that only the environment may set; others may say anything.
+        """
+        name = word.pieces[0].unknown if len(word.pieces) == 1 else ""
+        if not name.isidentifier() or not value.text or self.text[max(word.start, 0)] in "\"'":
+            return False
+        more = _PLAIN.match(value.text) is not None or OPTIONS.search(name) is not None
+        if more and name in self._command.exported:
+            self._more.append(name)
+        return more
+
     def _flags(self, root: Mapping, words: list[Word], *, dotted: bool) -> None:
         """Set what flags and overrides say; a launcher's own are not ``dotted``."""
         at = 0
@@ -308,6 +292,8 @@ class _Reader:
                 while end < len(words) and not (
                     _is_flag(words[end], dotted=dotted) or self._list(words[end])
                 ):
+                    if end > at and self._is_more(words[end - 1], words[end]):
+                        break
                     end += 1
                 value = self._value(words[at:end], words[max(at - 2, 0) : at], word)
                 at = end
@@ -369,7 +355,7 @@ class _Reader:
             )
         if launcher == "python":
             self._spread(head)
-        counts = _COUNTS.get(launcher, Counts())
+        counts = COUNTS.get(launcher, Counts())
         sources: dict[str, Node | None] = {
             number: self._variable(source)
             if counts.environment
@@ -378,19 +364,18 @@ class _Reader:
             if (source := getattr(counts, number))
         }
         sources |= {number: self._computed("1") for number in counts.single if sources[number] is None}
-        if launcher == "deepspeed":
-            sources |= self._hosts(flags, sources["nodes"])
+        sources |= machines(launcher, flags, sources, self._computed("1"))
         per_node, nodes, total = sources.get("per_node"), sources.get("nodes"), sources.get("total")
         if nodes is not None and whole(nodes) is None:
-            nodes = _hidden(nodes, "the number of nodes")
+            nodes = hidden(nodes, "the number of nodes")
         if per_node is not None and whole(per_node) is None and text_at(per_node) in ("gpu", "auto"):
             per_node = None  # as many as the machine has
         if total is None and per_node is not None and nodes is not None:
-            total = _product(per_node, nodes)
+            total = product(per_node, nodes)
         for key, value in (("processes_per_node", per_node), ("nodes", nodes), ("processes", total)):
             if value is not None:
                 _add(head, key, Alias(key, target(value), value.start, value.end), name)
-        visible = self._variable(_VISIBLE)
+        visible = self._variable(VISIBLE)
         if isinstance(visible, Unresolved):
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():
@@ -408,21 +393,6 @@ class _Reader:
         if node is None or whole(node) is None:
             node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
         _add(head, "processes", Alias("processes", target(node), node.start, node.end), self._start.name)
-
-    def _hosts(self, flags: Mapping, nodes: Node | None) -> dict[str, Node | None]:
-        """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""
-        included = child(flags, "include") or child(flags, "i")
-        text = included.text if isinstance(included, Scalar) and not isinstance(included, Unresolved) else ""
-        hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
-        if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
-            place = included.start, included.end
-            return {
-                "total": Composite(str(sum(map(len, hosts))), *place),
-                "nodes": Composite(str(len(hosts)), *place),
-            }
-        if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
-            return {"nodes": self._computed("1")}
-        return {}
 
     def _variable(self, name: str) -> Node | None:
         """Return what the program finds in its environment; None where the script does not set it."""
@@ -447,39 +417,6 @@ def _span(pieces: Pieces, name: Word) -> tuple[int, int]:
     if not placed or placed[-1].end < placed[0].start:
         return name.start, name.end
     return placed[0].start, placed[-1].end
-
-
-def below(node: Node | None, *path: str) -> Node | None:
-    """Return the node at some keys below another."""
-    for name in path:
-        node = child(node, name)
-    return target(node)
-
-
-def text_at(node: Node | None, *path: str) -> str:
-    """Return the text of a scalar; nothing where there is none."""
-    held = below(node, *path)
-    return held.text if isinstance(held, Scalar) else ""
-
-
-def whole(node: Node | None) -> int | None:
-    """Return a node's whole number, None where it is not one."""
-    node = target(node)
-    text = node.text if isinstance(node, Scalar) and not isinstance(node, Unresolved) else ""
-    return small_number(text)
-
-
-def _product(per_node: Node, nodes: Node) -> Node:
-    """Return how many processes there are on all nodes."""
-    each, number = whole(per_node), whole(nodes)
-    if each is None or number is None:
-        return _hidden(per_node if each is None else nodes, "how many")
-    return target(per_node) if number == 1 else Composite(str(each * number), per_node.start, per_node.end)
-
-
-def _hidden(node: Node, what: str) -> Unresolved:
-    why = node.why if isinstance(node, Unresolved) else f"{what} is not known before the script runs"
-    return Unresolved(text_at(node), node.start, node.end, why=why)
 
 
 def _why(piece: Piece) -> str:

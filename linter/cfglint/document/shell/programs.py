@@ -92,7 +92,8 @@ _HYDRA_FOLDER = ("--config-dir", "-cd")
 # Where people start a job is where its files are looked for anyway.
 _HERE = (HERE, BESIDE)
 _VARIABLE = re.compile(r"\w+\Z")
-_OPTIONS = re.compile(r"arg|opt|flag|param|conf|dist|launch|\Acfg", re.IGNORECASE)
+# What variables are called that hold flags.
+OPTIONS = re.compile(r"arg|opt|flag|param|conf|dist|launch|extra|\Acfg", re.IGNORECASE)
 _SETTING = re.compile(r"\+{0,2}[A-Za-z_][\w.]*=")
 _CHOICE = re.compile(r"((?:\+\+|\+|~)?[A-Za-z_][\w/-]*(?:@[\w.:-]+)?)(=|\Z)")
 
@@ -344,11 +345,11 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
 
 
 def _is_program(words: Words, at: int) -> bool:
-    """Whether an unknown word is where a program stands: flags follow it, and it is not called like flags."""
+    """Whether an unknown word stands for a program: flags follow it, and it is not called after flags."""
     name = words[at].pieces[0].unknown if len(words[at].pieces) == 1 else ""
     following = words[at + 1].spelled if at + 1 < len(words) else ""
     starts = following.startswith("--") or _SETTING.match(following) is not None
-    return _VARIABLE.match(name) is not None and starts and not words[at].maybe and not _OPTIONS.search(name)
+    return _VARIABLE.match(name) is not None and starts and not words[at].maybe and not OPTIONS.search(name)
 
 
 # ── containers ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,6 +34,8 @@ _INDEX = re.compile(r"(?<![\w$}])\[[0-9]+\](?=\*)")
 _REMARK = re.compile(r"(?<=\s)`[ \t]*#[^`\n]*`")
 # What the reader is to fill in; to the grammar, two redirections. In capitals, or of several words.
 _FILL_IN = re.compile(r"(?<=[=\s/])<(?:[A-Z][A-Z0-9_]*[A-Z0-9]|[A-Za-z]\w*(?:[ -]\w+)+)>(?=[\s/,:]|\Z)")
+# A blank that is escaped begins a word; to the grammar it is nothing.
+_BLANK = re.compile(r"(?<=[ \t])\\[ \t]")
 _BEFORE = re.compile(r"[^\s;|&()<>`]*\Z")
 _FARTHEST = 300  # characters back to the start of a word
 
@@ -83,6 +85,8 @@ class Source:
             data = _FILL_IN.sub(self._hide_whole, data)
         if "`" in data:
             data = _REMARK.sub(lambda found: " " * len(found[0]), data)
+        if "\\ " in data or "\\\t" in data:
+            data = _BLANK.sub(self._hide_whole, data)
         self._hidden.sort()
         self.data = _BEYOND.sub(".", data).encode("ascii")
 

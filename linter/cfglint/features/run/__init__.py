@@ -15,7 +15,7 @@ from cfglint.api import check_file
 from cfglint.budget import BUDGET, Alarm
 from cfglint.command import free, inputs, options, output, parse, setup, switch
 from cfglint.document.reading import read_text
-from cfglint.document.shell.launch import ENVIRONMENT
+from cfglint.document.shell.processes import ENVIRONMENT
 from cfglint.engine.memory import GIB, FitRow, fit_rows
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted

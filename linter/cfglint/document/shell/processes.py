@@ -1,0 +1,129 @@
+"""How many processes a launcher starts, by its flags or by variables of its environment."""
+
+from __future__ import annotations
+
+from cfglint.document.tree import Composite, Mapping, Node, Scalar, Unresolved, child, target
+from cfglint.record import Value
+from cfglint.text import small_number
+
+
+class Counts(Value):
+    """The flags, or variables of the ``environment``, that say how many processes a launcher starts.
+
+    ``single`` are the numbers that are one where nothing is said. With ``pet``, a variable stands for a flag
+    that is absent.
+    """
+
+    per_node: str = ""
+    nodes: str = ""
+    total: str = ""
+    single: tuple[str, ...] = ()
+    environment: bool = False
+    pet: bool = False
+
+
+PET = "PET_"  # before the name of a flag (torch/distributed/argparse_util.py)
+_TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"), pet=True)
+_ACCELERATE = Counts(nodes="num_machines", total="num_processes")
+COUNTS = {
+    "torchrun": _TORCHRUN,
+    "tune": _TORCHRUN,
+    "accelerate": _ACCELERATE,
+    "trl": _ACCELERATE,
+    "deepspeed": Counts("num_gpus", "num_nodes"),
+    # one machine without a list of hosts (colossalai/cli/launcher/__init__.py)
+    "colossalai": Counts("nproc_per_node"),
+    # one machine unless it says how many processes there are in all (composer/cli/launcher.py)
+    "composer": Counts("nproc", total="world_size"),
+    # torchrun, on all GPUs unless these say otherwise
+    "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
+    # torchrun where these are there (swift/cli/main.py), else one process
+    "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
+    "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
+}
+
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+# Variables in which a launcher finds numbers, or the program its GPUs.
+ENVIRONMENT = (
+    VISIBLE,
+    *dict.fromkeys(
+        name
+        for counts in COUNTS.values()
+        for name in (counts.per_node, counts.nodes, counts.total)
+        if counts.environment and name
+    ),
+)
+
+
+def machines(
+    launcher: str, flags: Mapping, said: dict[str, Node | None], one: Node
+) -> dict[str, Node | None]:
+    """Return what a launcher's list of hosts, or that there is none, adds to the numbers that are said."""
+    if launcher == "deepspeed":
+        return _slots(flags, said["nodes"], one)
+    if launcher == "colossalai":
+        return _hosts(flags, one)
+    if launcher == "composer":
+        per_node = said["per_node"] or child(flags, "n")
+        return {"per_node": per_node, "total": said["total"] or per_node}
+    return {}
+
+
+def _slots(flags: Mapping, nodes: Node | None, one: Node) -> dict[str, Node | None]:
+    """Return what DeepSpeed's ``--include host:0,1@other:0,1`` says; without it or hosts, one node."""
+    included = child(flags, "include") or child(flags, "i")
+    text = included.text if isinstance(included, Scalar) and not isinstance(included, Unresolved) else ""
+    hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
+    if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
+        place = included.start, included.end
+        return {
+            "total": Composite(str(sum(map(len, hosts))), *place),
+            "nodes": Composite(str(len(hosts)), *place),
+        }
+    if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
+        return {"nodes": one}
+    return {}
+
+
+def _hosts(flags: Mapping, one: Node) -> dict[str, Node | None]:
+    """Return how many machines ``colossalai run --host a,b`` names; without any, this one."""
+    named = child(flags, "host") or child(flags, "H")
+    text = text_at(named)
+    if named is None:
+        return {} if child(flags, "hostfile") is not None else {"nodes": one}
+    return {"nodes": Composite(str(len(text.split(","))), named.start, named.end)} if text else {}
+
+
+def below(node: Node | None, *path: str) -> Node | None:
+    """Return the node at some keys below another."""
+    for name in path:
+        node = child(node, name)
+    return target(node)
+
+
+def text_at(node: Node | None, *path: str) -> str:
+    """Return the text of a scalar; nothing where there is none."""
+    held = below(node, *path)
+    return held.text if isinstance(held, Scalar) else ""
+
+
+def whole(node: Node | None) -> int | None:
+    """Return a node's whole number, None where it is not one."""
+    node = target(node)
+    text = node.text if isinstance(node, Scalar) and not isinstance(node, Unresolved) else ""
+    return small_number(text)
+
+
+def product(per_node: Node, nodes: Node) -> Node:
+    """Return how many processes there are on all nodes."""
+    each, number = whole(per_node), whole(nodes)
+    if each is None or number is None:
+        return hidden(per_node if each is None else nodes, "how many")
+    return target(per_node) if number == 1 else Composite(str(each * number), per_node.start, per_node.end)
+
+
+def hidden(node: Node, what: str) -> Unresolved:
+    """Return the node of a number that is not known, with the reason."""
+    why = node.why if isinstance(node, Unresolved) else f"{what} is not known before the script runs"
+    return Unresolved(text_at(node), node.start, node.end, why=why)
