@@ -20,6 +20,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Scalar, walk
 from cfglint.document.view import Missing, View
 from cfglint.document.yaml import parse_yaml
+from cfglint.errors import OverBudgetError
 from cfglint.hardware.catalogue import gpus
 from cfglint.hardware.host import declared
 from cfglint.text import apply_edits
@@ -404,6 +405,28 @@ def test_many_aliases_of_pods_cost_no_more_than_the_text():
     levels = ["", *(f"  l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 30))]
     bomb = f"apiVersion: v1\nkind: Pod\n{pod}\nspec:" + "\n".join(levels) + "\n"
     assert [d.format for d in read_text(bomb, "x.yaml").documents] == ["shell"]
+
+
+PODS = f"{{template: {{spec: {{containers: [{', '.join(['{name: x, image: y}'] * 5000)}]}}}}}}"
+KINDS = f"[{', '.join(['A40:1'] * 5000)}]"
+MANY = ", ".join(["*a"] * 20000)
+SCRIPT = "python t.py " + "--a 1 " * 10000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"apiVersion: v1\nkind: X\nx: &a {PODS}\nspec: {{workerGroupSpecs: [{MANY}]}}\n",
+        f"type: task\nx: &a {SCRIPT}\ncommands: [{MANY}]\n",
+        f"apiVersion: v1\nkind: Pod\nx: &a {SCRIPT}\nspec: {{containers: [{{command: [python, {MANY}]}}]}}\n",
+        f"type: task\nx: &a {{A: {SCRIPT}}}\nenv: [{MANY}]\ncommands: [python t.py]\n",
+        f"run: python t.py\nx: &a {{accelerators: {KINDS}}}\nresources: {{any_of: [{MANY}]}}\n",
+        f"run: python t.py\nresources: {{accelerators: {KINDS}, any_of: [{', '.join(['{}'] * 9000)}]}}\n",
+    ],
+)
+def test_what_stands_at_many_places_ends(text):
+    with pytest.raises(OverBudgetError):
+        read_text(text, "x.yaml")
 
 
 def test_a_pytorch_job_is_its_master_and_its_workers():

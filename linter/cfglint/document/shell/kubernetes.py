@@ -10,6 +10,7 @@ import re
 from cfglint.budget import spend
 from cfglint.document.job import Job
 from cfglint.document.shell.commands import (
+    MANIFEST,
     at,
     entries,
     environment,
@@ -77,6 +78,7 @@ _GROUPS = {
     ),
 }  # fmt: skip
 _LEADER = "leaderWorkerTemplate"
+_POD = 50  # steps of reading one
 # Objects whose pods are a job each. Of a StatefulSet and other kinds nobody knows.
 _ALONE = ("Pod", "Job", "CronJob", "Deployment", "ReplicaSet", "DaemonSet", "ReplicationController")
 # Objects whose operators leave torchrun's variables alone.
@@ -100,7 +102,7 @@ def objects(text: str, root: Mapping) -> list[Document]:
         if not isinstance(node, Mapping) or id(node) in seen:
             continue
         names = effective(node).keys()
-        spend(1 + len(names) // 4, "manifests")
+        spend(1 + len(names) // 4, MANIFEST)
         groups = _groups_of(node, names, root)
         if groups is None:
             continue
@@ -110,8 +112,9 @@ def objects(text: str, root: Mapping) -> list[Document]:
             script = script_at(text, at(root, "spec entrypoint"))
             documents += run_script(text, script, job, {})
         for group in groups:
-            if group.pod is not None:
-                seen.update(id(inner) for inner in walk(group.pod))
+            inside = walk(group.pod)  # of an alias, again
+            spend(_POD + len(inside) // 4, MANIFEST)
+            seen.update(map(id, inside))
             for container in _containers(group.pod):
                 documents += _container(text, container, job, told)
     return sorted(documents, key=lambda document: document.start)
@@ -140,6 +143,7 @@ def _each(holder: Mapping, key: str, pods: Pods) -> Iterator[Group]:
         pod = at(item, pods.pod)
         if pod is None:
             continue
+        spend(_POD + len(_containers(pod)), MANIFEST)
         factors = [at(item, path) for path in pods.many]
         many: int | None = None if scaled or (pods.open and factors[0] is None) else 1
         for factor in factors:
