@@ -129,7 +129,8 @@ def _groups_of(node: Mapping, names: Iterable[str], root: Mapping) -> list[Group
     groups = [group for key in names & _GROUPS.keys() for group in _each(node, key, _GROUPS[key])]
     if groups:
         return groups
-    alone = "containers" in names or ("resources" in names and not {"command", "args"}.isdisjoint(names))
+    container = not ({"resources", "image"}.isdisjoint(names) or {"command", "args"}.isdisjoint(names))
+    alone = "containers" in names or container
     return [_own(node, root)] if alone else None
 
 
