@@ -238,6 +238,8 @@ MACHINE = "nodeSelector: {node.kubernetes.io/instance-type: p4d.24xlarge}, "
         (manifest("RayCluster", "{workerGroupSpecs: [{replicas: 2, numOfHosts: 2, template: POD}]}", SELECTED), [("h100-sxm:16", 16)]),  # noqa: E501
         (manifest("RayCluster", "{workerGroupSpecs: [{template: POD}]}", SELECTED), [("h100-sxm", None)]),
         (manifest("RayCluster", "{enableInTreeAutoscaling: true, workerGroupSpecs: [{replicas: 2, template: POD}]}", SELECTED), [("h100-sxm", None)]),  # noqa: E501
+        (manifest("PyTorchJob", "{elasticPolicy: {maxReplicas: 9, metrics: []}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: POD}}}", SELECTED), [("h100-sxm", None)]),  # noqa: E501
+        (manifest("PyTorchJob", "{elasticPolicy: {maxReplicas: 9}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: POD}}}", SELECTED), [("h100-sxm:8", 8)]),  # noqa: E501
         (manifest("Fleet", "{template: {spec: {workerGroupSpecs: [{replicas: 2, template: POD}]}}}", SELECTED), [("h100-sxm:8", 8)]),  # noqa: E501
         (manifest("Pod", "{containers: [{" + COMMAND + ", resources: {limits: {nvidia.com/mig-3g.40gb: 1}}}], "  # noqa: E501
                   "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}}"), [("a100-80gb-sxm-mig-3g.40gb:1", 1)]),  # noqa: E501

@@ -139,7 +139,9 @@ def _each(holder: Mapping, key: str, pods: Pods) -> Iterator[Group]:
     several = items(held) or [node for _, node in entries(held) if node is not None]
     if held is not None and below(held, "template") is not None:
         several = [held]
+    # Ray's autoscaler changes the number, and so does Kubernetes' own where an elastic job has metrics.
     scaled = text_at(holder, "enableInTreeAutoscaling").lower() == "true" and pods.open
+    scaled = scaled or at(holder, "elasticPolicy metrics") is not None
     for item in several:
         pod = at(item, pods.pod)
         if pod is None:
