@@ -20,6 +20,7 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Scalar, walk
 from cfglint.document.view import Missing, View
 from cfglint.document.yaml import parse_yaml
+from cfglint.errors import OverBudgetError
 from cfglint.hardware.catalogue import gpus
 from cfglint.hardware.host import declared
 from cfglint.text import apply_edits
@@ -237,6 +238,8 @@ MACHINE = "nodeSelector: {node.kubernetes.io/instance-type: p4d.24xlarge}, "
         (manifest("RayCluster", "{workerGroupSpecs: [{replicas: 2, numOfHosts: 2, template: POD}]}", SELECTED), [("h100-sxm:16", 16)]),  # noqa: E501
         (manifest("RayCluster", "{workerGroupSpecs: [{template: POD}]}", SELECTED), [("h100-sxm", None)]),
         (manifest("RayCluster", "{enableInTreeAutoscaling: true, workerGroupSpecs: [{replicas: 2, template: POD}]}", SELECTED), [("h100-sxm", None)]),  # noqa: E501
+        (manifest("PyTorchJob", "{elasticPolicy: {maxReplicas: 9, metrics: []}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: POD}}}", SELECTED), [("h100-sxm", None)]),  # noqa: E501
+        (manifest("PyTorchJob", "{elasticPolicy: {maxReplicas: 9}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: POD}}}", SELECTED), [("h100-sxm:8", 8)]),  # noqa: E501
         (manifest("Fleet", "{template: {spec: {workerGroupSpecs: [{replicas: 2, template: POD}]}}}", SELECTED), [("h100-sxm:8", 8)]),  # noqa: E501
         (manifest("Pod", "{containers: [{" + COMMAND + ", resources: {limits: {nvidia.com/mig-3g.40gb: 1}}}], "  # noqa: E501
                   "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}}"), [("a100-80gb-sxm-mig-3g.40gb:1", 1)]),  # noqa: E501
@@ -404,6 +407,28 @@ def test_many_aliases_of_pods_cost_no_more_than_the_text():
     levels = ["", *(f"  l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 30))]
     bomb = f"apiVersion: v1\nkind: Pod\n{pod}\nspec:" + "\n".join(levels) + "\n"
     assert [d.format for d in read_text(bomb, "x.yaml").documents] == ["shell"]
+
+
+PODS = f"{{template: {{spec: {{containers: [{', '.join(['{name: x, image: y}'] * 5000)}]}}}}}}"
+KINDS = f"[{', '.join(['A40:1'] * 5000)}]"
+MANY = ", ".join(["*a"] * 20000)
+SCRIPT = "python t.py " + "--a 1 " * 10000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"apiVersion: v1\nkind: X\nx: &a {PODS}\nspec: {{workerGroupSpecs: [{MANY}]}}\n",
+        f"type: task\nx: &a {SCRIPT}\ncommands: [{MANY}]\n",
+        f"apiVersion: v1\nkind: Pod\nx: &a {SCRIPT}\nspec: {{containers: [{{command: [python, {MANY}]}}]}}\n",
+        f"type: task\nx: &a {{A: {SCRIPT}}}\nenv: [{MANY}]\ncommands: [python t.py]\n",
+        f"run: python t.py\nx: &a {{accelerators: {KINDS}}}\nresources: {{any_of: [{MANY}]}}\n",
+        f"run: python t.py\nresources: {{accelerators: {KINDS}, any_of: [{', '.join(['{}'] * 9000)}]}}\n",
+    ],
+)
+def test_what_stands_at_many_places_ends(text):
+    with pytest.raises(OverBudgetError):
+        read_text(text, "x.yaml")
 
 
 def test_a_pytorch_job_is_its_master_and_its_workers():

@@ -24,14 +24,14 @@ def modal(body, gpu='"H100:8"'):
 @pytest.mark.parametrize(
     "body",
     [
-        'subprocess.run(["torchrun", f"--nproc_per_node={N}", "t.py", "--a", "1", "--cfg", cfg], check=True)',
-        'subprocess.run(f"torchrun --nproc_per_node {N} t.py --a 1 --cfg {cfg}", shell=True)',
-        'subprocess.check_call(shlex.split(f"torchrun --nproc_per_node {N} t.py --a 1 --cfg {cfg}"))',
-        'subprocess.Popen(("torchrun --nproc_per_node 8 t.py --a 1 --cfg " + cfg).split())',
-        'import os\nos.system("cd /x && torchrun --nproc_per_node 8 t.py --a 1 --cfg " + cfg)',
-        'c = ["torchrun", "--nproc_per_node", str(N), "t.py"]\nc += ["--a", "1", "--cfg"]\nc.append(cfg)\nGO(c)',  # noqa: E501
-        'c = ["t.py", "--a", "1"] + ["--cfg", cfg]\nGO(" ".join(["torchrun --nproc_per_node 8", *c]), shell=True)',  # noqa: E501
-        'subprocess.run(["bash", "-c", "torchrun --nproc_per_node 8 t.py --a 1 --cfg $CFG"])',
+        'subprocess.run(["torchrun", f"--nproc_per_node={N}", "t.py", "--a", "1", "--in", cfg], check=True)',
+        'subprocess.run(f"torchrun --nproc_per_node {N} t.py --a 1 --in {cfg}", shell=True)',
+        'subprocess.check_call(shlex.split(f"torchrun --nproc_per_node {N} t.py --a 1 --in {cfg}"))',
+        'subprocess.Popen(("torchrun --nproc_per_node 8 t.py --a 1 --in " + cfg).split())',
+        'import os\nos.system("cd /x && torchrun --nproc_per_node 8 t.py --a 1 --in " + cfg)',
+        'c = ["torchrun", "--nproc_per_node", str(N), "t.py"]\nc += ["--a", "1", "--in"]\nc.append(cfg)\nGO(c)',  # noqa: E501
+        'c = ["t.py", "--a", "1"] + ["--in", cfg]\nGO(" ".join(["torchrun --nproc_per_node 8", *c]), shell=True)',  # noqa: E501
+        'subprocess.run(["bash", "-c", "torchrun --nproc_per_node 8 t.py --a 1 --in $CFG"])',
     ],
 )
 def test_what_a_function_of_modal_runs(body):
@@ -39,7 +39,7 @@ def test_what_a_function_of_modal_runs(body):
     ((document, view),) = views(text)
     assert [(t.name, t.count) for t in declared(document.job)] == [("h100-pcie:8", 8)]
     assert (view.get(("launch", "processes")), view.get(("a",))) == (8, 1)
-    assert isinstance(view.get(("cfg",)), Missing)
+    assert isinstance(view.get(("in",)), Missing)
     assert not [node for node in walk(document.root) if type(node) is Scalar]  # nothing is edited
 
 

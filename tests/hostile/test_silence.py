@@ -365,6 +365,13 @@ def test_a_script_outside_of_the_repository_is_not_read(strange, how):
     for name in (str(secret), "../home/job.sh", "link.sh"):
         strange.write({"a.sh": f"{how.format(name)}\npython x.py\n"})
         assert "PRC130" not in strange.run("check", "a.sh", "--skip-unknown").stdout
+        strange.write({"a.yaml": f"type: task\ncommands:\n- {how.format(name)}\n- python x.py\n"})
+        assert "PRC130" not in strange.run("check", "a.yaml", "--skip-unknown").stdout
+
+
+def test_a_manifest_runs_a_script_of_the_repository(strange):
+    strange.write({"job.sh": f"{JOB}\n", "a.yaml": "type: task\ncommands:\n- bash job.sh\n"})
+    assert "a.yaml:3:" in strange.run("check", "a.yaml", "--format", "concise").stdout
 
 
 def test_a_fix_sees_what_is_sourced_and_leaves_it_alone(strange):
@@ -435,7 +442,7 @@ MANIFESTS = [
     f"apiVersion: v1\nkind: Pod\nspec: {{containers: [{{command: [/entry.sh], args: {LIST}}}]}}\n",
     f"apiVersion: x/v1\nkind: Workflow\nspec:\n  templates:\n  - script:\n      source: |\n        {JOB}\n",
     f"on: push\njobs:\n  a:\n    steps:\n    - run: |\n        {JOB}\n",
-    f"type: task\ncommands:\n- {JOB}\n",
+    f"pipeline:\n- cmds:\n  - {JOB}\n",
     f"services:\n  a:\n    image: i\n    post_start: [{{command: '{JOB}'}}]\n",
     f"resources: {{cpus: 1}}\nrun: |\n  doas {JOB}\n",
     f"resources: {{cpus: 1}}\nsetup: |\n  {JOB}\nrun: echo a\n",
@@ -448,6 +455,10 @@ MANIFESTS = [
     "text",
     [
         f"num_nodes: null\nrun: |\n  {JOB}\n",
+        f"type: task\ncommands:\n- {JOB}\n",
+        f"entrypoint: {JOB}\nresources: {{slots_per_trial: 1}}\n",
+        f"type: pipeline\njobs: {{a: {{command: {JOB}, environment: x}}}}\n",
+        f"apiVersion: x/v1\nkind: NewServer\nspec: {{roles: [{{template: {{spec: {{{POD}}}}}}}]}}\n",
         f"apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: Pod, spec: {{{POD}}}}}\n",
         f"services: {{a: {{image: i, command: 'sh -c \"cd x && {JOB}\"'}}}}\n",
         f"services:\n  a:\n    image: i\n    command: |\n      bash -c '\n      echo a\n      {JOB}'\n",

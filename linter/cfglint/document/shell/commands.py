@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.budget import spend
 from cfglint.document.shell.launch import launched
 from cfglint.document.shell.processes import below, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     Fill = Callable[[re.Match[str], Piece], Pieces | None]
 
+MANIFEST = "manifests"  # what reading them takes steps for
+_LINES, _CHARS = 64, 1  # characters that are read in a step: of whole lines, and of what is read one by one
 # What a program puts in before the manifest is used: Helm and Jinja; `${{…}}` of AzureML and GitHub.
 _TEMPLATE = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}")
 
@@ -105,14 +108,18 @@ def script_at(text: str, node: Node | None, fill: Fill | None = None) -> Pieces:
     lines = [node] if isinstance(node, Scalar) else scalars(node)
     pieces: list[Piece] = []
     for line in lines:
+        _pay(line)
         pieces += [*pieces_of(text, line), Piece("\n", -1, -1)]
     return untemplated(tuple(pieces), fill)
 
 
 def words_at(text: str, node: Node | None, *paths: str) -> list[Word]:
     """Return the words of the lists at some paths."""
-    words = [word_of(text, item) for path in paths for item in scalars(at(node, path))]
-    return [Word(untemplated(word.pieces), word.start, word.end) for word in words]
+    words = []
+    for item in (item for path in paths for item in scalars(at(node, path))):
+        _pay(item)
+        words.append(Word(untemplated(word_of(text, item).pieces), item.start, item.end))
+    return words
 
 
 def untemplated(pieces: Pieces, fill: Fill | None = None) -> Pieces:
@@ -136,16 +143,28 @@ def served(text: str, container: Node | None) -> list[Word]:
 # ── environments ───────────────────────────────────────────────────────────────────────────────────────────
 def environment(text: str, node: Node | None) -> dict[str, Pieces]:
     """Return the variables of any form: ``NAME: value``, ``- NAME=value``, ``- {name: …, value: …}``."""
-    found = {key.text: value_of(text, inner, key.text) for key, inner in entries(node)}
+    found = {key.text: _value(text, inner, key.text) for key, inner in entries(node)}
     for item in items(node):
         if isinstance(item, Scalar):
             name, equals, _ = item.text.partition("=")
+            given = _value(text, item, name)
             if name:
-                found[name] = word_of(text, item).from_(len(name) + 1).pieces if equals else (unknown(name),)
+                found[name] = Word(given, 0, 0).from_(len(name) + 1).pieces if equals else (unknown(name),)
             continue
-        key = below(item, "name") or below(item, "key")
-        if isinstance(key, Scalar):
-            found[key.text] = value_of(text, below(item, "value"), key.text)
+        named = below(item, "name") or below(item, "key")
+        if isinstance(named, Scalar):
+            found[named.text] = _value(text, below(item, "value"), named.text)
         elif len(entries(item)) == 1:  # - NAME: value
             found |= environment(text, item)
     return {name: untemplated(pieces) for name, pieces in found.items()}
+
+
+def _value(text: str, node: Node | None, name: str) -> Pieces:
+    _pay(node)
+    return value_of(text, node, name)
+
+
+def _pay(node: Node | None) -> None:
+    """Count the steps of reading a text, which aliases may repeat."""
+    if isinstance(node, Scalar):
+        spend(4 + len(node.text) // (_LINES if node.style == "|" else _CHARS), MANIFEST)

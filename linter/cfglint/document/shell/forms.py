@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 
+from cfglint.budget import spend
 from cfglint.document.job import Job
 from cfglint.document.shell.commands import (
+    MANIFEST,
     at,
     entries,
     environment,
@@ -202,6 +204,7 @@ def _sky(root: Mapping) -> list[Asked]:
     resources = below(root, "resources")
     common = _accelerators(resources)
     several = [item for key in ("any_of", "ordered") for item in items(below(resources, key))]
+    spend(len(several) * (1 + len(common)), MANIFEST)
     return [asked for item in several for asked in _accelerators(item) or common] or common
 
 
@@ -215,9 +218,11 @@ def _accelerators(resources: Node | None) -> list[Asked]:
     if isinstance(node, Scalar):
         return _counted(node)
     if isinstance(node, Sequence):
+        spend(4 * len(node.items), MANIFEST)
         return [asked for item in scalars(node) for asked in _counted(item)]
     several: list[Asked] = []
     for key, given in entries(node):
+        spend(4, MANIFEST)
         if isinstance(given, Scalar) and given.text not in ("", "null"):
             several.append(Asked(key.text, whole(given), (given.start, given.end)))
         else:

@@ -10,6 +10,7 @@ import re
 from cfglint.budget import spend
 from cfglint.document.job import Job
 from cfglint.document.shell.commands import (
+    MANIFEST,
     at,
     entries,
     environment,
@@ -78,6 +79,7 @@ _GROUPS = {
     ),
 }  # fmt: skip
 _LEADER = "leaderWorkerTemplate"
+_POD = 50  # steps of reading one
 # Objects whose pods are a job each. Of a StatefulSet and other kinds nobody knows.
 _ALONE = ("Pod", "Job", "CronJob", "Deployment", "ReplicaSet", "DaemonSet", "ReplicationController")
 # Objects whose operators leave torchrun's variables alone.
@@ -101,7 +103,7 @@ def objects(text: str, root: Mapping) -> list[Document]:
         if not isinstance(node, Mapping) or id(node) in seen:
             continue
         names = effective(node).keys()
-        spend(1 + len(names) // 4, "manifests")
+        spend(1 + len(names) // 4, MANIFEST)
         groups = _groups_of(node, names, root)
         if groups is None:
             continue
@@ -111,8 +113,9 @@ def objects(text: str, root: Mapping) -> list[Document]:
             script = script_at(text, at(root, "spec entrypoint"))
             documents += run_script(text, script, job, {})
         for group in groups:
-            if group.pod is not None:
-                seen.update(id(inner) for inner in walk(group.pod))
+            inside = walk(group.pod)  # of an alias, again
+            spend(_POD + len(inside) // 4, MANIFEST)
+            seen.update(map(id, inside))
             for container in _containers(group.pod):
                 documents += _container(text, container, job, told)
     return sorted(documents, key=lambda document: document.start)
@@ -127,7 +130,8 @@ def _groups_of(node: Mapping, names: Iterable[str], root: Mapping) -> list[Group
     groups = [group for key in names & _GROUPS.keys() for group in _each(node, key, _GROUPS[key])]
     if groups:
         return groups
-    alone = "containers" in names or ("resources" in names and not {"command", "args"}.isdisjoint(names))
+    container = not ({"resources", "image"}.isdisjoint(names) or {"command", "args"}.isdisjoint(names))
+    alone = "containers" in names or container
     return [_own(node, root)] if alone else None
 
 
@@ -136,11 +140,14 @@ def _each(holder: Mapping, key: str, pods: Pods) -> Iterator[Group]:
     several = items(held) or [node for _, node in entries(held) if node is not None]
     if held is not None and below(held, "template") is not None:
         several = [held]
+    # Ray's autoscaler changes the number, and so does Kubernetes' own where an elastic job has metrics.
     scaled = text_at(holder, "enableInTreeAutoscaling").lower() == "true" and pods.open
+    scaled = scaled or at(holder, "elasticPolicy metrics") is not None
     for item in several:
         pod = at(item, pods.pod)
         if pod is None:
             continue
+        spend(_POD + len(_containers(pod)), MANIFEST)
         factors = [at(item, path) for path in pods.many]
         many: int | None = None if scaled or (pods.open and factors[0] is None) else 1
         for factor in factors:

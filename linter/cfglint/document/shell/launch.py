@@ -102,6 +102,7 @@ def _own(own: Job | None, job: Job | None) -> Job | None:
     """Return what a command asks for itself, of the GPUs that the job around it is on."""
     if own is not None and job is not None and not own.kind:
         own.kind, own.others, own.memory_mib = job.kind, job.others, job.memory_mib
+        own.memory_gb = job.memory_gb
     return own or job
 
 
