@@ -88,7 +88,7 @@ TOLD: list[tuple[str, str, object]] = [
     (GRPO, "model_path", "/data/Qwen3-4B"),
     (GRPO, "model.params", 4_022_982_656),
     (GRPO, "model.tied", True),
-    (_switch("untie-embeddings-and-output-weights"), "model.params", 4_022_982_656 + 151_936 * 2560),
+    (_switch("untie-embeddings-and-output-weights"), "model.params", 4_022_982_656 + 152_064 * 2560),
     (GRPO, "model.kv_heads", 8),
     (GRPO, "model.head_dim", 128),
     (MOE, "model.experts", 128),
