@@ -49,8 +49,7 @@ _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 _PLAIN = re.compile(r"-?[0-9.]+(?:[eE]-?[0-9]+)?\Z|(?:[Tt]rue|[Ff]alse)\Z")
 MAX_DEPTH = 20
-# A program that is given one of these says something, and ends; `--cfg` is Hydra's.
-_TELLS = ("--help", "-h", "--cfg", "--hydra-help")
+_TELLS = re.compile(r"(?:^|\n)(?:--help|-h|--hydra-help|--cfg\n(?:job|hydra|all))(?:\n|\Z)")
 _SOMETIMES = "only some branches of the script set it"
 
 
@@ -81,7 +80,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
     documents = []
     for command in runner.commands:
         start = program_of(command.words)
-        if start is None or any(word.text in _TELLS for word in start.rest):
+        if start is None or _only_tells(start):
             continue
         reader = _Reader(text, command, start)
         root = reader.root
@@ -96,6 +95,11 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         documents.append(document)
     part(documents)
     return documents
+
+
+def _only_tells(start: Start) -> bool:
+    """Whether a program says something and ends, by its flags; ``--cfg job`` is Hydra's."""
+    return _TELLS.search("\n".join(word.text or "" for word in start.rest)) is not None
 
 
 def _own(own: Job | None, job: Job | None) -> Job | None:
