@@ -25,12 +25,14 @@ _PREFIXES = frozenset((
     "stdbuf", "xargs", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv",
     "docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray",
     "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
-    "kubectl", "coverage", "parallel",
+    "kubectl", "coverage", "parallel", "hatch", "rye", "unbuffer", "flock", "chrt", "watch", "gdb", "salloc",
+    "horovodrun", "jsrun", "aprun", "flux", "prun", "bsub", "qsub", "chroot", "py-spy",
 ))  # fmt: skip
 # They start a program once for each task; by these flags, how many there are.
 _SPREADERS = {
     "srun": ("-n", "--ntasks"),
     **dict.fromkeys(("mpirun", "mpiexec"), ("-n", "-np", "--np", "-c")),
+    "horovodrun": ("-np", "--num-proc"),
 }
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
@@ -54,7 +56,7 @@ _SWITCHES = {
         " bind_cores_to_rank"
     ),
 }
-_PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
+_PYTHON = re.compile(r"i?python(3(\.\d+)?)?\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 _MODULES = {
@@ -68,6 +70,7 @@ _MODULES = {
 _AROUND = ("coverage", "debugpy", "cProfile", "pdb", "viztracer", "memray", "scalene", "kernprof")
 # Its launchers start one process for each slot (determined: harness/determined/launch/torch_distributed.py).
 _DETERMINED = "determined.launch."
+_PROFILERS = ("viztracer", "memray", "scalene", "kernprof")  # also by themselves
 _AROUND_VALUES = (
     "--listen", "--connect", "-o", "--output_file", "--rcfile", "--data-file", "--source", "-s", "--log-to",
 )  # fmt: skip
@@ -124,6 +127,7 @@ _CLIS = {
     "deepspeed": _DEEPSPEED,
     "deepspeed.exe": _DEEPSPEED,
     "accelerate": Cli("accelerate", ("launch",), switches=_SWITCHES["accelerate"]),
+    "accelerate-launch": Cli("accelerate", switches=_SWITCHES["accelerate"]),
     # tune run [torchrun's flags] RECIPE --config FILE key=value
     "tune": Cli("tune", ("run",), suite="torchtune", switches=_SWITCHES["torchrun"], behind="torchrun"),
     "llamafactory-cli": _LLAMAFACTORY,
@@ -208,10 +212,12 @@ def program_of(words: Words) -> Start | None:
         named = at > 0 and words[at - 1].text in _NAMES
         start = _started(words, at, name) if not named else None
         run = run or (at > 0 and word.text == "run" and _base(words[at - 1]) in _RUNNERS)
-        if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
+        # `uv run -m a.b` is `python -m a.b`; what nothing is known of may be Python, too.
+        python = run or at == 0 or _is_unknown(words[at - 1 - (words[at - 1].text == "-u")])
+        if start is None and name.endswith(".py") and python and not (named or word.maybe):
             start = Start("python", [], word, words[at + 1 :])
-        if run and word.text in ("-m", "--module") and at + 1 < len(words):
-            start = _module(words, at + 1)  # `uv run -m a.b` is `python -m a.b`
+        if python and word.text in ("-m", "--module") and at + 1 < len(words):
+            start = _module(words, at + 1)
         if start is not None:
             start.environment, start.before = environment, words[:at]
             return start
@@ -226,9 +232,14 @@ def program_of(words: Words) -> Start | None:
     return None
 
 
+def _is_unknown(word: Word) -> bool:
+    """Whether a word is a variable that nothing is known of."""
+    return len(word.pieces) == 1 and _VARIABLE.match(word.pieces[0].unknown) is not None
+
+
 def _started(words: Words, at: int, name: str) -> Start | None:
-    if _PYTHON.match(name):
-        return _python(words, at + 1)
+    if _PYTHON.match(name) or name in _PROFILERS:  # `viztracer -o x FILE`
+        return (_around if name in _PROFILERS else _python)(words, at + 1)
     if name.partition(":")[0] == VLLM_IMAGE:
         return Start("vllm", [], words[at], words[at + 1 :], suite="vllm")  # its entry point is the server
     if name == "torchx":

@@ -19,6 +19,8 @@ from cfglint.document.shell.nested import (
     base,
     filled,
     given_to_shell,
+    is_shell,
+    printed,
     script_given,
     text_given,
 )
@@ -35,6 +37,7 @@ from cfglint.document.shell.words import (
     Word,
     joined,
     known_places,
+    stripped,
     unknown,
 )
 from cfglint.document.tree import SCRIPTS
@@ -56,7 +59,6 @@ _MOST_OPEN = 8  # scripts that run each other
 _LOCAL = ("local", "declare", "typeset")  # to the function that they are in
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
 _SETS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")  # in (( … ))
-_BLANKS = " \t\n"
 
 
 class Runner(Branches):
@@ -148,8 +150,17 @@ class Runner(Branches):
             self._forget(node, depth)
 
     def _pipeline(self, node: Any, depth: int) -> None:
+        before = None
         for child in node.named_children:
+            if before is not None and before.type == child.type == "command" and self._is_shell(child):
+                words, told = self._words_of(child)[0], printed(self._words_of(before)[0])
+                if told is not None and is_shell(words):  # echo "$CMD" | bash
+                    self._as_child(told, words, depth)
             self._apart([child], depth)
+            before = child
+
+    def _is_shell(self, node: Any) -> bool:
+        return self._source.text_of(node).split(None, 1)[0] in READS_SCRIPT
 
     def _subshell(self, node: Any, depth: int) -> None:
         self._apart(node.named_children, depth)
@@ -176,7 +187,7 @@ class Runner(Branches):
     def _unset(self, node: Any, _: int) -> None:
         self.variables.set({self._source.text_of(child): () for child in node.named_children})
 
-    def _assign(self, node: Any, _: int) -> None:
+    def _assign(self, node: Any, depth: int) -> None:
         target = node.child_by_field_name("name")
         value = node.child_by_field_name("value")
         if target is None:
@@ -194,6 +205,7 @@ class Runner(Branches):
             new = self._expander().array(value)
         else:
             new = self._expander().value(value)
+            self._look_within(value, depth)
         if any(child.type == "+=" for child in node.children):
             new = _added(self.variables.get(name, ()), new)
         size = sum(map(len, new.items)) if isinstance(new, Array) else len(new)
@@ -256,7 +268,7 @@ class Runner(Branches):
         if len(names) != 1 or not whole or not raw or pieces is None:
             self._hide(names)
             return
-        self.variables[names[0]] = tuple(_stripped(list(pieces)))
+        self.variables[names[0]] = tuple(stripped(list(pieces)))
 
     # ── commands ───────────────────────────────────────────────────────────────────────────────────────
     def _words_of(self, node: Any) -> tuple[list[Word], dict[str, Pieces]]:
@@ -298,6 +310,10 @@ class Runner(Branches):
         if node.has_error:
             return
         words, environment = self._words_of(node)
+        given = next((c for c in node.named_children if c.type == "herestring_redirect"), None)
+        if given is not None and is_shell(words):
+            self._as_child(self._expander().value(given.named_children[-1]), words, depth)
+            return
         name = words[0].text if words else None
         if name is None and not (words and words[0].pieces):
             return
@@ -495,16 +511,3 @@ def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
     if isinstance(new, Array):
         return Array([old, *new.items] if old else new.items)
     return (*old, *new)
-
-
-def _stripped(pieces: list[Piece]) -> list[Piece]:
-    """Return pieces without blanks at both ends, as ``read`` stores them."""
-    pieces = list(pieces)
-    for end in (0, -1):
-        while pieces and not pieces[end].unknown and not pieces[end].text.strip(_BLANKS):
-            del pieces[end]
-        if pieces and not pieces[end].unknown:
-            text = pieces[end].text
-            kept = len(text.rstrip(_BLANKS) if end else text.lstrip(_BLANKS))
-            pieces[end] = pieces[end].cut(0, kept) if end else pieces[end].cut(len(text) - kept, len(text))
-    return pieces
