@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cfglint.budget import spend
 from cfglint.document.shell.conditions import Tests
 from cfglint.document.shell.expand import Expander
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from cfglint.document.shell.words import Command
 
 READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
+_STARTS = re.compile(r"\b(?:sbatch|srun|torchrun|accelerate|deepspeed)\b")
 _ROUNDS = 100  # of a loop over known arguments
 
 
@@ -114,6 +117,12 @@ class Branches:
             else:
                 del self.variables[name]
 
+    def _look_within(self, value: Any, depth: int) -> None:
+        """Look at what a substitution starts: ``id=$(sbatch --parsable job.sh)``."""
+        for node in (value, *value.named_children):
+            if node.type == "command_substitution" and _STARTS.search(self._source.text_of(node)):
+                self._apart(node.named_children, depth)
+
     # ── statements ─────────────────────────────────────────────────────────────────────────────────────
     def take_list(self, node: Any, depth: int) -> None:
         """Run ``A && B`` and ``A || B``."""
@@ -176,6 +185,9 @@ class Branches:
             return
         if variable is not None and self._once(node, self._source.text_of(variable), body, depth):
             return
+        for condition in node.children_by_field_name("condition"):
+            if condition.is_named:  # `while ! torchrun …; do sleep 1; done`
+                self._apart([condition], depth)
         names = self._assigned(node)
         if variable is not None:
             names.add(self._source.text_of(variable))

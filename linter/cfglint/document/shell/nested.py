@@ -21,6 +21,8 @@ _IN_FRONT = (
 # They run a text on other machines, or in another terminal; of these flags, the next word is no command.
 _REMOTE = ("ssh", "pdsh", "clush", "pssh", "parallel-ssh")
 _REMOTE_FLAGS = ("-i", "-p", "-l", "-o", "-F", "-J", "-w", "-x", "-f", "-t", "-R", "-h", "-H", "-L")
+# They run the text behind a flag.
+_COMMANDS = ("su", "script", "flock", "gcloud")
 _TERMINALS = ("tmux", "screen")
 # Documents on their input are scripts.
 READS_SCRIPT = (*SHELLS, *_BATCH, "ssh")
@@ -35,7 +37,12 @@ def text_given(words: list[Word]) -> Pieces | None:
     name = base(words[0]) if words else ""
     if name in _BATCH:
         wrapped = next(values_of(words, ("--wrap",)), None)
+        if wrapped is None and name == "bsub" and " " in words[-1].spelled.strip():
+            wrapped = words[-1]
         return wrapped.pieces if wrapped is not None else None
+    if name in _COMMANDS:  # `su USER -c TEXT`, `gcloud compute ssh HOST --command TEXT`
+        told = next(values_of(words[1:], ("-c", "--command")), None)
+        return told.pieces if told is not None and " " in told.spelled.strip() else None
     if name in _REMOTE:
         rest = _after_flags(words[1:])
         return joined(rest if name in ("pdsh", "clush") else rest[1:]) or None
@@ -66,6 +73,19 @@ def given_to_shell(words: list[Word]) -> Word | None:
             if not flag.startswith("--") and flag.endswith("c"):
                 return words[i + 2 if words[i + 1].text == "--" and i + 2 < len(words) else i + 1]
     return None
+
+
+def is_shell(words: list[Word]) -> bool:
+    """Whether a command is a shell or a batch system that reads its script from its input."""
+    options = all(word.spelled.startswith("-") and word.text != "-c" for word in words[1:])
+    return bool(words) and base(words[0]) in (*SHELLS, *_BATCH) and (options or base(words[0]) in _BATCH)
+
+
+def printed(words: list[Word]) -> Pieces | None:
+    """Return what ``echo`` or ``printf`` with one text prints; None for other commands."""
+    name = base(words[0]) if words else ""
+    rest = [word for word in words[1:] if name != "echo" or word.text not in ("-e", "-n", "-E")]
+    return joined(rest) if name == "echo" or (name == "printf" and len(rest) == 1) else None
 
 
 def script_given(words: list[Word]) -> tuple[Word, list[Word]] | None:

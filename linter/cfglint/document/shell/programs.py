@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 import re
 
-from cfglint.document.job import Job
 from cfglint.document.shell.substituted import tail_of
 from cfglint.document.shell.torchx import as_torchrun
 from cfglint.document.shell.words import BESIDE, HERE, Word, uncertain, values_of
 from cfglint.document.tree import HydraRef
 from cfglint.record import Record, Value, field
-from cfglint.text import small_number
 
 Words = list[Word]
 
@@ -25,12 +23,14 @@ _PREFIXES = frozenset((
     "stdbuf", "xargs", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "micromamba", "pipenv",
     "docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray",
     "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
-    "kubectl", "coverage", "parallel",
+    "kubectl", "coverage", "parallel", "hatch", "rye", "unbuffer", "flock", "chrt", "watch", "gdb", "salloc",
+    "horovodrun", "jsrun", "aprun", "flux", "prun", "bsub", "qsub", "chroot", "py-spy",
 ))  # fmt: skip
 # They start a program once for each task; by these flags, how many there are.
 _SPREADERS = {
     "srun": ("-n", "--ntasks"),
     **dict.fromkeys(("mpirun", "mpiexec"), ("-n", "-np", "--np", "-c")),
+    "horovodrun": ("-np", "--num-proc"),
 }
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
@@ -54,7 +54,7 @@ _SWITCHES = {
         " bind_cores_to_rank"
     ),
 }
-_PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
+_PYTHON = re.compile(r"i?python(3(\.\d+)?)?\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 CONFIG_SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 _MODULES = {
@@ -68,6 +68,7 @@ _MODULES = {
 _AROUND = ("coverage", "debugpy", "cProfile", "pdb", "viztracer", "memray", "scalene", "kernprof")
 # Its launchers start one process for each slot (determined: harness/determined/launch/torch_distributed.py).
 _DETERMINED = "determined.launch."
+_PROFILERS = ("viztracer", "memray", "scalene", "kernprof")  # also by themselves
 _AROUND_VALUES = (
     "--listen", "--connect", "-o", "--output_file", "--rcfile", "--data-file", "--source", "-s", "--log-to",
 )  # fmt: skip
@@ -124,6 +125,7 @@ _CLIS = {
     "deepspeed": _DEEPSPEED,
     "deepspeed.exe": _DEEPSPEED,
     "accelerate": Cli("accelerate", ("launch",), switches=_SWITCHES["accelerate"]),
+    "accelerate-launch": Cli("accelerate", switches=_SWITCHES["accelerate"]),
     # tune run [torchrun's flags] RECIPE --config FILE key=value
     "tune": Cli("tune", ("run",), suite="torchtune", switches=_SWITCHES["torchrun"], behind="torchrun"),
     "llamafactory-cli": _LLAMAFACTORY,
@@ -208,10 +210,12 @@ def program_of(words: Words) -> Start | None:
         named = at > 0 and words[at - 1].text in _NAMES
         start = _started(words, at, name) if not named else None
         run = run or (at > 0 and word.text == "run" and _base(words[at - 1]) in _RUNNERS)
-        if start is None and name.endswith(".py") and (run or not at) and not (named or word.maybe):
+        # `uv run -m a.b` is `python -m a.b`; what nothing is known of may be Python, too.
+        python = run or at == 0 or _is_unknown(words[at - 1 - (words[at - 1].text == "-u")])
+        if start is None and name.endswith(".py") and python and not (named or word.maybe):
             start = Start("python", [], word, words[at + 1 :])
-        if run and word.text in ("-m", "--module") and at + 1 < len(words):
-            start = _module(words, at + 1)  # `uv run -m a.b` is `python -m a.b`
+        if python and word.text in ("-m", "--module") and at + 1 < len(words):
+            start = _module(words, at + 1)
         if start is not None:
             start.environment, start.before = environment, words[:at]
             return start
@@ -226,9 +230,14 @@ def program_of(words: Words) -> Start | None:
     return None
 
 
+def _is_unknown(word: Word) -> bool:
+    """Whether a word is a variable that nothing is known of."""
+    return len(word.pieces) == 1 and _VARIABLE.match(word.pieces[0].unknown) is not None
+
+
 def _started(words: Words, at: int, name: str) -> Start | None:
-    if _PYTHON.match(name):
-        return _python(words, at + 1)
+    if _PYTHON.match(name) or name in _PROFILERS:  # `viztracer -o x FILE`
+        return (_around if name in _PROFILERS else _python)(words, at + 1)
     if name.partition(":")[0] == VLLM_IMAGE:
         return Start("vllm", [], words[at], words[at + 1 :], suite="vllm")  # its entry point is the server
     if name == "torchx":
@@ -350,69 +359,6 @@ def _is_program(words: Words, at: int) -> bool:
     following = words[at + 1].spelled if at + 1 < len(words) else ""
     starts = following.startswith("--") or _SETTING.match(following) is not None
     return _VARIABLE.match(name) is not None and starts and not words[at].maybe and not OPTIONS.search(name)
-
-
-# ── containers ─────────────────────────────────────────────────────────────────────────────────────────────
-_ENGINES = ("docker", "podman", "nerdctl")
-_POD_KIND = ("--gpuType", "--gpu-id", "--gpu-type")
-_POD_COUNT = ("--gpuCount", "--gpu-count")
-_POD_SCRIPT = ("--args", "--docker-args")
-
-
-def pod_script(words: list[Word]) -> Word | None:
-    """Return the command that a RunPod pod is created with (``--args``)."""
-    return next(values_of(words, _POD_SCRIPT), None) if _creates_pod(words) else None
-
-
-def container_job(words: list[Word]) -> Job | None:
-    """Return the GPUs that a container gets; None where the command says nothing of them."""
-    if _creates_pod(words):
-        return _pod(words)
-    if not any(_name(word) in _ENGINES for word in words):
-        return None
-    asked = next(values_of(words, ("--gpus",)), None)
-    count = _count(asked.text or "") if asked is not None else None
-    if asked is None or count is None:
-        return None
-    job = Job("--gpus")
-    job.say("gpus_per_node", count, asked.start, asked.end)
-    job.add_up()
-    return job
-
-
-def _creates_pod(words: list[Word]) -> bool:
-    rest = [word.text for word in words[1:3]]
-    return bool(words) and _name(words[0]) == "runpodctl" and rest in (["create", "pod"], ["pod", "create"])
-
-
-def _pod(words: list[Word]) -> Job:
-    job = Job("--gpuCount")
-    kind, count = next(values_of(words, _POD_KIND), None), next(values_of(words, _POD_COUNT), None)
-    if kind is not None:
-        job.kind = kind.text or ""
-    if count is None and kind is not None:
-        job.say("gpus_per_node", 1, kind.start, kind.end)  # one where nothing is said
-    elif count is not None and (number := small_number(count.text or "")) is not None:
-        job.say("gpus_per_node", number, count.start, count.end)
-    job.add_up()
-    return job
-
-
-def _name(word: Word) -> str:
-    return (word.text or "").rpartition("/")[2]
-
-
-def _count(text: str) -> int | None:
-    """Return how many GPUs ``--gpus`` names: ``2``, ``count=2``, ``device=0,1``, ``"device=0,1",…``."""
-    text = text.strip("'")
-    number = small_number(text)
-    if number is not None:
-        return number
-    quoted = text.partition('"')[2].partition('"')[0] if '"' in text else text.partition(",capabilities")[0]
-    key, _, value = quoted.partition("=")
-    if key == "device":
-        return len([device for device in value.split(",") if device])
-    return small_number(value) if key == "count" else None
 
 
 # ── Hydra ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import re
 
 from cfglint.budget import spend
 from cfglint.document.shell.branches import READERS, Branches, Exit, walk_nodes
+from cfglint.document.shell.containers import pod_script
 from cfglint.document.shell.expand import DEEPEST
 from cfglint.document.shell.nested import (
     READS_SCRIPT,
@@ -19,13 +20,14 @@ from cfglint.document.shell.nested import (
     base,
     filled,
     given_to_shell,
+    is_shell,
+    printed,
     script_given,
     text_given,
 )
-from cfglint.document.shell.programs import pod_script
 from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.substituted import placed
-from cfglint.document.shell.variables import Variables
+from cfglint.document.shell.variables import Variables, added
 from cfglint.document.shell.words import (
     HERE,
     Array,
@@ -35,6 +37,7 @@ from cfglint.document.shell.words import (
     Word,
     joined,
     known_places,
+    stripped,
     unknown,
 )
 from cfglint.document.tree import SCRIPTS
@@ -56,7 +59,6 @@ _MOST_OPEN = 8  # scripts that run each other
 _LOCAL = ("local", "declare", "typeset")  # to the function that they are in
 _REDIRECTS = ("comment", "herestring_redirect", "file_redirect", "heredoc_redirect")
 _SETS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|<<=|>>=")  # in (( … ))
-_BLANKS = " \t\n"
 
 
 class Runner(Branches):
@@ -148,11 +150,18 @@ class Runner(Branches):
             self._forget(node, depth)
 
     def _pipeline(self, node: Any, depth: int) -> None:
+        before = None
         for child in node.named_children:
+            if (
+                before is not None
+                and before.type == child.type == "command"
+                and self._source.text_of(child).split(None, 1)[0] in READS_SCRIPT
+            ):
+                words, told = self._words_of(child)[0], printed(self._words_of(before)[0])
+                if told is not None and is_shell(words):  # echo "$CMD" | bash
+                    self._as_child(told, words, depth)
             self._apart([child], depth)
-
-    def _subshell(self, node: Any, depth: int) -> None:
-        self._apart(node.named_children, depth)
+            before = child
 
     def _function(self, node: Any, _: int) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -176,7 +185,7 @@ class Runner(Branches):
     def _unset(self, node: Any, _: int) -> None:
         self.variables.set({self._source.text_of(child): () for child in node.named_children})
 
-    def _assign(self, node: Any, _: int) -> None:
+    def _assign(self, node: Any, depth: int) -> None:
         target = node.child_by_field_name("name")
         value = node.child_by_field_name("value")
         if target is None:
@@ -194,8 +203,9 @@ class Runner(Branches):
             new = self._expander().array(value)
         else:
             new = self._expander().value(value)
+            self._look_within(value, depth)
         if any(child.type == "+=" for child in node.children):
-            new = _added(self.variables.get(name, ()), new)
+            new = added(self.variables.get(name, ()), new)
         size = sum(map(len, new.items)) if isinstance(new, Array) else len(new)
         self.variables[name] = new if size <= MAX_WORDS else (unknown(name),)
 
@@ -256,7 +266,7 @@ class Runner(Branches):
         if len(names) != 1 or not whole or not raw or pieces is None:
             self._hide(names)
             return
-        self.variables[names[0]] = tuple(_stripped(list(pieces)))
+        self.variables[names[0]] = tuple(stripped(list(pieces)))
 
     # ── commands ───────────────────────────────────────────────────────────────────────────────────────
     def _words_of(self, node: Any) -> tuple[list[Word], dict[str, Pieces]]:
@@ -298,6 +308,10 @@ class Runner(Branches):
         if node.has_error:
             return
         words, environment = self._words_of(node)
+        given = next((c for c in node.named_children if c.type == "herestring_redirect"), None)
+        if given is not None and is_shell(words):
+            self._as_child(self._expander().value(given.named_children[-1]), words, depth)
+            return
         name = words[0].text if words else None
         if name is None and not (words and words[0].pieces):
             return
@@ -476,35 +490,10 @@ class Runner(Branches):
         "redirected_statement": _redirected,
         "list": Branches.take_list,
         "pipeline": _pipeline,
-        "subshell": _subshell,
+        "subshell": lambda run, node, depth: run._apart(node.named_children, depth),
         "if_statement": Branches.take_if,
         "case_statement": Branches.take_case,
         **dict.fromkeys(("for_statement", "while_statement", "c_style_for_statement"), Branches.take_loop),
         "function_definition": _function,
         **dict.fromkeys(("comment", "test_command"), lambda *_: None),  # these change nothing
     }
-
-
-def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
-    """Return what ``+=`` makes of a variable."""
-    spend(1 + (len(old.items) if isinstance(old, Array) else len(old)) // 16, SCRIPT)
-    if isinstance(old, Array) and isinstance(new, Array):
-        return Array([*old.items, *new.items])
-    if isinstance(old, Array):
-        return Array([(*(old.items[0] if old.items else ()), *new), *old.items[1:]])  # type: ignore[misc]
-    if isinstance(new, Array):
-        return Array([old, *new.items] if old else new.items)
-    return (*old, *new)
-
-
-def _stripped(pieces: list[Piece]) -> list[Piece]:
-    """Return pieces without blanks at both ends, as ``read`` stores them."""
-    pieces = list(pieces)
-    for end in (0, -1):
-        while pieces and not pieces[end].unknown and not pieces[end].text.strip(_BLANKS):
-            del pieces[end]
-        if pieces and not pieces[end].unknown:
-            text = pieces[end].text
-            kept = len(text.rstrip(_BLANKS) if end else text.lstrip(_BLANKS))
-            pieces[end] = pieces[end].cut(0, kept) if end else pieces[end].cut(len(text) - kept, len(text))
-    return pieces

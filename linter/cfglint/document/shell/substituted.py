@@ -35,6 +35,9 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
     if body.type == "list" and len(body.named_children) == 2 and source.text_of(body.children[1]) == "&&":
         first = _words(expander, body.named_children[0], depth)
         body = body.named_children[1]
+    told = _document(expander, body, depth)
+    if told is not None:
+        return told
     words = _words(expander, body, depth)
     if not words:
         return why
@@ -43,6 +46,21 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
             return why
         return _absolute(list(first[-1].pieces)) or why
     return _printed(expander, words) or why
+
+
+def _document(expander: Any, node: Any, depth: int) -> list[Piece] | None:
+    """Return the here-document that ``$(cat <<EOF …)`` prints; None where it is another command."""
+    command = node.child_by_field_name("body") if node.type == "redirected_statement" else None
+    parts = [c for c in node.named_children if c.type == "heredoc_redirect"] if command is not None else []
+    if len(parts) != 1 or expander.source.text_of(command).strip() != "cat" or len(node.named_children) != 2:
+        return None
+    kinds = {child.type: child for child in parts[0].named_children}
+    start, body = kinds.get("heredoc_start"), kinds.get("heredoc_body")
+    if start is None or body is None or depth > _DEEPEST:
+        return None
+    if any(mark in expander.source.text_of(start) for mark in "'\"\\"):
+        return list(expander.source.slice(body.start_byte, body.end_byte, QUOTED))
+    return list(expander.mixed(body, body.start_byte, body.end_byte, depth + 1))
 
 
 def _words(expander: Any, node: Any, depth: int) -> list[Word] | None:
@@ -70,6 +88,8 @@ def _name(words: list[Word]) -> str:
 def _printed(expander: Any, words: list[Word]) -> list[Piece]:
     """Return what a command prints; nothing where that is not known."""
     name, arguments = _name(words), words[1:]
+    if name == "which" or [word.text for word in words[:2]] == ["command", "-v"]:
+        return [unknown("where programs are"), Piece(f"/{words[-1].text}", -1, -1)] if words[-1].text else []
     if name == "pwd":
         held = expander.variable("PWD", QUOTED)
         return held if held and not arguments else []
@@ -85,10 +105,8 @@ def _printed(expander: Any, words: list[Word]) -> list[Piece]:
     if name == "basename" and len(arguments) in (1, 2):
         suffix = arguments[1].text if len(arguments) == 2 else ""
         return _base(list(arguments[0].pieces), suffix) if suffix is not None else []
-    if len(arguments) != 1 or name not in ("dirname", "realpath", "readlink"):
-        return []
-    pieces = list(arguments[0].pieces)
-    return _folder(pieces) if name == "dirname" else _absolute(pieces)
+    paths = {"dirname": _folder, "realpath": _absolute, "readlink": _absolute}
+    return paths[name](list(arguments[0].pieces)) if len(arguments) == 1 and name in paths else []
 
 
 def _computed(words: list[Word]) -> list[Piece]:

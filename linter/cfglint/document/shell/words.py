@@ -35,6 +35,7 @@ LARGEST = 2**63
 _TEXT = attrgetter("text")
 _LONG = 64  # characters of a text that count as a step
 _FAST = 16  # pieces that are gone through in a step
+_AROUND = " \t\n"
 _BLANK = " \t\r\n"  # of YAML and JSON
 _ESCAPE_LENGTHS = {"x": 4, "u": 6, "U": 10}
 _HIGH_SURROGATES = ("\\ud8", "\\ud9", "\\uda", "\\udb")
@@ -252,6 +253,19 @@ def filled(
                 at = match.end()
         parts.append(piece.cut(at, len(piece.text)) if at else piece)
     return tuple(piece for piece in parts if piece.text or piece.unknown or len(parts) == 1)
+
+
+def stripped(pieces: list[Piece]) -> list[Piece]:
+    """Return pieces without blanks at both ends, as ``read`` stores them."""
+    pieces = list(pieces)
+    for end in (0, -1):
+        while pieces and not pieces[end].unknown and not pieces[end].text.strip(_AROUND):
+            del pieces[end]
+        if pieces and not pieces[end].unknown:
+            text = pieces[end].text
+            kept = len(text.rstrip(_AROUND) if end else text.lstrip(_AROUND))
+            pieces[end] = pieces[end].cut(0, kept) if end else pieces[end].cut(len(text) - kept, len(text))
+    return pieces
 
 
 # ── branches ───────────────────────────────────────────────────────────────────────────────────────────────
