@@ -490,7 +490,7 @@ class Runner(Branches):
         "redirected_statement": _redirected,
         "list": Branches.take_list,
         "pipeline": _pipeline,
-        "subshell": lambda run, node, depth: run._apart(node.named_children, depth),
+        "subshell": Branches.take_subshell,
         "if_statement": Branches.take_if,
         "case_statement": Branches.take_case,
         **dict.fromkeys(("for_statement", "while_statement", "c_style_for_statement"), Branches.take_loop),
