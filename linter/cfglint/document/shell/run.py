@@ -469,7 +469,7 @@ class Runner(Branches):
             self._source = source
             names |= self._assigned(body)
         self._source = before
-        return names
+        return names - {"@"}  # each has its own arguments
 
     _builtins: ClassVar[dict[str, Callable[[Runner, list[Word], int], None]]] = {
         "eval": _evaluated,
