@@ -284,6 +284,8 @@ def facts_of(launch: Launch, folders: list[Path]) -> dict[str, str]:
         facts["sequence"] = str(sum(map(int, lengths)))
     if "model" in facts:
         facts["model"] = base_name(facts["model"])
+    if facts.get("model") == "":
+        del facts["model"]  # a variable that nobody set
     if not _has_lora(pairs):
         facts.pop("lora", None)
     if any(name.endswith("use_dynamic_bsz") and _said(pairs[name]) for name in pairs):

@@ -94,6 +94,8 @@ ARGUMENTS = {
         "x": 5
     },
     "f() {{ {} --n $#; }}\nf a b": {"n": 2},
+    # However often another function was called.
+    "l() {{ echo $*; shift; }}\n" + "l a\n" * 30 + 'f() {{ shift; l a; "$@"; }}\nf 1 {} --z 4': {"z": 4},
     "f() {{ if [ $U ]; then shift; fi; {} --n $1; }}\nf a b": {"n": None},
     # Arguments that are not known have a place all the same, if each is one word.
     'f() {{ local n="$1"; shift 2; "$@" > log & }}\nf $U "$V/log" env A=1 {} --z 4': {"z": 4},

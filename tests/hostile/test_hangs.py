@@ -360,7 +360,7 @@ OVER = {
     "a search path", "pipes", "loops in loops", "pipes of shells",
     "too many documents", "documents that merge", "commands with configs",
     "a large file at many packages", "aliases in child and parent", "aliases in config and default",
-    "a long text again and again", "functions of functions", "scripts that run each other",
+    "a long text again and again", "scripts that run each other",
     "variables of many commands", "nested branches", "documents that are configs", "sections",
 }  # fmt: skip
 

@@ -134,6 +134,10 @@ class Branches:
             taken = None if held is None else [held == (sign == "&&"), held != (sign == "&&")]
             self._ways([[child], []], depth, taken)
 
+    def take_subshell(self, node: Any, depth: int) -> None:
+        """Run ``( … )``."""
+        self._apart(node.named_children, depth)
+
     def take_if(self, node: Any, depth: int) -> None:
         """Run ``if``, ``elif``, ``else``."""
         conditions = node.children_by_field_name("condition")

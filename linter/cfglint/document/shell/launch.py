@@ -11,6 +11,7 @@ import re
 from itertools import pairwise
 
 from cfglint.document.job import Job, read_job, slurm_variables
+from cfglint.document.shell.containers import container_job
 from cfglint.document.shell.processes import (
     COUNTS,
     PET,
@@ -22,7 +23,7 @@ from cfglint.document.shell.processes import (
     text_at,
     whole,
 )
-from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, container_job, program_of, sought
+from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, program_of, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
 from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word, hidden_flags

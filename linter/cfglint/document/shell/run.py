@@ -12,6 +12,7 @@ import re
 
 from cfglint.budget import spend
 from cfglint.document.shell.branches import READERS, Branches, Exit, walk_nodes
+from cfglint.document.shell.containers import pod_script
 from cfglint.document.shell.expand import DEEPEST
 from cfglint.document.shell.nested import (
     READS_SCRIPT,
@@ -24,10 +25,9 @@ from cfglint.document.shell.nested import (
     script_given,
     text_given,
 )
-from cfglint.document.shell.programs import pod_script
 from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.substituted import placed
-from cfglint.document.shell.variables import Variables
+from cfglint.document.shell.variables import Variables, added
 from cfglint.document.shell.words import (
     HERE,
     Array,
@@ -152,18 +152,16 @@ class Runner(Branches):
     def _pipeline(self, node: Any, depth: int) -> None:
         before = None
         for child in node.named_children:
-            if before is not None and before.type == child.type == "command" and self._is_shell(child):
+            if (
+                before is not None
+                and before.type == child.type == "command"
+                and self._source.text_of(child).split(None, 1)[0] in READS_SCRIPT
+            ):
                 words, told = self._words_of(child)[0], printed(self._words_of(before)[0])
                 if told is not None and is_shell(words):  # echo "$CMD" | bash
                     self._as_child(told, words, depth)
             self._apart([child], depth)
             before = child
-
-    def _is_shell(self, node: Any) -> bool:
-        return self._source.text_of(node).split(None, 1)[0] in READS_SCRIPT
-
-    def _subshell(self, node: Any, depth: int) -> None:
-        self._apart(node.named_children, depth)
 
     def _function(self, node: Any, _: int) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -207,7 +205,7 @@ class Runner(Branches):
             new = self._expander().value(value)
             self._look_within(value, depth)
         if any(child.type == "+=" for child in node.children):
-            new = _added(self.variables.get(name, ()), new)
+            new = added(self.variables.get(name, ()), new)
         size = sum(map(len, new.items)) if isinstance(new, Array) else len(new)
         self.variables[name] = new if size <= MAX_WORDS else (unknown(name),)
 
@@ -471,7 +469,7 @@ class Runner(Branches):
             self._source = source
             names |= self._assigned(body)
         self._source = before
-        return names
+        return names - {"@"}  # each has its own arguments
 
     _builtins: ClassVar[dict[str, Callable[[Runner, list[Word], int], None]]] = {
         "eval": _evaluated,
@@ -492,22 +490,10 @@ class Runner(Branches):
         "redirected_statement": _redirected,
         "list": Branches.take_list,
         "pipeline": _pipeline,
-        "subshell": _subshell,
+        "subshell": Branches.take_subshell,
         "if_statement": Branches.take_if,
         "case_statement": Branches.take_case,
         **dict.fromkeys(("for_statement", "while_statement", "c_style_for_statement"), Branches.take_loop),
         "function_definition": _function,
         **dict.fromkeys(("comment", "test_command"), lambda *_: None),  # these change nothing
     }
-
-
-def _added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
-    """Return what ``+=`` makes of a variable."""
-    spend(1 + (len(old.items) if isinstance(old, Array) else len(old)) // 16, SCRIPT)
-    if isinstance(old, Array) and isinstance(new, Array):
-        return Array([*old.items, *new.items])
-    if isinstance(old, Array):
-        return Array([(*(old.items[0] if old.items else ()), *new), *old.items[1:]])  # type: ignore[misc]
-    if isinstance(new, Array):
-        return Array([old, *new.items] if old else new.items)
-    return (*old, *new)

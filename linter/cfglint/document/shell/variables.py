@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from cfglint.budget import spend
 from cfglint.document.shell.source import SCRIPT
+from cfglint.document.shell.words import Array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cfglint.document.shell.words import Array, Pieces
+    from cfglint.document.shell.words import Pieces
 
 
 class Variables(dict[str, "Pieces | Array"]):
@@ -66,3 +67,15 @@ class Variables(dict[str, "Pieces | Array"]):
             spend(len(self), SCRIPT)
             self._snapshot = dict(self)
         return self._snapshot
+
+
+def added(old: Pieces | Array, new: Pieces | Array) -> Pieces | Array:
+    """Return what ``+=`` makes of a variable."""
+    spend(1 + (len(old.items) if isinstance(old, Array) else len(old)) // 16, SCRIPT)
+    if isinstance(old, Array) and isinstance(new, Array):
+        return Array([*old.items, *new.items])
+    if isinstance(old, Array):
+        return Array([(*(old.items[0] if old.items else ()), *new), *old.items[1:]])  # type: ignore[misc]
+    if isinstance(new, Array):
+        return Array([old, *new.items] if old else new.items)
+    return (*old, *new)
