@@ -305,16 +305,13 @@ COUNTED = {
         "x=$({})\n",
         "x=`{}`\n",
         "f() {{\n{}\n}}\n",
-        *(f"{starter} {{}}\n" for starter in ("salloc -N1", "bsub -n 1", "./wrap.sh", "hatch run", "doas")),
-        "echo '{}' | bash\n",
-        "bash <<< '{}'\n",
+        *(f"{starter} {{}}\n" for starter in ("./wrap.sh", "doas")),
         "source <(echo '{}')\n",
         "trap '{}' EXIT\n",
         "alias go='{}'\ngo\n",
         "find . -maxdepth 0 -exec {} \\;\n",
         "coproc {}\n",
         "make -f- <<< 'a:; {}'\n",
-        f'"$PYTHON" train.py {FLAGS}\n',
         f"x=$(/opt/bin/python3 -m torch.distributed.run x.py {FLAGS})\n",
     ],
 }
@@ -337,6 +334,10 @@ FOLLOWED = [
     "sbatch -N 1 wrap.sh\n",
     ". ./wrap.sh\n",
     "source wrap.sh\n",
+    *(f"{starter} {{}}\n" for starter in ("salloc -N1", "bsub -n 1", "hatch run")),
+    "echo '{}' | bash\n",
+    "bash <<< '{}'\n",
+    f'"$PYTHON" train.py {FLAGS}\n',
 ]
 
 
@@ -501,7 +502,7 @@ def test_manifests_that_launch_nothing_are_not_counted(strange, text):
 def test_the_words_that_start_a_job_are_those_of_the_programs():
     assert {word.split()[0] for word in STARTERS} == {
         *("python", VLLM_IMAGE.partition("-")[0]),
-        *(name.partition(".")[0] for name in _CLIS),
+        *(name.partition(".")[0].partition("-launch")[0] for name in _CLIS),
     }
     assert all(may_launch(f"{name} {cli.needs}") for name, cli in _CLIS.items())
 

@@ -125,8 +125,11 @@ def _wants(subject: Subject) -> str:
 
 def ends_early(document: Document) -> re.Match[str] | None:
     """Return what ends a command before lines that are meant to be part of it."""
-    words = document.words
-    return _LOST.match(document.file.text, words[-1].end) if words and words[-1].end else None
+    if not document.words:
+        return None
+    last = document.words[-1]  # a blank behind a backslash is a word, too
+    at = last.start if (last.text or "").isspace() else last.end
+    return _LOST.match(document.file.text, at) if at > 0 else None
 
 
 def _lost_lines(subject: Subject) -> Iterator[Mistake]:
