@@ -137,7 +137,10 @@ def unpacked(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("kept", ["", "/proc/nowhere", "cache"])
+_MORE = (pytest.param(kept, marks=pytest.mark.long) for kept in ("/proc/nowhere", "cache"))
+
+
+@pytest.mark.parametrize("kept", ["", *_MORE])
 def test_a_first_run_parses_no_rules(unpacked, tmp_path, kept):
     (tmp_path / "here").mkdir()
     cache = tmp_path / "cache" if kept == "cache" else kept
@@ -148,6 +151,7 @@ def test_a_first_run_parses_no_rules(unpacked, tmp_path, kept):
     assert len(list((tmp_path / "cache" / "private").glob("rules-c*"))) == (kept == "cache")
 
 
+@pytest.mark.long
 def test_what_was_compiled_from_other_rules_is_not_used(unpacked, tmp_path):
     wheel = tmp_path / "wheel"
     shutil.copytree(unpacked, wheel)
@@ -169,6 +173,7 @@ def test_the_wheel_brings_compiled_rules(built, unpacked):
     assert min(brought.values()) > 100_000
 
 
+@pytest.mark.long
 def test_a_checkout_runs_with_nothing_installed(tmp_path):
     env = {"PYTHONPATH": str(ROOT / "linter"), "CFGLINT_CACHE": str(tmp_path / "cache")}
     shown = run(sys.executable, "-m", "cfglint", "check", EXAMPLE, *FLAGS, status=1, cwd=tmp_path, env=env)

@@ -14,6 +14,7 @@ from cfglint.engine.memory import fit_rows
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
+from tiers import sampled
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "qwen3_4b_zero3.yaml"
@@ -199,7 +200,7 @@ def test_every_row_can_be_written_and_comes_to_itself(plan, zero3):
         "1,4",
     ]
     rows = json.loads(plan(*flags, "--format", "json").stdout)["plans"][0]["batches"][0]["rows"]
-    for row in rows[::3]:
+    for row in sampled(rows):
         zero3.write_bytes(text)
         done = plan(*flags, "--row", row["row"], "--write", path=zero3)
         assert done.returncode == 0, done.stderr

@@ -90,7 +90,7 @@ def test_what_is_shipped():
         assert {"--no-detect", "--skip-unknown"} <= set(hook["entry"].split())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_check_stops_the_commit(tmp_path, source, home):
     repository(tmp_path, source, "cfglint-check")
     before = (tmp_path / "grpo.yaml").read_bytes()
@@ -104,7 +104,7 @@ def test_check_stops_the_commit(tmp_path, source, home):
     assert "Passed" in pre_commit(tmp_path, home, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fix_changes_the_file_and_stops_once(tmp_path, source, home):
     repository(tmp_path, source, "cfglint-fix")
     before = (tmp_path / "grpo.yaml").read_bytes()
