@@ -11,7 +11,7 @@ LONG = bool(os.environ.get("CFGLINT_LONG"))
 
 
 def tried(count: int) -> int:
-    """Return how many examples a property test tries: ``count`` in the slow tier, an eighth in the fast one."""
+    """Return how many examples a property test tries: ``count`` in the slow tier, fewer in the fast one."""
     return count if LONG else max(count // 8, 10)
 
 
