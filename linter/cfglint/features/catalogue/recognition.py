@@ -116,7 +116,7 @@ def recognition(
     ``near`` asks what a document that nobody claims lacks, which takes longer than all else.
     """
     recognised = run.recognise(document)
-    claims = list(_claims(run, document, composed=bool(document.over)))
+    claims = list(_claims(run, document, composed=bool(document.over or document.program)))
     if recognised is not None and not claims and names_bases(document):
         claims = list(_claims(run, document, composed=True))
     taken = named or recognised
