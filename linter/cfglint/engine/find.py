@@ -132,7 +132,7 @@ class Finder:
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
-        other = bool(rule.scope) and judged.subject.document.foreign
+        other = bool(rule.scope) and (judged.subject.document.foreign or _knows_more(judged))
         lower = (possible or other) + (possible and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
@@ -256,6 +256,12 @@ def _surest(found: list[Found]) -> list[Found]:
         for each, place in zip(found, ranked, strict=True)
         if place is None or not each.finding.possible or best[place[0]] == place[1]
     ]
+
+
+def _knows_more(judged: Judged) -> bool:
+    """Whether the keys of a document say that another version or program reads them."""
+    noted = mistakes(judged.subject.framework, judged.subject.view).get("ignored_keys", ())
+    return any(mistake.text == "foreign" for mistake in noted)
 
 
 def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, dotted
+from cfglint.document.view import MappingView
 from cfglint.errors import did_you_mean
 from cfglint.schema.table import BOOL, INT, LIST, MAP, NULL, NUMBER, TEXT, Mistake
 
@@ -55,11 +56,15 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
     foreign = [p for p in counted if p.what == "key" and p.node[6] == "refused" and not likely[id(p)]]
     names = list(dict.fromkeys(dotted(problem.path) for problem in foreign))
     by_kind: dict[str, list[Mistake]] = {}
-    if len(names) > _MOST_FOREIGN:
+    if len(names) <= _MOST_FOREIGN:  # a whole section is no slip of the pen, but of another version
+        foreign = [problem for problem in foreign if isinstance(view.get(problem.path), MappingView)]
+        names = list(dict.fromkeys(dotted(problem.path) for problem in foreign))
+    if names:
         counted = [problem for problem in counted if problem not in foreign]
         (_, span), *_ = unique(foreign[:1], view)
         listed = ", ".join(names[:_MOST_LISTED]) + ", …" * (len(names) > _MOST_LISTED)
-        note = f" ({len(names)} in all): the run stops, unless a program of your own reads them first"
+        number = f" ({len(names)} in all)" if len(names) > 1 else ""
+        note = f"{number}: the run stops, unless your version or a program of your own knows it"
         by_kind["ignored_keys"] = [Mistake(note, *span, listed, "foreign")]
     for problem, span in unique(counted, view):
         key = dotted(problem.path)
