@@ -15,6 +15,7 @@ from cfglint.document.layers import Layers, Source, Trouble, Way
 from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
 from cfglint.document.tree import (
+    SCRIPTS,
     Document,
     Entry,
     File,
@@ -86,8 +87,8 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
     own = document.root
     for node in document.over:
         sought = isinstance(node, HydraRef)
-        if sought and way.composes != "hydra":
-            continue
+        if (sought and way.composes != "hydra") or node.text.endswith(SCRIPTS):
+            continue  # a script is no config
         names = node.places if isinstance(node, HydraRef) else (node.text,)
         file = _first(document, library, names)
         if file is None:

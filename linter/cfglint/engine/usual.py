@@ -33,7 +33,7 @@ def as_usual(judged: Judged) -> Judged | None:
     """
     rules = [verdict.rule for verdict in judged.verdicts if is_open(verdict)]
     values = judged.values
-    if not rules or needs_of(values["gpu.vram"]):
+    if not rules or needs_of(values["gpu.vram"]) or not _says_what_it_trains(judged):
         return None
     assumed = _assumed(values)
     usual = values.as_own(assumed)
@@ -46,6 +46,15 @@ def as_usual(judged: Judged) -> Judged | None:
     again = Judged(judged.subject, judged.target, usual, sources, verdicts)
     again.assumed = tuple(name for name in assumed if name in usual)
     return again
+
+
+def _says_what_it_trains(judged: Judged) -> bool:
+    """Whether a program would say that it trains an adapter: one of people's own may, without a flag."""
+    values, rank = judged.values, judged.values["lora_rank"]
+    block = values.pack.frameworks.get(judged.subject.framework or "")
+    if isinstance(rank, (int, float)) and rank > 0:
+        return True
+    return block is not None and not block["last"] and (values.own or bool(block["composes"]))
 
 
 def _assumed(values: Values) -> dict[str, object]:
