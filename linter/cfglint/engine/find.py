@@ -236,6 +236,12 @@ class Finder:
                 yield trace.span if trace.source is None else (-1, -1)
 
 
+def process_of(finding: Finding) -> str:
+    """Return the rules that say of the same process that it lacks memory, MEM1 or MEM2; nothing of others."""
+    memory = finding.code.startswith(_MEMORY) and finding.rule_level == "error"
+    return finding.code[: len(_MEMORY) + 1] if memory else ""
+
+
 def _surest(found: list[Found]) -> list[Found]:
     """Return findings with one at most of those that say a process may not have the memory that it needs.
 
@@ -245,11 +251,10 @@ def _surest(found: list[Found]) -> list[Found]:
     ranked: list[tuple[tuple[str, str | None], tuple[int, int]] | None] = []
     for i, each in enumerate(found):
         finding = each.finding
-        memory = finding.code.startswith(_MEMORY) and finding.rule_level == "error"
-        process = finding.code[: len(_MEMORY) + 1], finding.target
+        process = process_of(finding), finding.target
         rank = -LEVELS.index(finding.level) - (not finding.possible), i
-        ranked.append((process, rank) if memory else None)
-        if memory:
+        ranked.append((process, rank) if process[0] else None)
+        if process[0]:
             best[process] = min(rank, best.get(process, rank))
     return [
         each

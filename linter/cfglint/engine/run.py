@@ -234,14 +234,20 @@ class Run(Reading):
                     everywhere.add(code)
                 yield from self.finder.findings(verdict, judged, None if alone else judged.name)
 
-    def _as_usual(self, judgements: Sequence[Judged]) -> list[Found]:
-        """Return what is likely of memory rules that stay open, where nothing decided was found of them."""
+    def _as_usual(self, judgements: Sequence[Judged], found: Sequence[Found]) -> list[Found]:
+        """Return what is likely of open memory rules, for processes of which nothing else was ``found``."""
         if not any(v.needs and v.rule.code.startswith("MEM") for j in judgements for v in j.verdicts):
             return []  # as most files without a target
+        from cfglint.engine.find import process_of
         from cfglint.engine.usual import as_usual
 
         usual = [again for again in map(as_usual, judgements) if again is not None]
-        return [found for found in self.findings(usual) if found.finding.level != "info"]
+        told = {(process_of(each.finding), each.finding.target) for each in found}
+        return [
+            each
+            for each in self.findings(usual)
+            if each.finding.level != "info" and (process_of(each.finding), each.finding.target) not in told
+        ]
 
     @property
     def finder(self) -> Finder:
@@ -298,14 +304,15 @@ class Run(Reading):
             self.report.jobs += sound and not self._is_part(subject, judgements[0].values)
             self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
+            found += self._as_usual(judgements, found)
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
                 own = [each.finding for each in found]
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
-            if found and mend is not None:
-                mend(self, judgements, found)
-            found += self._as_usual(judgements)
+            sure = [each for each in found if each.judged.assumed is None]
+            if sure and mend is not None:
+                mend(self, judgements, sure)
             if found:
                 self.report.findings += unsuppressed([f.finding for f in found], file, subject.document)
                 if subject.view.layers is not None:
