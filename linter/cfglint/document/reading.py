@@ -7,6 +7,7 @@ second file would say is unknown.
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 
 from cfglint.budget import BUDGET, spend
@@ -234,6 +235,9 @@ def _section(document: Document, key: Scalar, node: Node) -> Document:
     return part
 
 
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
+
+
 class Library(Record):
     """Files by their paths; ``read`` gives a file's bytes, and None for what is not a file.
 
@@ -247,6 +251,7 @@ class Library(Record):
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
 
     _packages: dict[tuple[str, str], bool] = field(factory=dict, init=False)
+    _names: dict[tuple[str, str], frozenset[str]] = field(factory=dict, init=False)
 
     def has_any(self, path: str, what: str, names: Iterable[str]) -> bool:
         """Whether one of some files is here for the file at ``path``, asked once a folder and ``what``."""
@@ -254,6 +259,14 @@ class Library(Record):
         if key not in self._packages:
             self._packages[key] = any(self.find(path, name) is not None for name in names)
         return self._packages[key]
+
+    def names(self, path: str, what: str, files: Iterable[str]) -> frozenset[str]:
+        """Return the names in programs that the file at ``path`` may mean, once a folder and ``what``."""
+        key = os.path.dirname(path), what
+        if key not in self._names:
+            texts = (self.script(path, name) for name in files)
+            self._names[key] = frozenset(name for text in texts if text for name in _NAME.findall(text))
+        return self._names[key]
 
     def file(self, path: str, by: str) -> File | None:
         """Return the file at ``path``, parsed; None where there is none for ``by``.

@@ -171,6 +171,7 @@ def typed(text: str) -> object:
 
 PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
 OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
+HYDRA = Dialect("hydra", _omegaconf, interpolates=False)  # of a program whose other files are not followed
 JSON = Dialect("json", _json, interpolates=False)
 TOML = Dialect("toml", _toml, interpolates=False)
 PYTHON = Dialect("python", _python, interpolates=False)

@@ -354,7 +354,8 @@ def _defects_of(view: View, path: Path, node: Scalar, *, cyclic: bool) -> Iterat
     """Yield what is wrong with a scalar, and the name of its list."""
     key, text, span = dotted(path), node.text, (node.start, node.end)
     if view.interpolates and text == "???":
-        yield "missing", Defect(key, text, *span)
+        if not view.is_off(path):
+            yield "missing", Defect(key, text, *span)
     elif not view.interpolates or "${" not in text:
         yield "float_strings", Defect(key, text, *span)
     elif view.refill():

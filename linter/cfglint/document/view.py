@@ -5,6 +5,8 @@ A place is a node and the path at which it is defined, since relative interpolat
 
 from __future__ import annotations
 
+import re
+
 from cfglint.budget import spend
 from cfglint.document.scalars import JSON, PYTHON, TOML, Dialect, is_float_like_string, resolve, typed
 from cfglint.document.tree import (
@@ -64,6 +66,9 @@ _CALL_BUDGET = 20_000
 _WHOLE_BUDGET = 300_000
 _LEAST_BUDGET = 1_000
 _ENV = "${oc.env:"
+_SWITCHES = ("enable", "enabled")
+# All of a value: what `envsubst` or a program of one's own fills in where the loader interpolates nothing.
+PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][\w.:]*\}\Z")
 # What stands beside a trainer's arguments in the tree of a program, which `**options` cannot set.
 _NO_ARGUMENTS = frozenset((
     "launch", "python", "accelerate_config", "from_pretrained", "get_peft_model", "LoraConfig",
@@ -320,8 +325,11 @@ class View(Record):
 
     def follow(self, node: Node | Computed | None, at: Path) -> Place:
         """Return where a reference leads in the end; any other place leads to itself."""
-        if node.__class__ is not Scalar or not self.interpolates or "${" not in node.text:
+        if node.__class__ is not Scalar or "${" not in node.text:
             return node, at
+        if not self.interpolates:
+            unfilled = PLACEHOLDER.match(node.text)
+            return (missing(f"{node.text} is filled in elsewhere", "template") if unfilled else node), at
         place = self._followed.get(at)
         if place is not None:
             return place
@@ -349,6 +357,11 @@ class View(Record):
             active.pop()
         self._followed[at] = place
         return place
+
+    def is_off(self, path: Path) -> bool:
+        """Whether what is at a path is in a section that says ``enable: false``, so that nobody reads it."""
+        above = (path[:depth] for depth in range(1, len(path)))
+        return any(self.get((*section, switch)) is False for section in above for switch in _SWITCHES)
 
     def variable(self, name: str) -> object:
         """Return the value of an environment variable."""

@@ -90,7 +90,7 @@ def _missing(subject: Subject) -> Iterator[Mistake]:
     """Yield what neither a launch nor the files that its program reads set."""
     view = subject.view
     for path, node in nodes_with_paths(view.root) if subject.is_launch and view.interpolates else ():
-        if node.__class__ is Scalar and node.text == "???":
+        if node.__class__ is Scalar and node.text == "???" and not view.is_off(path):
             yield Mistake("", *_traced(subject, path).own_span, key=dotted(path))
     if subject.is_launch:
         yield from (mistake for mistake in _of_another_kind(subject) if _BLANK.search(mistake.text))

@@ -267,6 +267,9 @@ class Run(Reading):
             try:
                 return self._add(file, explicit, mend)
             except OverBudgetError as why:
+                if not explicit and file.format in ("python", "notebook"):  # few programs are configs
+                    self.report.pass_over("over budget", file.path)
+                    return True
                 self.overran(file, str(why))
                 return True
 

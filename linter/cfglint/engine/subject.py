@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.budget import spend
 from cfglint.document.reading import sections
-from cfglint.document.scalars import JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML
+from cfglint.document.scalars import HYDRA, JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
@@ -118,8 +118,10 @@ class Reading(Record):
         """Return the document as ``framework`` sees it, with ``more`` overrides after its own."""
         view = self._view(document, framework, more)
         document.vendored = self._is_vendored(document, framework)
-        document.foreign = framework is not None and is_foreign(
-            self.pack.frameworks[framework], framework, view
+        self._declare(document, framework)
+        block = self.pack.frameworks[framework] if framework is not None else None
+        document.foreign = block is not None and (
+            is_anothers(document, block) or is_foreign(block, framework or "", view)
         )
         return Subject(self.pack, document, view, framework, version, self.tables)
 
@@ -136,6 +138,13 @@ class Reading(Record):
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
         )
         return self.library.has_any(document.file.path, framework or "", names)
+
+    def _declare(self, document: Document, framework: str | None) -> None:
+        """Let a document know the arguments of the package in its repository, which may be a fork's own."""
+        block = self.pack.frameworks[framework] if framework is not None else None
+        if framework is not None and block is not None and block["declares"] and self.library is not None:
+            library, path, files = self.library, document.file.path, block["declares"]
+            document.declared = lambda: library.names(path, framework, files)
 
     def _follow(self, document: Document) -> None:
         """Find the program that a command starts, once."""
@@ -296,12 +305,20 @@ def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect
     """Return how the framework's loader reads scalars."""
     if document.format != "yaml":
         return _BY_FORM.get(document.format, SHELL)
-    return PYYAML if framework is None else _DIALECTS[pack.frameworks[framework]["dialect"]]
+    if framework is None:
+        return PYYAML
+    block = pack.frameworks[framework]
+    return HYDRA if is_anothers(document, block) else _DIALECTS[block["dialect"]]
 
 
 def names_bases(document: Document) -> bool:
     """Whether a document has a list of others that it is laid over."""
     return isinstance(document.root, Tree) and "defaults" in document.root.entries
+
+
+def is_anothers(document: Document, block: Mapping[str, Any]) -> bool:
+    """Whether a program of one's own reads a document: Hydra lays it over others, the framework does not."""
+    return document.format == "yaml" and not block["composes"] and names_bases(document)
 
 
 def _names_files(document: Document, block: Mapping[str, Any]) -> bool:

@@ -35,6 +35,9 @@ CLAIMS = ("last",)
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 
 
+_LISTS = ("resolvers", "knows", "programs", "declares")  # settings that take several words
+
+
 class _Block(Record):
     """What a framework's blocks, of every layer, come to; what stands first goes first."""
 
@@ -60,6 +63,7 @@ class _Block(Record):
             f"'last': {'claims' in self.settings}, "
             f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
             f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
+            f"'declares': {tuple(self.settings.get('declares', ()))!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
             f"'sections': {any(isinstance(entry, t.SectionsAreJobs) for entry in entries)}}}"
         )
@@ -272,7 +276,7 @@ class Builder:
 
     def _set(self, entry: t.Setting, block: _Block) -> None:
         """Take in a setting of a framework; most know the words that they take."""
-        words = entry.value.split() if entry.key in ("resolvers", "knows", "programs") else [entry.value]
+        words = entry.value.split() if entry.key in _LISTS else [entry.value]
         block.settings.setdefault(entry.key, []).extend(words)
         checks: dict[str, tuple[str, Collection[str]]] = {
             "dialect": ("dialect", DIALECTS),

@@ -64,7 +64,7 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
     if view.dialect is PYTHON:  # which version of a class a program has is not in its file
         return []
     if view.dialect is not SHELL:
-        wrong = problems(schema, view)  # what a package of one's own reads is its own affair
+        wrong = [each for each in problems(schema, view) if not _declared_here(each, view)]
         if view.document.vendored:
             return [each for each in wrong if each.what != "key"]
         # The keys of a server's file become flags, which argparse takes by their beginnings too.
@@ -73,6 +73,12 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
         return []
     wrong = problems(schema, view, skip=("launch",))
     return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
+
+
+def _declared_here(problem: Problem, view: View) -> bool:
+    """Whether the package in the repository knows a key or a choice that the released one does not."""
+    name = problem.path[-1] if problem.what == "key" else problem.value
+    return isinstance(name, str) and name in view.document.declared()
 
 
 def _starts_own_program(schema: Table, view: View) -> bool:
@@ -146,7 +152,7 @@ class _Judge(Record):
                 inner = nodes[others]
             value = entry.value
             own = value.__class__
-            if own is Scalar and not (interpolates and ("$" in value.text or value.text == "???")):  # type: ignore[union-attr]
+            if own is Scalar and not ("${" in value.text or (interpolates and value.text == "???")):  # type: ignore[union-attr]
                 plain = resolve(value, dialect)  # type: ignore[arg-type]
                 kind = _KIND.get(plain.__class__, 0)
                 if not inner[0] & kind or (inner[2] is not None and kind & NUMBER):
