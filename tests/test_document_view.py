@@ -110,15 +110,16 @@ class TestGet:
         assert repr(ABSENT) == "ABSENT"
 
     def test_json(self):
-        document = read_text('{"a": [1, 1e-5, "${x}"]}', "c.JSON").documents[0]
-        assert View(document, JSON).get(("a",)) == [1, 1e-5, "${x}"]
+        document = read_text('{"a": [1, 1e-5, "$x"]}', "c.JSON").documents[0]
+        assert View(document, JSON).get(("a",)) == [1, 1e-5, "$x"]
 
     def test_an_empty_document(self):
         assert value("", "a") is ABSENT
         assert view("").has(("a",)) is False
 
-    def test_without_interpolation_a_reference_is_a_text(self):
-        assert value("a: ${b}\nb: ???\n", "a", dialect=PYYAML) == "${b}"
+    def test_without_interpolation_a_reference_is_filled_in_elsewhere(self):
+        assert value("a: ${b}\nb: ???\n", "a", dialect=PYYAML).kind == "template"
+        assert value("a: $b${c}\nb: ???\n", "a", dialect=PYYAML) == "$b${c}"
         assert value("a: ${b}\nb: ???\n", "b", dialect=PYYAML) == "???"
 
     def test_a_repeated_get_is_fast(self):

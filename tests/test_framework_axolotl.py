@@ -228,3 +228,12 @@ def test_an_option_that_is_not_modelled_is_named_instead_of_the_model(
     assert f"; cfglint does not model {option};" in line
     assert "which model?" not in line
     assert "not set" not in line
+
+
+def test_a_list_of_all_options_is_no_job(pack: Pack):
+    clash = LORA + "warmup_steps: 10\nwarmup_ratio: 0.1\n"
+    options = "".join(f"option_{number}:\n" for number in range(90))
+    for text, codes in ((clash, {"RUN184"}), (clash + options, set())):
+        run = Run(pack)
+        run.add(read_text(text, "c.yaml"))
+        assert {f.code for f in run.report.findings if f.code.startswith("RUN")} == codes

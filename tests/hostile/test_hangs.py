@@ -641,10 +641,11 @@ def test_a_script_that_the_parser_does_not_survive(strange):
     pipes = "a | " * 40_000
     task = f"resources: {{}}\nrun: |\n  {TRL}\n  {pipes}\n"
     strange.write({"a.sh": f"{TRL}\n{pipes}", "t.yaml": task, "z.yaml": AREAL + "x: 1\nx: 2\n"})
-    done = strange.run("check", "--format", "concise")
+    done = strange.run("check", "a.sh", "t.yaml", "z.yaml", "--format", "concise")
     message = "CFG023 parsing this script takes too much time or memory: it was not judged"
     assert done.stdout.count(message) == 2
     assert "z.yaml:7:1: error CFG002" in done.stdout
+    assert "1 over budget" in strange.run("check").stdout  # the script, for which nobody asked
 
 
 def test_a_large_script_is_judged(strange):

@@ -315,7 +315,7 @@ def _apart(run: Run, args: Own, path: str, named: bool, task: Task[Own]) -> Outc
         with BUDGET, Alarm():
             task(run, args, path, named, outcome)
     except OverBudgetError as why:
-        run.overran(unread(b"", path, str(why)), str(why))
+        run.overran(unread(b"", path, str(why)), str(why), asked=named)
     except Skipped as why:
         outcome.skipped = why.args[0]
     except CfglintError as error:

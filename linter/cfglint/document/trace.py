@@ -431,6 +431,13 @@ def near_keys(view: View, wanted: Path) -> str:
     return did_you_mean(dotted(wanted), names)
 
 
+def _rest(view: View, key: Scalar) -> str:
+    """Return what stands behind a key on its line."""
+    text = view.document.file.text
+    end = text.find("\n", key.end)
+    return text[key.end : end if end >= 0 else len(text)].partition(" #")[0].strip(": \t\r")
+
+
 def _duplicates(view: View) -> list[Defect]:
     paths = {
         id(entry.key): (*path, name)
@@ -443,6 +450,8 @@ def _duplicates(view: View) -> list[Defect]:
         last_of[id(first)] = last_of.get(id(key), key)
     defects = []
     for key, first in view.document.duplicates:
+        if not view.interpolates and _rest(view, key) == _rest(view, first) != "":
+            continue  # the same value twice, which OmegaConf alone minds
         path = dotted(paths.get(id(last_of[id(first)]), (key.text,)))
         note = "PyYAML keeps the last one; OmegaConf refuses the file"
         defects.append(Defect(path, key.text, key.start, key.end, note, (first.start, first.end)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
-from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
+from cfglint.document.tree import Mapping, Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
@@ -19,6 +19,7 @@ from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.table import Mistake, typed
 
 _RULE = 10  # steps, on an average
+_MANY_OPTIONS, _EMPTY = 80, ("", "~", "null")  # no config that people run sets as many
 _MOST_NAMED = 5  # of the keys that are left to a launch
 # A text in the place of a number that is for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO.
 _BLANK = re.compile(r"\"(?:[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\"")
@@ -52,7 +53,18 @@ def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
 def is_job(subject: Subject, values: Values) -> bool:
     """Whether a document is all that a job needs; a base config leaves some of it to the launch."""
     bound = "framework.complete" in values.bindings
+    if _lists_options(subject.document.root):
+        return False
     return subject.is_launch or not bound or values["framework.complete"] is not False
+
+
+def _lists_options(root: object) -> bool:
+    """Whether a file lists what could be set, as references of all options do, mostly without values."""
+    if not isinstance(root, Mapping) or len(root.entries) < _MANY_OPTIONS:
+        return False
+    values = [entry.value for entry in root.entries.values()]
+    empty = sum(isinstance(value, Scalar) and value.text in _EMPTY for value in values)
+    return 2 * empty > len(values)
 
 
 def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:

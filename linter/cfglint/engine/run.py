@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
 
 _OBSERVED = "observed."
+_PROGRAMS = ("python", "notebook", "shell")  # of those in a folder, few are configs
 _SYNTAX, _LAST = "CFG001", "CFG023"  # asks whether the other rules came to an end
 
 
@@ -267,16 +268,13 @@ class Run(Reading):
             try:
                 return self._add(file, explicit, mend)
             except OverBudgetError as why:
-                if not explicit and file.format in ("python", "notebook"):  # few programs are configs
-                    self.report.pass_over("over budget", file.path)
-                    return True
-                self.overran(file, str(why))
+                self.overran(file, str(why), asked=explicit)
                 return True
 
-    def overran(self, file: File, why: str) -> None:
-        """Add to the report that a file costs too much to judge."""
+    def overran(self, file: File, why: str, *, asked: bool = True) -> None:
+        """Add to the report that a file costs too much to judge; of a program, only where it was ``asked`` for."""
         BUDGET.renew()
-        if not self.selected(_LAST):
+        if not self.selected(_LAST) or (not asked and file.format in _PROGRAMS):
             self.report.pass_over("over budget", file.path)
             return
         document = Document(0, len(file.text), format=file.format)
