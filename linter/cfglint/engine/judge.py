@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
-from cfglint.document.tree import Mapping, Missing, Scalar, dotted, nodes_with_paths
+from cfglint.document.tree import Mapping as Tree
+from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
@@ -60,7 +61,7 @@ def is_job(subject: Subject, values: Values) -> bool:
 
 def _lists_options(root: object) -> bool:
     """Whether a file lists what could be set, as references of all options do, mostly without values."""
-    if not isinstance(root, Mapping) or len(root.entries) < _MANY_OPTIONS:
+    if not isinstance(root, Tree) or len(root.entries) < _MANY_OPTIONS:
         return False
     values = [entry.value for entry in root.entries.values()]
     empty = sum(isinstance(value, Scalar) and value.text in _EMPTY for value in values)

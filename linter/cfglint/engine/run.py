@@ -272,7 +272,7 @@ class Run(Reading):
                 return True
 
     def overran(self, file: File, why: str, *, asked: bool = True) -> None:
-        """Add to the report that a file costs too much to judge; of a program, only where it was ``asked`` for."""
+        """Add to the report that a file costs too much to judge; a program must be ``asked`` for."""
         BUDGET.renew()
         if not self.selected(_LAST) or (not asked and file.format in _PROGRAMS):
             self.report.pass_over("over budget", file.path)
