@@ -117,7 +117,7 @@ class Reading(Record):
     ) -> Subject:
         """Return the document as ``framework`` sees it, with ``more`` overrides after its own."""
         view = self._view(document, framework, more)
-        document.vendored = self._is_vendored(document, framework)
+        document.vendored = self._is_vendored(document, framework, view)
         self._declare(document, framework)
         block = self.pack.frameworks[framework] if framework is not None else None
         document.foreign = block is not None and (
@@ -125,8 +125,11 @@ class Reading(Record):
         )
         return Subject(self.pack, document, view, framework, version, self.tables)
 
-    def _is_vendored(self, document: Document, framework: str | None) -> bool:
-        """Whether a command or a file of Hydra's is for a package that its repository holds."""
+    def _is_vendored(self, document: Document, framework: str | None, view: View) -> bool:
+        """Whether a command or a file of Hydra's is for a package that its repository holds.
+
+        Or for one that the command puts on Python's path, in a folder that is named like a copy.
+        """
         block = self.pack.frameworks[framework] if framework is not None else None
         if block is None or self.library is None:
             return False
@@ -134,6 +137,10 @@ class Reading(Record):
             return False
         modules = (pattern.partition(".")[0] for pattern in block["programs"])
         packages = {module for module in (framework, *modules) if module and module.isidentifier()}
+        path = view.get(("launch", "pythonpath"))
+        folders = path.split(":") if isinstance(path, str) else []
+        if any(_is_copy(folder, package) for folder in folders for package in packages):
+            return True
         names = (
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
         )
@@ -329,6 +336,12 @@ def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
     return (block["composes"] and "defaults" in root.entries) or any(
         steps[0] in root.entries for steps in block["files"]
     )
+
+
+def _is_copy(folder: str, package: str) -> bool:
+    """Whether a folder's name is a package's with something added, such as ``verl_agents``."""
+    name = folder.rstrip("/").rpartition("/")[2]
+    return package in name and name != package
 
 
 def is_template(document: Document) -> bool:

@@ -201,6 +201,9 @@ class _Reader:
         _add(head, "module", self._computed("true" if start.module else "false"), name)
         if start.suite:
             _add(head, "suite", self._computed(start.suite), name)
+        path = self._variable("PYTHONPATH") if start.module else None
+        if isinstance(path, Scalar):
+            _add(head, "pythonpath", self._computed(path.text), name)
         self._flags(flags, start.options, dotted=False)
         _add(head, "flags", flags, name)
         files, rest = start.configs()
