@@ -170,7 +170,11 @@ def test_a_config_within_a_launch_is_one_job(data):
     ("path", "known"), [("$HOME/verl", True), ("<clone>/verl_agents:$PYTHONPATH", False), (".", True)]
 )
 def test_a_copy_of_a_framework_on_the_path_has_defaults_of_its_own(data, path, known):
-    lines = [f'export PYTHONPATH="{path}"', "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=2", ""]
+    lines = [
+        f'export PYTHONPATH="{path}"',
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=2",
+        "",
+    ]
     (job,) = data({"run.sh": "\n".join(lines)}, "run.sh")["jobs"]
     assert job["facts"]["n_samples"]["value"] == 2
     assert ("use_dynamic_bsz" in job["facts"]) is known

@@ -199,10 +199,11 @@ def test_its_scripts_are_taken(pack: Pack, program: str) -> None:
     "text",
     [
         "python3 train.py --rollout-batch-size 8 --pretrain x --actor_num_gpus_per_node 8\n",
+        "python3 -m my.cli --rollout_batch_size 8 --vllm_num_engines 4 --actor_num_gpus_per_node 8\n",
         "python3 train.py --hf-checkpoint x --num-gpus 8\n",
         "python3 tools/convert_hf_to_torch_dist.py --hf-checkpoint x --save y\n",
     ],
-    ids=["a fork of OpenRLHF", "another trainer", "a tool"],
+    ids=["a fork of OpenRLHF", "a descendant of OpenRLHF", "another trainer", "a tool"],
 )
 def test_others_are_not(pack: Pack, text: str) -> None:
     found = Run(pack).subjects(read_text(text, "run.sh"), judge_broken=False)

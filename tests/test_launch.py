@@ -339,6 +339,9 @@ OTHERS = {
         "user_script"
     ],
     "torchrun --nproc_per_node 8 eval.py --model_name_or_path x --batch_size 8": [],
+    "mpirun -np 8 python finetune.py --base-model a/b --micro-batch-size 1 --seq-length 8192 --lr 1e-5": [
+        "user_script"
+    ],
     "python plot.py --output_dir out --seed 1": [],
 }
 
@@ -347,6 +350,24 @@ OTHERS = {
 def test_flags_of_others_are_not_the_trainers(command):
     subjects = _run().subjects(read(command.encode(), "train.sh"), judge_broken=True)
     assert [subject.framework for subject in subjects] == OTHERS[command]
+
+
+def test_a_file_of_hydras_is_read_by_a_program_of_ones_own(run_it, folder):
+    keys = "model_name_or_path: a/b\nper_device_train_batch_size: 2\ngradient_accumulation_steps: 1\n"
+    keys += "output_dir: o\nbf16: true\nadam_epsilon: 1e-6\n"
+    (folder / "c.yaml").write_text(keys)
+    assert "CFG250" in run_it("check", "c.yaml")[1]  # PyYAML reads a text
+    for marks in ("hydra: {run: {dir: .}}\n", "model: {_target_: my.Model}\n", "defaults: [_self_]\n"):
+        (folder / "c.yaml").write_text(keys + marks)
+        assert "CFG250" not in run_it("check", "c.yaml")[1]
+
+
+def test_a_path_that_people_fill_in_makes_a_template(run_it, folder):
+    text = "model_name_or_path: {your_models}/Qwen2.5-7B\nstage: sft\ncutoff_len: 512\n"
+    (folder / "c.yaml").write_text(text)
+    assert run_it("check", ".")[0] == 0
+    (folder / "c.yaml").write_text(text.replace("{your_models}/", "{your_models: ,"))
+    assert "CFG001" in run_it("check", "c.yaml", "--framework", "llamafactory")[1]
 
 
 def test_a_config_that_a_script_launches_is_judged_there(run_it, folder):

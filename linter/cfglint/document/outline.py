@@ -31,7 +31,8 @@ _TOKEN = re.compile(
     r"\"(?P<text>(?:[^\"\\\n]|\\.)*)(?:\"(?:\s*(?P<colon>:))?|(?=[\n\\])|\Z)|(?P<mark>[{}])|(?P<word>[\w.+-]+)"
 )
 # What a program fills in before anything reads the text.
-_TEMPLATE = re.compile(r"\{\{|\{%|<%")
+# Jinja, ERB, and a value such as {your_folder}/name, for people to fill in.
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|:[ \t]+\{\w+\}[^\s,}#]")
 # A JSON value that is a bare name: `"train_batch_size": BATCH_SIZE` or `$BATCH_SIZE`.
 _BLANK = re.compile(r"\$?\{?[A-Z][A-Z0-9_]{2,}\}?|\$\{?\w+\}?")
 

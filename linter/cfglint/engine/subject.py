@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # Steps of reading a document, of asking for a sign of a framework, and of putting its files together for one.
 _DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
+_HYDRA = frozenset(("defaults", "hydra", "_target_"))  # at the top of a file of Hydra's
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 _BY_FORM: dict[str, Dialect] = {
     "json": JSON,
@@ -324,8 +325,15 @@ def names_bases(document: Document) -> bool:
 
 
 def is_anothers(document: Document, block: Mapping[str, Any]) -> bool:
-    """Whether a program of one's own reads a document: Hydra lays it over others, the framework does not."""
-    return document.format == "yaml" and not block["composes"] and names_bases(document)
+    """Whether a program of one's own reads a document, with Hydra, by keys that the framework has not."""
+    root = document.root
+    if document.format != "yaml" or block["composes"] or block["dialect"] == "omegaconf":
+        return False
+    if not isinstance(root, Tree):
+        return False
+    below = [entry.value for entry in root.entries.values()]
+    made = any("_target_" in value.entries for value in below if isinstance(value, Tree))
+    return made or not _HYDRA.isdisjoint(root.entries)
 
 
 def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
