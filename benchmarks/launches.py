@@ -42,7 +42,7 @@ from cfglint.document.tree import (
     target,
 )
 from cfglint.engine.run import Run
-from cfglint.errors import UsageError
+from cfglint.errors import OverBudgetError, UsageError
 from cfglint.lang.pack import load
 from launches_run import Sandbox, Start
 from launches_truth import Launch, base_name, facts_of, launch_of
@@ -176,7 +176,7 @@ def reads_of(run: Run, boundary: Boundary, path: Path) -> list[Read]:
     try:
         file, _ = inputs.load(str(path), boundary, named=True)
         subjects = run.subjects(file, judge_broken=False)
-    except UsageError:
+    except (OverBudgetError, UsageError):
         return []
     reads = []
     for document in file.documents:

@@ -362,6 +362,17 @@ def test_a_file_of_hydras_is_read_by_a_program_of_ones_own(run_it, folder):
         assert "CFG250" not in run_it("check", "c.yaml")[1]
 
 
+def test_what_is_cut_off_is_one_finding(run_it, folder):
+    lines = ["python3 -m verl.trainer.main_ppo", "algorithm.adv_estimator=gae", "trainer.n_gpus_per_node=8"]
+    cut = " \\\n  ".join([lines[0], f"{lines[1]} \\ ", lines[2]])
+    (folder / "cut.sh").write_text(cut)
+    (folder / "whole.sh").write_text(cut.replace("\\ \n", "\\\n"))
+    codes = [line.split()[2] for line in run_it("check", "cut.sh", "--format", "concise")[1].splitlines()[:-1]]
+    assert codes[:1] == ["DOC107"]
+    assert not {"BAT195", "BAT196", "BAT199"} & set(codes)
+    assert "BAT199" in run_it("check", "whole.sh", "--format", "concise")[1]
+
+
 def test_a_path_that_people_fill_in_makes_a_template(run_it, folder):
     text = "model_name_or_path: {your_models}/Qwen2.5-7B\nstage: sft\ncutoff_len: 512\n"
     (folder / "c.yaml").write_text(text)

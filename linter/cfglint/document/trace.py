@@ -402,6 +402,8 @@ def _leads_nowhere(view: View, reference: Reference, path: Path) -> str | None:
         return wanted.why if wanted.kind == "absent" else None
     value = place.value if isinstance(place, Computed) else None
     if isinstance(value, Missing) and value.kind == "absent" and view.place(wanted)[0] is None:
+        if wanted[0] not in view.keys(()) and any(view.has(wanted[n:]) for n in range(1, len(wanted) - 1)):
+            return None  # another file takes this one in below those keys
         return f"{dotted(wanted)} is not in the file{near_keys(view, wanted)}"
     return None
 

@@ -165,7 +165,9 @@ class Run(Reading):
         judgements = [self.on(target, subject) for target in self.targets_of(subject.document) or (None,)]
         for judged in judgements:
             rules = self.rules(subject, judged.values)
-            if self._is_part(subject, judged.values):  # what a launch still gives decides the rest
+            if ends_early(subject.document):  # what was cut off is the cause of what is missing
+                rules = [rule for rule in rules if rule.code.startswith(("CFG", "DOC"))]
+            elif self._is_part(subject, judged.values):  # what a launch still gives decides the rest
                 own = self.pack.rules[self.pack.shipped :] if self.pack.shipped else ()
                 rules = [rule for rule in rules if rule.code.startswith("CFG") or rule in own]
             judged.verdicts = judge(rules, judged.values)
