@@ -363,8 +363,8 @@ def test_a_file_of_hydras_is_read_by_a_program_of_ones_own(run_it, folder):
 
 
 def test_what_is_cut_off_is_one_finding(run_it, folder):
-    whole = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=a/b actor_rollout_ref.rollout.name=vllm"
-    whole += " algorithm.adv_estimator=gae \\\n  trainer.n_gpus_per_node=8\n"
+    whole = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=a/b algorithm.adv_estimator=gae"
+    whole += " actor_rollout_ref.rollout.name=vllm \\\n  trainer.n_gpus_per_node=8\n"
     (folder / "whole.sh").write_text(whole)
     (folder / "cut.sh").write_text(whole.replace("\\\n", "\\ \n"))
     (said, *_) = lines = run_it("check", "cut.sh", "--format", "concise")[1].splitlines()
