@@ -258,9 +258,19 @@ def flags_of(truth: Truth, read: Read) -> list[tuple[str, str, object, object]]:
         path = key.split(".") if not key.startswith(".") else [key]
         node = _at(read.document.root, *path) or _at(read.document.root, key)
         known = _value(node)
-        verdict = "right" if known == value else "missing" if known is None else "wrong"
+        right = known == value or _same_file(read.document.file.path, known, value)
+        verdict = "right" if right else "missing" if known is None else "wrong"
         rows.append((name, verdict, value, known))
     return rows
+
+
+def _same_file(script: str, known: object, value: object) -> bool:
+    """Whether a path seen from the script's folder is one seen from where the script was started."""
+    texts = [each[0] for each in (known, value) if isinstance(each, tuple) and len(each) == 1]
+    if len(texts) < 2 or not all(isinstance(text, str) and "/" in text for text in texts):
+        return False
+    ours = os.path.normpath(os.path.join(os.path.dirname(script), texts[0]))
+    return ours.endswith(os.sep + os.path.normpath(texts[1]))
 
 
 def fact_of(read: Read, fact: str) -> str | None:

@@ -373,6 +373,24 @@ def test_what_is_cut_off_is_one_finding(run_it, folder):
     assert "BAT199" in run_it("check", "whole.sh", "--format", "concise")[1]
 
 
+def test_a_flag_that_nobody_knows_is_of_another_version(run_it, folder):
+    command = "deepspeed --module openrlhf.cli.train_sft --pretrain a/b --dataset c --max_len 512"
+    command += " --micro_train_batch_size 1 --train_batch_size 8 --zero_stage 2moe"
+    script = folder / "run.sh"
+    script.write_text(f"{command}\n")
+    check = ("check", ".", "--format", "concise")
+    assert "error CFG009" in run_it(*check)[1]
+    script.write_text(f"{command} --quaternion_rank 5\n")
+    said = run_it(*check)[1]
+    assert "error" not in said
+    assert "warning CFG012" in said
+    assert "warning CFG009" in said
+    package = folder / "our-copy" / "openrlhf"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    assert "CFG0" not in run_it(*check)[1]  # the copy here knows
+
+
 def test_a_path_that_people_fill_in_makes_a_template(run_it, folder):
     text = "model_name_or_path: {your_models}/Qwen2.5-7B\nstage: sft\ncutoff_len: 512\n"
     (folder / "c.yaml").write_text(text)

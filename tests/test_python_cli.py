@@ -114,6 +114,15 @@ def test_a_program_by_itself_says_what_it_says(folder, capsys):
     assert found(capsys, "train.py", *RULES) == {("CLI001", "train.py", 24)}
 
 
+def test_argparse_takes_flags_cut_short(folder, capsys):
+    long = PROGRAM.replace('"--batch"', '"--batch_size"').replace("args.batch,", "args.batch_size,")
+    long = long.replace("default=4", "default=1")
+    write(folder, train_DOT_py=long, run_DOT_sh="python train.py --batch_si 8 --rank 4\n")
+    assert found(capsys, "run.sh", *RULES) == {("CLI002", "run.sh", 1)}
+    write(folder, run_DOT_sh="python train.py --batch 8 --rank 4\n")  # a word may be another class's argument
+    assert found(capsys, "run.sh", *RULES) == set()
+
+
 def test_a_fix_of_a_flag_is_in_the_script(folder):
     write(folder, train_DOT_py=PROGRAM, run_DOT_sh="python train.py --batch 8 --rank 8\n")
     main(["fix", "--no-detect", "--unsafe", "run.sh", "--rule", "micro_batch_size <= 2", "--select", "CLI"])

@@ -31,6 +31,7 @@ _STORES = (".git", ".hg", ".svn")  # of commits; each is left out of its own che
 _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they are not entered is counted
 _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a cache
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
+_MOST_FOLDERS = 100  # of one, that are looked through for a package
 _BIGGEST_FOUND = 2**20
 _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing, and blanks
 # Why a file is not judged, as a count of such files has it.
@@ -314,6 +315,11 @@ def recognised(run: Run, file: File, path: str) -> list[Subject]:
     if not subjects:
         raise UsageError(unknown(path))
     return subjects
+
+
+def folders(path: str) -> list[str]:
+    """Return the names of the folders in one, of the first hundred; none where it cannot be read."""
+    return sorted(next(files.walk(path), ("", [], [], []))[1])[:_MOST_FOLDERS]
 
 
 def second(path: str) -> bytes | None:

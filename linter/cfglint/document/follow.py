@@ -162,6 +162,7 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
     root = layers.root
     if not isinstance(root, Mapping):
         return
+    _spell_out(root, started.program)
     open_ended = child(child(root, "launch"), "unread") is not None or bool(layers.unread)
     if started.trainer is not None:
         source = Source(started.file, started.node, "program", hung=True)
@@ -179,6 +180,17 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
         layers.root = layers.lay(tree, root)
     if defaults and not open_ended:
         _lay_defaults(layers, started)
+
+
+def _spell_out(root: Mapping, program: Program) -> None:
+    """Put the flags that a command cuts short, which argparse takes, under their whole names.
+
+    One that ends with a word may be an argument of a class that is not here.
+    """
+    for name in [name for name in root.entries if name not in program.flags and name != "launch"]:
+        meant = [flag for flag in program.flags if flag.startswith(name) and flag[len(name)].isalnum()]
+        if len(meant) == 1 and meant[0] not in root.entries:
+            root.entries[meant[0]] = root.entries.pop(name)
 
 
 def _worth(root: Mapping, flag: Flag, span: Span, *, open_ended: bool) -> Node:

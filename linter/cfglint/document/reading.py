@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cfglint.document.shell.run import Scripts
 
     Reader: TypeAlias = Callable[[str], bytes | None]
+    Lister: TypeAlias = Callable[[str], list[str]]
 
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
 # Keys that a manifest has a command at, and what stands beside it (shell/forms.py has the forms).
@@ -238,14 +239,22 @@ def _section(document: Document, key: Scalar, node: Node) -> Document:
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
+def no_folders(_path: str) -> list[str]:
+    """Return no folders, where nobody may list any."""
+    return []
+
+
 class Library(Record):
     """Files by their paths; ``read`` gives a file's bytes, and None for what is not a file.
+
+    ``folders`` gives the names of the folders in one.
 
     A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one.
     """
 
     read: Reader
     boundary: Boundary | None = None
+    folders: Lister = no_folders
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
@@ -258,6 +267,19 @@ class Library(Record):
         key = os.path.dirname(path), what
         if key not in self._packages:
             self._packages[key] = any(self.find(path, name) is not None for name in names)
+        return self._packages[key]
+
+    def has_copy(self, path: str, packages: Iterable[str]) -> bool:
+        """Whether a folder beside the file at ``path``, or above it, holds one of some packages."""
+        here = os.path.dirname(path)
+        names = tuple(packages)
+        key = here, f"{' '.join(names)} beside"
+        if key not in self._packages:
+            around = (here or ".", *self.above(here))
+            beside = (os.path.join(at, name) for at in around for name in self.folders(at))
+            inits = (os.path.join(folder, name, "__init__.py") for folder in beside for name in names)
+            held = (one for one in inits if self.boundary is None or self.boundary.holds(one, path))
+            self._packages[key] = any(self.read(one) is not None for one in held)
         return self._packages[key]
 
     def names(self, path: str, what: str, files: Iterable[str]) -> frozenset[str]:

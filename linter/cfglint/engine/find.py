@@ -132,7 +132,8 @@ class Finder:
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
-        other = bool(rule.scope) and (judged.subject.document.foreign or _knows_more(judged))
+        scoped = bool(rule.scope) or (rule.level == "error" and _lists(rule) in _LISTS)
+        other = scoped and (judged.subject.document.foreign or _knows_more(judged))
         lower = (possible or other) + (possible and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
@@ -215,10 +216,7 @@ class Finder:
 
     def _mistake(self, found: Found) -> Mistake | None:
         """Return what the schema found, where a finding tells that."""
-        needed = self.symbols.rules[found.finding.code].requirement
-        if not (isinstance(needed, t.Quantifier) and isinstance(needed.source, t.Name)):
-            return None
-        kind = _LISTS.get(needed.source.name)
+        kind = _LISTS.get(_lists(self.symbols.rules[found.finding.code]))
         if kind is None:
             return None
         subject, place = found.judged.subject, (found.finding.place.start, found.finding.place.end)
@@ -261,6 +259,13 @@ def _surest(found: list[Found]) -> list[Found]:
         for each, place in zip(found, ranked, strict=True)
         if place is None or not each.finding.possible or best[place[0]] == place[1]
     ]
+
+
+def _lists(rule: t.Rule) -> str:
+    """Return the list whose items a rule speaks of; empty where it is about something else."""
+    needed = rule.requirement
+    source = needed.source if isinstance(needed, t.Quantifier) else None
+    return source.name if isinstance(source, t.Name) else ""
 
 
 def _knows_more(judged: Judged) -> bool:

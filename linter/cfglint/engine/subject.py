@@ -145,7 +145,8 @@ class Reading(Record):
         names = (
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
         )
-        return self.library.has_any(document.file.path, framework or "", names)
+        at = document.file.path
+        return self.library.has_any(at, framework or "", names) or self.library.has_copy(at, sorted(packages))
 
     def _declare(self, document: Document, framework: str | None) -> None:
         """Let a document know the arguments of the package in its repository, which may be a fork's own."""

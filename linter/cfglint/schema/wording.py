@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from cfglint.document.scalars import SHELL
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, dotted
 from cfglint.document.view import MappingView
@@ -56,7 +57,8 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
     foreign = [p for p in counted if p.what == "key" and p.node[6] == "refused" and not likely[id(p)]]
     names = list(dict.fromkeys(dotted(problem.path) for problem in foreign))
     by_kind: dict[str, list[Mistake]] = {}
-    if len(names) <= _MOST_FOREIGN:  # a whole section is no slip of the pen, but of another version
+    # A whole section is no slip of the pen, but of another version; so is a flag that is like no other.
+    if len(names) <= _MOST_FOREIGN and view.dialect is not SHELL:
         foreign = [problem for problem in foreign if isinstance(view.get(problem.path), MappingView)]
         names = list(dict.fromkeys(dotted(problem.path) for problem in foreign))
     if names:
