@@ -113,6 +113,7 @@ class Layers(Record):
             return None
         root = document.root if document.root is not None else Mapping(0, flow=True)
         self.adopt(root, source)
+        self.unread |= document.unread or {}
         return root
 
     def adopt(self, root: Node, source: Source) -> None:

@@ -22,6 +22,7 @@ from cfglint.document.tree import (
     Mapping,
     Node,
     Scalar,
+    may_configure,
     target,
     walk,
 )
@@ -122,12 +123,8 @@ def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Documen
         from cfglint.document.shell.launch import parse_script
 
         return parse_script(text, scripts)
-    if form == "program":  # of a command, which asks for what it needs
-        return []
-    if form in ("python", "notebook"):
-        from cfglint.document.python.documents import parse_program
-
-        return parse_program(text, notebook=form == "notebook")
+    if form in ("program", "python", "notebook"):
+        return _parsed_program(text, form)
     if form == "json":
         from cfglint.document.json import parse_json
 
@@ -137,6 +134,20 @@ def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Documen
 
         return parse_toml(text)
     return parse_yaml(text)
+
+
+def _parsed_program(text: str, form: str) -> list[Document]:
+    """Return what a program trains; of a command's program, which asks for what it needs, only a config."""
+    if form != "notebook" and may_configure(text):
+        from cfglint.document.python.settings import parse_settings
+
+        if settings := parse_settings(text):
+            return settings
+    if form == "program":
+        return []
+    from cfglint.document.python.documents import parse_program
+
+    return parse_program(text, notebook=form == "notebook")
 
 
 def _parts(text: str, document: Document, scripts: Scripts | None) -> list[Document]:

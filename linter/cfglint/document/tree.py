@@ -28,7 +28,7 @@ SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 # The words of which one is in every script that launches a job; of "rl @", both.
 STARTERS = (
     "python", "torchrun", "deepspeed", "accelerate", "tune", "llamafactory-cli", "lmf", "trl", "axolotl",
-    "vllm", "sglang", "swift", "megatron", "colossalai", "composer", "rl @",
+    "vllm", "sglang", "swift", "megatron", "colossalai", "composer", "xtuner", "rl @",
 )  # fmt: skip
 PROGRAMS = (".py", ".ipynb")
 # One of these is in every program that trains with the classes that cfglint reads.
@@ -47,6 +47,11 @@ def may_launch(text: str) -> bool:
 def may_train(text: str) -> bool:
     """Whether a program or a notebook names the class of a trainer's arguments."""
     return ("Config" in text or "Arguments" in text) and any(word in text for word in _TRAINS)
+
+
+def may_configure(text: str) -> bool:
+    """Whether a program may be a config of XTuner: a module of names that `dict(…)` calls make."""
+    return "xtuner" in text and "dict(" in text and "model" in text
 
 
 def may_submit(text: str) -> bool:

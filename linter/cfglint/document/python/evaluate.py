@@ -146,6 +146,8 @@ class Evaluator:
             return self._union(first, second, node)
         if not isinstance(first, Literal) or not isinstance(second, Literal):
             return self._computed(node, first, second)
+        if isinstance(node.op, ast.Mult) and first.whole and type(second.value) is int and second.value == 1:
+            return first  # `accumulation *= parallel_size` where that is 1 leaves what it is
         apply = _ARITHMETIC.get(type(node.op))
         numbers = all(type(each.value) in (int, float) for each in (first, second))
         texts = all(type(each.value) is str for each in (first, second)) and isinstance(node.op, ast.Add)

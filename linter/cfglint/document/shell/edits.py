@@ -56,6 +56,13 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     takes = len(names) == len(path) and names[0] != "launch" and (started is None or started.takes(names[0]))
     if not takes or not isinstance(root, Mapping):
         return None
+    if text_at(root, "launch", "suite") == "xtuner":
+        return _config_option(document, names, value)
+    return _more_flags(document, root, names, value)
+
+
+def _more_flags(document: Document, root: Mapping, names: list[str], value: object) -> Edit | None:
+    """Return the edit that adds a flag after the command's last, or at its end."""
     text = document.file.text
     # Keys know the word of their flag.
     leaves = [
@@ -81,6 +88,18 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     if gap.strip(" \t\r\n\\") or not gap:
         gap = " "
     return Edit(end, end, gap + " ".join(words))
+
+
+def _config_option(document: Document, names: list[str], value: object) -> Edit | None:
+    """Return the edit that changes what XTuner's config says: ``--cfg-options a.b=c`` at a command's end."""
+    root, word, end = document.root, spelled(value), document.end
+    told = isinstance(root, Mapping) and "cfg_options" in root.entries  # a second one would undo the first
+    if told or document.listed or end <= document.start or word is None:
+        return None
+    if isinstance(value, bool) or value is None:
+        word = str(value)  # mmengine.config.DictAction: _parse_int_float_bool
+    goes_on = _CONTINUED.findall(document.file.text, document.start, end)
+    return Edit(end, end, f"{goes_on[-1] if goes_on else ' '}--cfg-options {'.'.join(names)}={word}")
 
 
 def _flag(name: str, value: object, word: str, *, dashes: bool, override: bool) -> list[str]:

@@ -362,6 +362,8 @@ class _Reader:
             launcher = (
                 "accelerate" if "num_processes" in flags.entries else "torchrun" if flags.entries else ""
             )
+        if launcher == "xtuner" and text_at(self.root, "launcher") == "slurm":
+            launcher = "python"  # once for each task of srun, and no torchrun (xtuner/entry_point.py: cli)
         if launcher == "python":
             self._spread(head)
         counts = COUNTS.get(launcher, Counts())

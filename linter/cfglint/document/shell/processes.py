@@ -39,6 +39,8 @@ COUNTS = {
     "llamafactory-cli": Counts("NPROC_PER_NODE", "NNODES", single=("nodes",), environment=True),
     # torchrun where these are there (swift/cli/main.py), else one process
     "swift": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
+    # torchrun where these are more than one (xtuner/entry_point.py: cli)
+    "xtuner": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
     "megatron": Counts("NPROC_PER_NODE", "NNODES", single=("per_node", "nodes"), environment=True),
 }
 

@@ -84,6 +84,8 @@ _SHORT = {
     "vllm": {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "dp": "data-parallel-size"},
     "sglang": {"tp": "tp-size", "dp": "dp-size", "pp": "pp-size", "model": "model-path"},
 }
+# XTuner's own program, whose first argument is a config in Python, started by torchrun, srun or python.
+_TRAINS_XTUNER = re.compile(r"(?:\A|/)xtuner/tools/train\.py\Z|\Axtuner\.tools\.train\Z")
 _MODULE = re.compile(r"--module(?:=|\Z)")
 # `config=FILE` is the way of programs that read their command line with OmegaConf.from_cli.
 _CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)|config=(?=.*\.ya?ml\Z)")
@@ -140,6 +142,7 @@ _CLIS = {
     "rl": Cli("rl", suite="prime_rl", needs="@"),  # rl @ FILE --key value
     "vllm": Cli("vllm", ("serve",), suite="vllm", positional="model"),
     "sglang": Cli("sglang", ("serve",), suite="sglang", positional="model-path"),
+    "xtuner": Cli("xtuner", ("train",), suite="xtuner"),  # xtuner train CONFIG [--deepspeed NAME]
 }
 
 
@@ -165,6 +168,9 @@ class Start(Record):
         """Return the files that the program is told to read, and the arguments without them."""
         files: Words = []
         rest: Words = []
+        if self.suite == "xtuner" or _TRAINS_XTUNER.search(self.name.spelled):
+            at = _first_argument(self.rest)
+            return ([], self.rest) if at is None else ([self.rest[at]], self.rest[:at] + self.rest[at + 1 :])
         # torchtitan's `--module llama3 --config llama3_8b` names a function of a Python module.
         python = any(_MODULE.match(word.spelled) for word in self.rest)
         words = iter(self.rest)
@@ -197,6 +203,25 @@ class Start(Record):
             return key.replace("-", "_")
         key = key.replace("_", "-")
         return _SHORT[self.suite].get(key, key)
+
+
+def _first_argument(words: Words) -> int | None:
+    """Return the place of the config among the arguments of XTuner's program, whose flags take a value each.
+
+    ``--cfg-options`` takes all that are ``key=value`` (xtuner/tools/train.py: parse_args).
+    """
+    flag = ""
+    for at, word in enumerate(words):
+        text = word.spelled
+        if text.startswith("-"):
+            flag = "" if "=" in text else text
+        elif flag == "--cfg-options" and "=" in text:
+            continue
+        elif flag and flag != "--cfg-options":
+            flag = ""
+        else:
+            return at
+    return None
 
 
 def program_of(words: Words) -> Start | None:
