@@ -33,6 +33,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Sequence as Several
     from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
@@ -272,6 +273,7 @@ class Library(Record):
 
     _packages: dict[tuple[str, str], bool] = field(factory=dict, init=False)
     _names: dict[tuple[str, str], frozenset[str]] = field(factory=dict, init=False)
+    _copies: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(factory=dict, init=False)
 
     def has_any(self, path: str, what: str, names: Iterable[str]) -> bool:
         """Whether one of some files is here for the file at ``path``, asked once a folder and ``what``."""
@@ -280,24 +282,28 @@ class Library(Record):
             self._packages[key] = any(self.find(path, name) is not None for name in names)
         return self._packages[key]
 
-    def has_copy(self, path: str, packages: Iterable[str]) -> bool:
-        """Whether a folder beside the file at ``path``, or above it, holds one of some packages."""
-        here = os.path.dirname(path)
-        names = tuple(packages)
-        key = here, f"{' '.join(names)} beside"
-        if key not in self._packages:
+    def copies(self, path: str, packages: Iterable[str]) -> tuple[str, ...]:
+        """Return the folders beside the file at ``path``, or above it, that hold one of some packages."""
+        here, names = os.path.dirname(path), tuple(packages)
+        if (here, names) not in self._copies:
             around = (here or ".", *self.above(here))
-            beside = (os.path.join(at, name) for at in around for name in self.folders(at))
-            inits = (os.path.join(folder, name, "__init__.py") for folder in beside for name in names)
-            held = (one for one in inits if self.boundary is None or self.boundary.holds(one, path))
-            self._packages[key] = any(self.read(one) is not None for one in held)
-        return self._packages[key]
+            beside = [os.path.join(at, name) for at in around for name in self.folders(at)]
+            self._copies[here, names] = tuple(
+                f for f in beside if any(self._holds(f, n, path) for n in names)
+            )
+        return self._copies[here, names]
 
-    def names(self, path: str, what: str, files: Iterable[str]) -> frozenset[str]:
-        """Return the names in programs that the file at ``path`` may mean, once a folder and ``what``."""
+    def _holds(self, folder: str, package: str, by: str) -> bool:
+        path = os.path.join(folder, package, "__init__.py")
+        return (self.boundary is None or self.boundary.holds(path, by)) and self.read(path) is not None
+
+    def names(self, path: str, what: str, files: Several[str], packages: Several[str]) -> frozenset[str]:
+        """Return the names in some ``files`` that are here for the one at ``path``, or in copies."""
         key = os.path.dirname(path), what
         if key not in self._names:
-            texts = (self.script(path, name) for name in files)
+            around = [os.path.abspath(folder) for folder in self.copies(path, packages)]
+            places = [*files, *(os.path.join(folder, name) for folder in around for name in files)]
+            texts = (self.script(path, place) for place in places)
             self._names[key] = frozenset(name for text in texts if text for name in _NAME.findall(text))
         return self._names[key]
 

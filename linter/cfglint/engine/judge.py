@@ -22,8 +22,10 @@ from cfglint.schema.table import Mistake, typed
 _RULE = 10  # steps, on an average
 _MANY_OPTIONS, _EMPTY = 80, ("", "~", "null")  # no config that people run sets as many
 _MOST_NAMED = 5  # of the keys that are left to a launch
-# A text in the place of a number that is for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO.
-_BLANK = re.compile(r"\"(?:[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\"")
+# A text in a number's place, for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO, your nodes.
+_BLANK = re.compile(
+    r"\"(?:[Yy]our\b[^\"]*|[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\""
+)
 # Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
 _LOST = re.compile(
     r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?:#[^\n]*)?)\n"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # Steps of reading a document, of asking for a sign of a framework, and of putting its files together for one.
 _DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
+_LOGGED = frozenset(("_wandb", "wandb_version"))  # of what Weights & Biases keeps of a run
 _HYDRA = frozenset(("defaults", "hydra", "_target_"))  # at the top of a file of Hydra's
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
 _BY_FORM: dict[str, Dialect] = {
@@ -136,8 +137,7 @@ class Reading(Record):
             return False
         if document.format != "shell" and block["composes"] != "hydra":
             return False
-        modules = (pattern.partition(".")[0] for pattern in block["programs"])
-        packages = {module for module in (framework, *modules) if module and module.isidentifier()}
+        packages = _packages(framework or "", block)
         path = view.get(("launch", "pythonpath"))
         folders = path.split(":") if isinstance(path, str) else []
         if any(_is_copy(folder, package) for folder in folders for package in packages):
@@ -146,14 +146,15 @@ class Reading(Record):
             f"{folder}{package}/__init__.py" for package in packages for folder in ("", "src/", f"{package}/")
         )
         at = document.file.path
-        return self.library.has_any(at, framework or "", names) or self.library.has_copy(at, sorted(packages))
+        return self.library.has_any(at, framework or "", names) or bool(self.library.copies(at, packages))
 
     def _declare(self, document: Document, framework: str | None) -> None:
         """Let a document know the arguments of the package in its repository, which may be a fork's own."""
         block = self.pack.frameworks[framework] if framework is not None else None
         if framework is not None and block is not None and block["declares"] and self.library is not None:
             library, path, files = self.library, document.file.path, block["declares"]
-            document.declared = lambda: library.names(path, framework, files)
+            packages = _packages(framework, block)
+            document.declared = lambda: library.names(path, framework, files, packages)
 
     def _follow(self, document: Document) -> None:
         """Find the program that a command starts, once."""
@@ -196,6 +197,8 @@ class Reading(Record):
         Of several that claim it, the one with the most signs wins; then the first by name. Where none does,
         and the document names bases, what they make together is asked (``whole``).
         """
+        if isinstance(document.root, Tree) and not _LOGGED.isdisjoint(document.root.entries):
+            return None
         self._follow(document)
         composed = bool(document.over or document.program) if whole is None else whole
         found = [(-signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs]
@@ -345,6 +348,12 @@ def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
     return (block["composes"] and "defaults" in root.entries) or any(
         steps[0] in root.entries for steps in block["files"]
     )
+
+
+def _packages(framework: str, block: Mapping[str, Any]) -> list[str]:
+    """Return the names of the packages that a framework's own programs are in."""
+    modules = (pattern.partition(".")[0] for pattern in block["programs"])
+    return sorted({module for module in (framework, *modules) if module.isidentifier()})
 
 
 def _is_copy(folder: str, package: str) -> bool:

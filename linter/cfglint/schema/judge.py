@@ -69,10 +69,35 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
             return [each for each in wrong if each.what != "key"]
         # The keys of a server's file become flags, which argparse takes by their beginnings too.
         return [each for each in wrong if each.node[6] != _AS_FLAGS or not _begins_another(each)]
-    if view.document.vendored or not _starts_own_program(schema, view):
+    if not _starts_own_program(schema, view):
         return []
     wrong = problems(schema, view, skip=("launch",))
+    if view.document.vendored:  # what neither the release nor the package here knows
+        known = bool(view.document.declared())
+        return [each for each in wrong if known and each.what == "key" and not _declared_here(each, view)]
     return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
+
+
+def adds_keys(framework: str | None, view: View) -> bool:
+    """Whether a command gives its fork of a framework keys that the released one has not."""
+    told: bool | None = view.memo.get("adds")
+    if told is None:
+        schema = table(framework) if framework is not None and view.document.vendored else None
+        wrong = problems(schema, view, skip=("launch",)) if schema is not None else []
+        told = view.memo["adds"] = any(
+            each.what == "key" and _is_own(each.path, view.document.root) for each in wrong
+        )
+    return told
+
+
+def _is_own(path: Path, root: object) -> bool:
+    """Whether a document says something at a path itself, not a file that it is laid over."""
+    for part in path:
+        entry = root.entries.get(part) if isinstance(root, Mapping) and isinstance(part, str) else None
+        if entry is None:
+            return False
+        root = entry.value
+    return True
 
 
 def _declared_here(problem: Problem, view: View) -> bool:
