@@ -12,7 +12,16 @@ from cfglint.budget import Alarm
 from cfglint.command.output import say
 from cfglint.document.reading import Library, parsed, read
 from cfglint.document.reading import unread as not_parsed
-from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File, may_launch, may_submit, may_train
+from cfglint.document.tree import (
+    MAX_BYTES,
+    PROGRAMS,
+    SCRIPTS,
+    File,
+    may_configure,
+    may_launch,
+    may_submit,
+    may_train,
+)
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
 
@@ -161,7 +170,7 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise Skipped("")
     if not named and path.lower().endswith(PROGRAMS):
         text = data.decode("latin-1")
-        if not (may_train(text) or may_submit(text)):
+        if not (may_train(text) or may_submit(text) or may_configure(text)):
             raise Skipped(None)
     return data
 

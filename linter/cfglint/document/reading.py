@@ -22,6 +22,7 @@ from cfglint.document.tree import (
     Mapping,
     Node,
     Scalar,
+    may_configure,
     target,
     walk,
 )
@@ -126,7 +127,12 @@ def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Documen
     if form in ("python", "notebook"):
         from cfglint.document.python.documents import parse_program
 
-        return parse_program(text, notebook=form == "notebook")
+        documents = parse_program(text, notebook=form == "notebook")
+        if form == "python" and may_configure(text):
+            from cfglint.document.python.configs import parse_configs  # few programs do
+
+            documents += parse_configs(text, scripts)
+        return documents
     if form == "json":
         from cfglint.document.json import parse_json
 

@@ -56,6 +56,12 @@ def may_submit(text: str) -> bool:
     return "sagemaker" in text and "entry_point" in text and "instance_type" in text
 
 
+def may_configure(text: str) -> bool:
+    """Whether a program may have functions that return a config of torchtitan's."""
+    named = "Trainer.Config" in text or "TrainingConfig" in text or "config_registry" in text
+    return named and "torchtitan" in text and "\ndef " in text
+
+
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
 class Scalar(Record):
     """A scalar as it was spelled.
@@ -113,6 +119,12 @@ class HydraRef(Composite):
 
     places: tuple[str, ...] = field(kw_only=True)
     choices: tuple[tuple[str, str | None], ...] = field(kw_only=True)
+
+
+class FunctionRef(Composite):
+    """A config that a function of a program returns: its name is the text, ``places`` as of a HydraRef."""
+
+    places: tuple[str, ...] = field(kw_only=True)
 
 
 class Unresolved(Scalar):
