@@ -8,7 +8,7 @@ from cfglint.document.edits import insert_key, replace_value
 from cfglint.document.python.settings import parse_settings
 from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import PYTHON
-from cfglint.document.tree import Scalar, may_configure, target
+from cfglint.document.tree import Scalar, may_be_settings, target
 from cfglint.document.view import View
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -180,7 +180,7 @@ def test_what_a_base_sets_is_not_known(pack):
     ],
 )
 def test_other_programs_are_none(text):
-    assert may_configure(text)
+    assert may_be_settings(text)
     assert parse_settings(text) == []
 
 

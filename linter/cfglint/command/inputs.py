@@ -17,8 +17,9 @@ from cfglint.document.tree import (
     PROGRAMS,
     SCRIPTS,
     File,
-    may_configure,
+    may_be_settings,
     may_launch,
+    may_return_configs,
     may_submit,
     may_train,
 )
@@ -171,7 +172,7 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         raise Skipped("")
     if not named and path.lower().endswith(PROGRAMS):
         text = data.decode("latin-1")
-        if not (may_train(text) or may_submit(text) or may_configure(text)):
+        if not (may_train(text) or may_submit(text) or may_be_settings(text) or may_return_configs(text)):
             raise Skipped(None)
     return data
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from fnmatch import fnmatchcase
+from functools import partial
 
 from cfglint.budget import spend
 from cfglint.document.layers import Layers, Source, Trouble, Way
@@ -19,6 +20,7 @@ from cfglint.document.tree import (
     Document,
     Entry,
     File,
+    FunctionRef,
     HydraRef,
     Mapping,
     Node,
@@ -86,6 +88,9 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
     beneath: Node | None = None
     own = document.root
     for node in document.over:
+        if isinstance(node, FunctionRef):
+            beneath = _under_function(layers, document, library, node) or beneath
+            continue
         sought = isinstance(node, HydraRef)
         if (sought and way.composes != "hydra") or node.text.endswith(SCRIPTS):
             continue  # a script is no config
@@ -116,6 +121,29 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
         beneath = layers.lay(root, beneath) if root is not None else beneath
     layers.root = layers.lay(own, beneath)
     return layers
+
+
+def _under_function(
+    layers: Layers, document: Document, library: Library | None, node: FunctionRef
+) -> Node | None:
+    """Return the config that a function of a program returns; None where its file is not here."""
+    file = _first(document, library, node.places)
+    if file is None or library is None or file.format != "program":
+        return None
+    key = f"{file.path}:{node.text}"
+    if key not in library.programs:
+        from cfglint.document.python.configs import config_of  # few commands name one
+
+        library.programs[key] = config_of(file.text, node.text, partial(library.script, file.path))
+    made: Document | None = library.programs[key]
+    if made is None or made.root is None:
+        return None
+    source = Source(file, node, "--config")
+    layers.files.append(source)
+    layers.adopt(made.root, source)
+    layers.unread |= made.unread or {}
+    layers.based = True
+    return made.root
 
 
 def _first(document: Document, library: Library | None, names: Listed[str]) -> File | None:

@@ -22,7 +22,8 @@ from cfglint.document.tree import (
     Mapping,
     Node,
     Scalar,
-    may_configure,
+    may_be_settings,
+    may_return_configs,
     target,
     walk,
 )
@@ -125,7 +126,7 @@ def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Documen
 
         return parse_script(text, scripts)
     if form in ("program", "python", "notebook"):
-        return _parsed_program(text, form)
+        return _parsed_program(text, form, scripts)
     if form == "json":
         from cfglint.document.json import parse_json
 
@@ -137,9 +138,9 @@ def parsed(text: str, form: str, scripts: Scripts | None = None) -> list[Documen
     return parse_yaml(text)
 
 
-def _parsed_program(text: str, form: str) -> list[Document]:
+def _parsed_program(text: str, form: str, scripts: Scripts | None) -> list[Document]:
     """Return what a program trains; of a command's program, which asks for what it needs, only a config."""
-    if form != "notebook" and may_configure(text):
+    if form != "notebook" and may_be_settings(text):
         from cfglint.document.python.settings import parse_settings
 
         if settings := parse_settings(text):
@@ -148,7 +149,12 @@ def _parsed_program(text: str, form: str) -> list[Document]:
         return []
     from cfglint.document.python.documents import parse_program
 
-    return parse_program(text, notebook=form == "notebook")
+    documents = parse_program(text, notebook=form == "notebook")
+    if form == "python" and may_return_configs(text):
+        from cfglint.document.python.configs import parse_configs  # few programs do
+
+        documents += parse_configs(text, scripts)
+    return documents
 
 
 def _parts(text: str, document: Document, scripts: Scripts | None) -> list[Document]:

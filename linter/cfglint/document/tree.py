@@ -49,7 +49,7 @@ def may_train(text: str) -> bool:
     return ("Config" in text or "Arguments" in text) and any(word in text for word in _TRAINS)
 
 
-def may_configure(text: str) -> bool:
+def may_be_settings(text: str) -> bool:
     """Whether a program may be a config of XTuner: a module of names that `dict(…)` calls make."""
     return "xtuner" in text and "dict(" in text and "model" in text
 
@@ -59,6 +59,12 @@ def may_submit(text: str) -> bool:
     if "modal" in text and "gpu=" in text:
         return "subprocess" in text or "os.system" in text
     return "sagemaker" in text and "entry_point" in text and "instance_type" in text
+
+
+def may_return_configs(text: str) -> bool:
+    """Whether a program may have functions that return a config of torchtitan's."""
+    named = "Trainer.Config" in text or "TrainingConfig" in text or "config_registry" in text
+    return named and "torchtitan" in text and "\ndef " in text
 
 
 # ── nodes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,6 +124,12 @@ class HydraRef(Composite):
 
     places: tuple[str, ...] = field(kw_only=True)
     choices: tuple[tuple[str, str | None], ...] = field(kw_only=True)
+
+
+class FunctionRef(Composite):
+    """A config that a function of a program returns: its name is the text, ``places`` as of a HydraRef."""
+
+    places: tuple[str, ...] = field(kw_only=True)
 
 
 class Unresolved(Scalar):

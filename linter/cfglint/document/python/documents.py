@@ -374,7 +374,7 @@ def parse_program(text: str, *, notebook: bool) -> list[Document]:
         document = Document(root.start, root.end, root)
         document.unread, document.sites = reader.unread, reader.sites
         documents.append(document)
-    _close(documents)
+    close(documents)
     return [*documents, *submits]
 
 
@@ -383,7 +383,7 @@ def _by_itself(flag: Flag, span: Span) -> Node:
     return Unresolved(f"--{flag.name}", *span, why=f"the flag --{flag.name} of the program sets it")
 
 
-def _close(documents: Iterable[Document]) -> None:
+def close(documents: Iterable[Document]) -> None:
     """Leave definitions that several trainers read to people: a fix of one would change the others."""
     readers: dict[Span, int] = {}
     roots = [document.root for document in documents]

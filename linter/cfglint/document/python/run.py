@@ -58,8 +58,8 @@ class Program(Parsing):
         self._nested = 0
         self._returned: list[object] = []
 
-    def run(self) -> None:
-        """Go through the whole program."""
+    def start(self) -> None:
+        """Go through the program as far as it runs by itself."""
         for node in self.code.body:
             for inner in ast.walk(node):
                 spend(1, PYTHON)
@@ -68,6 +68,26 @@ class Program(Parsing):
                 elif isinstance(inner, ast.Attribute) and inner.attr in ("requires_grad", "requires_grad_"):
                     self.frozen = self.frozen or not isinstance(inner.ctx, ast.Load) or inner.attr[-1] == "_"
         self.block(self.code.body)
+
+    def renew(self) -> None:
+        """Let as many functions be followed as at the start; what is done from here on may not happen."""
+        self._left = _MOST_ENTERED
+        self._branches += 1
+
+    def is_inside(self, function: Function) -> bool:
+        """Whether a function is being gone through, or too many are."""
+        return id(function.node) in self._active or len(self._active) >= _DEEPEST_CALL
+
+    def owns(self, function: Function) -> bool:
+        """Whether a function is of this file."""
+        scope = function.scope
+        while scope.outer is not None:
+            scope = scope.outer
+        return scope is self._module
+
+    def run(self) -> None:
+        """Go through the whole program."""
+        self.start()
         self.at_start = frozenset(call.span for call in self.calls.values())
         for function in self._functions:  # grows on the way
             if id(function.node) not in self._entered:
@@ -306,7 +326,7 @@ class Program(Parsing):
     def entered(self, function: Function, given: Object, node: ast.Call) -> object:
         """Return what a function of the program gives for some arguments."""
         body = function.node
-        if isinstance(body, ast.Lambda) or id(body) in self._active or len(self._active) >= _DEEPEST_CALL:
+        if isinstance(body, ast.Lambda) or self.is_inside(function):
             return self._computed(node)
         if self._left <= 0 or self._yields(body):
             return self._computed(node)

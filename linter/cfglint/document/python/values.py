@@ -8,6 +8,11 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    # The text of another file of the repository, by its path; None where it is not there.
+    Modules: TypeAlias = Callable[[str], str | None]
 
 Span = tuple[int, int]
 
@@ -62,6 +67,7 @@ class Object(Record):
     ``kind`` is the full name of what is called, ``items`` its keyword arguments or entries, each with the
     span of its key. ``rest`` says why there may be others than these, and is empty where there are none.
     ``branch`` is where in the program it was made: what another branch does to it may not happen.
+    ``elsewhere`` says that no call at its place has its arguments: another file does, or it is a copy.
     """
 
     kind: str
@@ -74,6 +80,7 @@ class Object(Record):
     calls: set[str] = field(factory=set)  # its methods that are called, with a "?" where they may not be
     last: Span | None = None  # its last argument
     spaced: bool = False  # blanks stand around the "=" of its arguments
+    elsewhere: bool = False
 
     def get(self, name: str) -> object:
         """Return the value of an argument; None where it is not given."""
@@ -188,4 +195,5 @@ def _joined_objects(first: Object, second: Object, depth: int) -> Object:
         first.branch,
         first.cls if first.cls is second.cls else None,
         {name if name in first.calls & second.calls else f"{name.rstrip('?')}?" for name in calls},
+        elsewhere=first.elsewhere or second.elsewhere,
     )

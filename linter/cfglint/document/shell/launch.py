@@ -23,7 +23,7 @@ from cfglint.document.shell.processes import (
     text_at,
     whole,
 )
-from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, program_of, sought
+from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, program_of, registered, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
 from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word, hidden_flags
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _OVERRIDE = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*=")
 _NUMBER = re.compile(r"-\.?[0-9]")
 _PLAIN = re.compile(r"-?[0-9.]+(?:[eE]-?[0-9]+)?\Z|(?:[Tt]rue|[Ff]alse)\Z")
+_CHOSEN = re.compile(r"(activation-checkpoint):[a-z-]+\Z")
 MAX_DEPTH = 20
 _TELLS = re.compile(r"(?:^|\n)(?:--help|-h|--hydra-help|--cfg\n(?:job|hydra|all))(?:\n|\Z)")
 _SOMETIMES = "only some branches of the script set it"
@@ -218,6 +219,7 @@ class _Reader:
             _add(head, "config", Alias("config", self.over[0], files[0].start, files[0].end), name)
         if any(word.spelled.startswith(HYDRA) for word in rest):  # most programs are not Hydra applications
             self.over += sought(start)
+        self.over += registered(start)
 
     # ── words to nodes ─────────────────────────────────────────────────────────────────────────────────
     def _computed(self, text: str) -> Composite:
@@ -312,6 +314,11 @@ class _Reader:
         """Set what an override says, or the first word without a flag where a program takes one."""
         text, positional = word.spelled, self._start.positional
         override = _OVERRIDE.match(text) if not text.startswith("-") else None
+        chosen = _CHOSEN.match(text) if self._start.module else None
+        if chosen is not None:  # tyro's subcommand for a field that is one of several classes
+            names = [chosen[1].replace("-", "_"), "subcommand"]
+            self._put(self.root, names, self.scalar(word.from_(chosen.end(1) + 1)), word)
+            return
         if override is not None and text.startswith("~"):
             return
         if override is not None:
@@ -444,4 +451,4 @@ def _is_flag(word: Word, *, dotted: bool) -> bool:
         return False
     if text.startswith("-") and not _NUMBER.match(text) and text != "-":
         return True
-    return dotted and _OVERRIDE.match(text) is not None
+    return dotted and (_OVERRIDE.match(text) or _CHOSEN.match(text)) is not None

@@ -13,7 +13,7 @@ import re
 from cfglint.document.shell.substituted import tail_of
 from cfglint.document.shell.torchx import as_torchrun
 from cfglint.document.shell.words import BESIDE, HERE, Word, uncertain, values_of
-from cfglint.document.tree import HydraRef
+from cfglint.document.tree import FunctionRef, HydraRef
 from cfglint.record import Record, Value, field
 
 Words = list[Word]
@@ -87,6 +87,8 @@ _SHORT = {
 # XTuner's own program, whose first argument is a config in Python, started by torchrun, srun or python.
 _TRAINS_XTUNER = re.compile(r"(?:\A|/)xtuner/tools/train\.py\Z|\Axtuner\.tools\.train\Z")
 _MODULE = re.compile(r"--module(?:=|\Z)")
+_TITAN = re.compile(r"torchtitan(?:[./]\w+)*[./]train(?:\.py)?\Z")
+_PACKAGE = re.compile(r"\w+(?:/\w+)*\Z")
 # `config=FILE` is the way of programs that read their command line with OmegaConf.from_cli.
 _CONFIG = re.compile(r"--(?:config|config[-_]file|job\.config[-_]file)(?:=|\Z)|config=(?=.*\.ya?ml\Z)")
 HYDRA = ("--config-name", "-cn")
@@ -430,6 +432,23 @@ def hydra_beside(start: Start, beside: str, folder: str | None, name: str | None
     place = os.path.normpath(os.path.join(beside, folder, file))
     named = words[1] or start.name
     return HydraRef(place, named.start, named.end, places=(place,), choices=tuple(_choices(start.rest)))
+
+
+def registered(start: Start) -> tuple[FunctionRef, ...]:
+    """Return the function that ``--module llama3 --config llama3_8b`` names, for torchtitan's own program.
+
+    After torchtitan/config/manager.py:80-160 @b5bcd76: a module of its models or experiments, else any
+    package that has a ``config_registry``, or that module itself.
+    """
+    module, name = (_last(start.rest, (flag,)) for flag in ("--module", "--config"))
+    if module is None or name is None or not _TITAN.match(start.name.spelled):
+        return ()
+    path, function = (module.text or "").replace(".", "/"), name.text or ""
+    if not _PACKAGE.match(path) or not function.isidentifier():
+        return ()
+    folders = ("torchtitan/models/", "torchtitan/experiments/", "torchtitan/experiments/rl/examples/", "")
+    places = [f"{folder}{path}/config_registry.py" for folder in folders]
+    return (FunctionRef(function, name.start, name.end, places=(*places, f"{path}.py")),)
 
 
 def _choices(words: list[Word]) -> list[tuple[str, str | None]]:

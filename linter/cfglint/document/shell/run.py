@@ -155,7 +155,7 @@ class Runner(Branches):
             if (
                 before is not None
                 and before.type == child.type == "command"
-                and self._source.text_of(child).split(None, 1)[0] in READS_SCRIPT
+                and "".join(self._source.text_of(child).split(None, 1)[:1]) in READS_SCRIPT
             ):
                 words, told = self._words_of(child)[0], printed(self._words_of(before)[0])
                 if told is not None and is_shell(words):  # echo "$CMD" | bash

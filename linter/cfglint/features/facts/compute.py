@@ -291,6 +291,8 @@ class _Reader:
             known = path in above or any(path[:length] in read for length in range(1, len(path) + 1))
             if path[0] == "launch" or known or covered(path, starred):
                 continue
+            if path[-1] == "class" and self.document.format == "python":
+                continue  # no program can say it: it is how configs.py names a section's class
             if schema is None or not _in_schema(schema.nodes, path):
                 yield self._spelled(path)
 
