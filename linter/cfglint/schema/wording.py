@@ -189,6 +189,8 @@ def meant(problem: Problem, view: View) -> str | None:
     """Return the one key that an unknown one was surely meant to be; None where none or several may be."""
     name, keys = str(problem.path[-1]), problem.node[3] or ()
     plain = _plain(name)
+    if swapped := _with_words_swapped(plain, keys):
+        return None if view.has((*problem.path[:-1], swapped)) else swapped
     letters, shortest, longest = set(plain), len(plain) - 2, len(plain) + 2
     apart = {
         key: _distance(plain, _plain(key))
@@ -210,6 +212,13 @@ def meant(problem: Problem, view: View) -> str | None:
         return None
     alike = [key for key in best if ("-" in key) == ("-" in name)]  # of two spellings, the file's own
     return (alike or best)[0]
+
+
+def _with_words_swapped(plain: str, keys: Iterable[str]) -> str | None:
+    """Return the one key of the same words, three or more, in another order."""
+    words = sorted(plain.split("_"))
+    found = [key for key in keys if len(key) == len(plain) and sorted(_plain(key).split("_")) == words]
+    return found[0] if len(words) > 2 and len(set(map(_plain, found))) == 1 else None
 
 
 def _beside(view: View, path: Path) -> Counter[str]:
