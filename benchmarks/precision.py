@@ -91,7 +91,8 @@ def main() -> int:
                 f"{folder.name:48} {sums['files']:6} {sums['error']:6} {sums['warning']:6} {sums['info']:6}"
             )
         for entry in findings_of(folder, report):
-            given = known.get(tuple(entry[key] for key in _KEY))
+            alike = entry["repo"], "*", entry["code"], "*"
+            given = known.get(tuple(entry[key] for key in _KEY)) or known.get(alike)
             verdict = given["verdict"] if given else "new"
             counts[entry["level"], verdict] += 1
             if given is None:
