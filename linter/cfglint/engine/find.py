@@ -17,7 +17,7 @@ from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
 from cfglint.record import Record
-from cfglint.schema.judge import BY_SCHEMA, adds_keys, mistakes
+from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.wording import meant
 
 if TYPE_CHECKING:
@@ -135,9 +135,6 @@ class Finder:
         scoped = bool(rule.scope) or (rule.level == "error" and _lists(rule) in _LISTS)
         other = scoped and (judged.subject.document.foreign or _knows_more(judged))
         lower = (possible or other) + (possible and not self._is_likely(rule, origins))
-        lower += other and adds_keys(
-            judged.subject.framework, judged.subject.view
-        )  # it computes other things, too
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(

@@ -78,28 +78,6 @@ def _problems_of(schema: Table, view: View) -> list[Problem]:
     return [problem for problem in wrong if problem.what != "key" or not _begins_another(problem)]
 
 
-def adds_keys(framework: str | None, view: View) -> bool:
-    """Whether a command gives its fork of a framework keys that the released one has not."""
-    told: bool | None = view.memo.get("adds")
-    if told is None:
-        schema = table(framework) if framework is not None and view.document.vendored else None
-        wrong = problems(schema, view, skip=("launch",)) if schema is not None else []
-        told = view.memo["adds"] = any(
-            each.what == "key" and _is_own(each.path, view.document.root) for each in wrong
-        )
-    return told
-
-
-def _is_own(path: Path, root: object) -> bool:
-    """Whether a document says something at a path itself, not a file that it is laid over."""
-    for part in path:
-        entry = root.entries.get(part) if isinstance(root, Mapping) and isinstance(part, str) else None
-        if entry is None:
-            return False
-        root = entry.value
-    return True
-
-
 def _declared_here(problem: Problem, view: View) -> bool:
     """Whether the package in the repository knows a key or a choice that the released one does not."""
     name = problem.path[-1] if problem.what == "key" else problem.value
