@@ -119,6 +119,14 @@ def test_the_package_of_the_repository_says_its_version(facts):
     assert facts()["framework.version"] == ("0.15.2", "requirements.txt:1")
 
 
+def test_a_version_of_something_else_is_not_the_frameworks(facts):
+    Path("src").mkdir()
+    Path("trl").mkdir()
+    Path("version.txt").write_text("0.15.2\n", "utf-8")
+    Path("trl/version.py").write_text('VERSION = "0.15.2"\n', "utf-8")
+    assert "framework.version" not in facts(), "no package is here"
+
+
 def test_a_pin_outside_of_the_repository_is_not_read(facts, tmp_path):
     (tmp_path.parent / "requirements.txt").write_text("trl==0.15.2\n", "utf-8")
     assert "framework.version" not in facts()

@@ -61,6 +61,8 @@ def of_package(framework: str, read: Callable[[str], str | None]) -> tuple[tuple
     What is under development is of none: 0.4.0.dev0 has some of what 0.4.0 changes.
     """
     for folder in (framework, f"src/{framework}"):
+        if read(f"{folder}/__init__.py") is None:
+            continue
         for name in _PACKAGE:
             text = read(place := posixpath.normpath(f"{folder}/{name}"))
             found = _OWN.search(text[:_STEP]) if text is not None else None

@@ -23,7 +23,13 @@ def declares(code: Iterable[str], name: str, choice: str | None = None) -> bool:
     >>> declares(["parser.add_argument('--meta-k')\n"], "meta_k", "many")
     False
     """
-    spelled = re.escape(name).replace("_", "[-_]").replace(r"\-", "[-_]")
+    field, flag = name.replace("-", "_"), name.replace("_", "-")
+    spelled = "[-_]".join(map(re.escape, field.split("_")))
     pattern = re.compile(_DECLARED.format(spelled))
-    quoted = ("", "") if choice is None else (f'"{choice}"', f"'{choice}'")
-    return any(any(each in text for each in quoted) and pattern.search(text) is not None for text in code)
+    quoted = ("",) if choice is None else (f'"{choice}"', f"'{choice}'")
+    return any(
+        (field in text or flag in text)  # most files are passed over by this alone
+        and any(each in text for each in quoted)
+        and pattern.search(text) is not None
+        for text in code
+    )

@@ -319,7 +319,7 @@ class Library(Record):
     def _code_around(self, folder: str) -> tuple[str, ...]:
         """Return the Python files of the project that a folder is in, the nearest first, up to a limit."""
         root = self.boundary.root(os.path.join(folder, "any")) if self.boundary is not None else folder
-        known = self._code.get(root) or self._code.get(folder)
+        known = self._code.get(root, self._code.get(folder))
         if known is None:
             left, texts = _MOST_CODE, []
             for path in sorted(self.code(root), key=lambda path: (-len(_common(path, folder)), path)):
