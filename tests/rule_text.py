@@ -72,6 +72,8 @@ def _entry(entry: t.Entry) -> str:
             return f"file {show(path)}" + (f" by {dialect}" if dialect else "")
         case t.Since(number_of, when):
             return f"version {version(number_of)}" + (f" when {show(when)}" if when is not None else "")
+        case t.Checked(number_of):
+            return f"checked from {version(number_of)}"
         case t.Let():
             return show_statement(entry)
 

@@ -246,6 +246,7 @@ entries = st.one_of(
     st.builds(t.Setting, st.sampled_from(["dialect", "about", "see"]), texts),
     st.builds(t.Detect, expressions),
     st.builds(t.Since, versions, maybe),
+    st.builds(t.Checked, versions),
     st.builds(t.Tie, names, paths, texts),
     st.builds(t.NamesAreKeys),
 )

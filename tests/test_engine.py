@@ -51,6 +51,19 @@ def _values(pack, text: str):
     return run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])[0].values
 
 
+def test_errors_of_a_version_that_nobody_checked_are_warnings() -> None:
+    checked = load({"t.rules": RULES.replace("  t.share", "  checked from v2.0\n  t.share", 1)})
+
+    def told(text: str, version: tuple[int, ...] | None) -> set[tuple[str, bool]]:
+        run = Run(checked, by_path=lambda _: ("alpha", version))
+        found = run.findings(run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0]))
+        return {(each.finding.level, "may differ in 1.9" in each.finding.why) for each in found}
+
+    short = "alpha: {engine: left, size: 1}"
+    assert told(short, None) == told(short, (2, 0)) == {("error", False)}
+    assert told(short, (1, 9)) == {("warning", True)}
+
+
 def test_recognition_is_by_content_and_the_most_signs_win(pack) -> None:
     def name(text: str) -> str | None:
         return Run(pack).recognise(read_text(text, "c.yaml").documents[0])

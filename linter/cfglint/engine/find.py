@@ -38,6 +38,7 @@ _COUNTS = frozenset({"num_nodes", "gpus_per_node", "num_gpus"})
 _ARGUMENT = re.compile(r"\$\{\d+:?-[\"']?\Z")
 _LONGEST_ARGUMENT = 8  # letters before a default
 _MEMORY = "MEM"  # the rules that compare memories
+_OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
@@ -137,8 +138,8 @@ class Finder:
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
         scoped = bool(rule.scope) or (rule.level == "error" and _lists(rule) in _LISTS)
-        other = scoped and (judged.subject.document.foreign or _knows_more(judged))
-        guessed = (
+        other = _otherwise(judged) if scoped else ""
+        guessed = bool(
             possible or other or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins)
         )
         lower = guessed + (possible and not self._is_likely(rule, origins))
@@ -154,7 +155,7 @@ class Finder:
             possible=possible,
             target=target,
             arithmetic="\n".join(sums),
-            why=f"{rule.why} {_OTHER.format(judged.subject.framework)}".strip() if other else rule.why,
+            why=f"{rule.why} {other}".strip(),
             see="; ".join(rule.see),
             facts=tuple(self._facts(rule, origins)),
             related=tuple(related),
@@ -279,6 +280,17 @@ def _knows_more(judged: Judged) -> bool:
     """Whether the keys of a document say that another version or program reads them."""
     noted = mistakes(judged.subject.framework, judged.subject.view).get("ignored_keys", ())
     return any(mistake.text == "foreign" for mistake in noted)
+
+
+def _otherwise(judged: Judged) -> str:
+    """Say that the program is not the framework's, or older than what its errors were checked against."""
+    subject, version = judged.subject, judged.values.version
+    if subject.document.foreign or _knows_more(judged):
+        return _OTHER.format(subject.framework)
+    checked = judged.subject.pack.frameworks[subject.framework]["checked"] if subject.framework else ()
+    if not checked or version >= checked:
+        return ""
+    return _OLDER.format(subject.framework, *(".".join(map(str, numbers)) for numbers in (checked, version)))
 
 
 def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:

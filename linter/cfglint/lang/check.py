@@ -57,10 +57,11 @@ class _Block(Record):
         (dialect, *_), (composes, *_) = (
             self.settings.get(key, [usual]) for key, usual in (("dialect", "pyyaml"), ("composes", ""))
         )
+        checked = next((entry.version.numbers for entry in entries if isinstance(entry, t.Checked)), ())
         return (
             f"{{'dialect': {dialect!r}, 'detect': {_tuple(self.detect)}, "
             f"'keys': {keys!r}, 'composes': {composes!r}, 'files': {tuple(self.files)!r}, "
-            f"'last': {'claims' in self.settings}, "
+            f"'last': {'claims' in self.settings}, 'checked': {checked!r}, "
             f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
             f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "

@@ -38,6 +38,7 @@ def words(text: str) -> frozenset[str]:
 _NO_NAMES = words("and or not in like if then else match has true false null mod all any sum count min max")
 # The children of these make the node's fields, in their order; of the second, a tuple.
 _NODES: dict[str, Callable[..., t.Node]] = {
+    "checked": t.Checked,
     "detect": t.Detect,
     "fact": t.Fact,
     "pack": t.Pack,

@@ -312,6 +312,12 @@ class Detect(Node):
     condition: Expr
 
 
+class Checked(Node):
+    """A framework's ``checked from v0.9``: the oldest version that its errors were checked against."""
+
+    version: Version
+
+
 class Since(Node):
     """``version v0.4.1 when has($.allocation_mode)``: how a file tells the version it was written for."""
 
@@ -402,7 +408,7 @@ if TYPE_CHECKING:
         | Compare | Range | ListOf | RecordOf | Member | Like | If | Choice | Call | Quantifier
     )  # fmt: skip
     Entry: TypeAlias = (
-        Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Tie | NamesFile | Let
+        Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Checked | Tie | NamesFile | Let
     )
     Statement: TypeAlias = Pack | Fact | Knob | Let | Role | Registry | Framework | Rule
 
