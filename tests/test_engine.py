@@ -64,6 +64,15 @@ def test_errors_of_a_version_that_nobody_checked_are_warnings() -> None:
     assert told(short, (1, 9)) == {("warning", True)}
 
 
+def test_errors_are_warnings_where_a_package_of_its_own_does_not_say_its_version(pack) -> None:
+    run = Run(pack, pinned=lambda *_: (None, "alpha/__init__.py:1"))
+    found = run.findings(
+        run.judged(run.subjects(read_text("alpha: {engine: left, size: 1}", "c.yaml"), judge_broken=True)[0])
+    )
+    assert {each.finding.level for each in found} == {"warning"}
+    assert all("of its own, in alpha/__init__.py, which may differ" in each.finding.why for each in found)
+
+
 def test_recognition_is_by_content_and_the_most_signs_win(pack) -> None:
     def name(text: str) -> str | None:
         return Run(pack).recognise(read_text(text, "c.yaml").documents[0])

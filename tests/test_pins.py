@@ -116,7 +116,14 @@ def test_the_package_of_the_repository_says_its_version(facts):
     Path("trl/__init__.py").write_text('from x import y\n\n__version__ = "0.19.1"\n', "utf-8")
     assert facts()["framework.version"] == ("0.19.1", "trl/__init__.py:3")
     Path("trl/__init__.py").write_text('__version__ = "0.20.0.dev0"\n', "utf-8")
-    assert facts()["framework.version"] == ("0.15.2", "requirements.txt:1")
+    assert facts()["framework.version"] == ("0.20.dev", "trl/__init__.py:1")
+    assert facts()["gradient_checkpointing"][0] == "none", "on from v0.22 on"
+    Path("trl/__init__.py").unlink()
+    Path("trl/trl").mkdir()
+    Path("trl/trl/__init__.py").write_text('__version__ = "0.18.0"\n', "utf-8")
+    assert facts()["framework.version"] == ("0.18", "trl/trl/__init__.py:1"), "a clone beside the recipes"
+    Path("trl/trl/__init__.py").write_text("", "utf-8")
+    assert "framework.version" not in facts(), "another one than that of requirements.txt"
 
 
 def test_a_version_of_something_else_is_not_the_frameworks(facts):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
 from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
+from cfglint.lang.versions import NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     Way: TypeAlias = tuple[Callable[["Values"], object], object]
     Tables: TypeAlias = Mapping[str, Callable[[str | float], Mapping[str, object] | None]]
 
-NEWEST = (float("inf"),)
 _ANY_SPEC: Spec = ("any", 1, -float("inf"), float("inf"), None)
 _LARGE = 2**63
 _CONVERTERS: dict[str, Callable[[object], object]] = {"bool": as_bool, "text": as_text, "list": as_list}

@@ -10,6 +10,7 @@ import posixpath
 import re
 
 from cfglint.budget import spend
+from cfglint.lang.versions import towards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,19 +56,25 @@ def pinned(
     return None
 
 
-def of_package(framework: str, read: Callable[[str], str | None]) -> tuple[tuple[int, ...], str, int] | None:
+def of_package(
+    framework: str, read: Callable[[str], str | None]
+) -> tuple[tuple[float, ...] | None, str, int] | None:
     """Return the version of a framework whose package is in one folder, the file that says it, and the line.
 
-    What is under development is of none: 0.4.0.dev0 has some of what 0.4.0 changes.
+    The version is None where the package does not say one. A clone of its project may lie in the folder.
     """
-    for folder in (framework, f"src/{framework}"):
+    places = (framework, f"src/{framework}")
+    for folder in (*places, *(f"{framework}/{place}" for place in places)):
         if read(f"{folder}/__init__.py") is None:
             continue
         for name in _PACKAGE:
             text = read(place := posixpath.normpath(f"{folder}/{name}"))
             found = _OWN.search(text[:_STEP]) if text is not None else None
-            if text is not None and found is not None and not _DEVELOPED.match(text, found.end(1)):
-                return _numbers(found[1]), place, text.count("\n", 0, found.start(1)) + 1
+            if text is not None and found is not None:
+                numbers = _numbers(found[1])
+                version = towards(numbers) if _DEVELOPED.match(text, found.end(1)) else numbers
+                return version, place, text.count("\n", 0, found.start(1)) + 1
+        return None, f"{folder}/__init__.py", 1
     return None
 
 

@@ -188,10 +188,13 @@ class Pins:
     def __init__(self, boundary: Boundary) -> None:
         self.boundary = boundary
         self._folders: dict[str, tuple[list[str], list[str]]] = {}
-        self._found: dict[tuple[str, str], tuple[tuple[float, ...], str] | None] = {}
+        self._found: dict[tuple[str, str], tuple[tuple[float, ...] | None, str] | None] = {}
 
-    def __call__(self, document: Document, framework: str) -> tuple[tuple[float, ...], str] | None:
-        """Return the version of a document's framework, and where it is pinned; None where it is not."""
+    def __call__(self, document: Document, framework: str) -> tuple[tuple[float, ...] | None, str] | None:
+        """Return the version of a document's framework, and where it is pinned; None where it is not.
+
+        The version is None where the framework's package is here, but does not say which it is.
+        """
         file = document.file
         if document.format == "shell" and file.format != "shell" and "image" in file.text:
             from cfglint.command.pins import of_image
@@ -205,7 +208,7 @@ class Pins:
             self._found[key] = self._near(folder, framework, file.path)
         return self._found[key]
 
-    def _near(self, folder: str, framework: str, by: str) -> tuple[tuple[float, ...], str] | None:
+    def _near(self, folder: str, framework: str, by: str) -> tuple[tuple[float, ...] | None, str] | None:
         top = self.boundary.root(by)
         for at in upwards(folder):
             below, names = self._listed(at)

@@ -17,6 +17,7 @@ from cfglint.lang.show import show
 from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
+from cfglint.lang.versions import NEWEST, spelled
 from cfglint.record import Record
 from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.wording import meant
@@ -39,6 +40,7 @@ _ARGUMENT = re.compile(r"\$\{\d+:?-[\"']?\Z")
 _LONGEST_ARGUMENT = 8  # letters before a default
 _MEMORY = "MEM"  # the rules that compare memories
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
+_OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
@@ -287,10 +289,12 @@ def _otherwise(judged: Judged) -> str:
     subject, version = judged.subject, judged.values.version
     if subject.document.foreign or _knows_more(judged):
         return _OTHER.format(subject.framework)
+    if version == NEWEST and subject.version_source:
+        return _OWN.format(subject.framework, subject.version_source.rpartition(":")[0])
     checked = judged.subject.pack.frameworks[subject.framework]["checked"] if subject.framework else ()
     if not checked or version >= checked:
         return ""
-    return _OLDER.format(subject.framework, *(".".join(map(str, numbers)) for numbers in (checked, version)))
+    return _OLDER.format(subject.framework, spelled(checked), spelled(version))
 
 
 def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     _RuleSet: TypeAlias = tuple[str | None, tuple[float, ...]]  # a framework and a version of it
-    Pinned: TypeAlias = Callable[[Document, str], tuple[tuple[float, ...], str] | None]
+    Pinned: TypeAlias = Callable[[Document, str], tuple[tuple[float, ...] | None, str] | None]
     Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
 
 _OBSERVED = "observed."
@@ -54,7 +54,8 @@ class Run(Reading):
     ``given`` are facts of every file, each with its source. ``named`` is false where a file that asks for
     GPUs itself (a batch script) is checked for those and not for ``targets``. ``framework`` is what all files
     are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
-    ``pinned`` gives the version that files beside a document pin its framework to, and the place.
+    ``pinned`` gives the version that files beside a document pin its framework to, and the place; the version
+    is None where the framework's package is here and does not say it.
     ``tables`` are those of the file at hand: a path in it is seen from its folder. ``parts`` are the config
     files that launches of other files name, by their absolute paths: they are judged there, as parts.
     """

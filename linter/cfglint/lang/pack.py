@@ -18,6 +18,7 @@ from cfglint import files
 from cfglint.cache import asked_before, cached, cached_beside, shipped
 from cfglint.errors import UsageError
 from cfglint.lang.runtime import NAMESPACE
+from cfglint.lang.versions import holds
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -58,19 +59,8 @@ class CompiledRule(Record):
         if not self.scope:
             return True
         return any(
-            name == framework and all(_holds(version, o, v) for o, v in limits) for name, limits in self.scope
+            name == framework and all(holds(version, o, v) for o, v in limits) for name, limits in self.scope
         )
-
-
-def _holds(version: tuple[float, ...], operator: str, limit: tuple[int, ...]) -> bool:
-    return {
-        "<": version < limit,
-        "<=": version <= limit,
-        ">": version > limit,
-        ">=": version >= limit,
-        "==": version == limit,
-        "!=": version != limit,
-    }[operator]
 
 
 class Pack(Record):

@@ -29,6 +29,7 @@ from cfglint.lang.show import show
 from cfglint.lang.tree import walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.values import needs_of
+from cfglint.lang.versions import spelled
 from cfglint.record import Record, replace
 
 if TYPE_CHECKING:
@@ -181,8 +182,7 @@ class Deriver:
         if self.compiled.covers(subject.framework, version):
             return ""
         scopes = " or ".join(_scope(scope) for scope in self.rule.scope)
-        numbers = "" if float("inf") in version else " v" + ".".join(map(str, version))
-        return f"it is for {scopes}; this file is for {subject.framework}{numbers}"
+        return f"it is for {scopes}; this file is for {subject.framework} {spelled(version)}".rstrip()
 
     def _because(self, truth: object) -> str:
         if truth is None and self.rule.condition is not None:

@@ -16,6 +16,7 @@ from cfglint.features.compare.reading import covered, is_unknown, leaves
 from cfglint.lang.tree import Name, Path, Setting, walk
 from cfglint.lang.types import PLAIN
 from cfglint.lang.values import UNRULED, Interval, needs_of
+from cfglint.lang.versions import spelled
 from cfglint.record import Value
 from cfglint.schema.table import table
 
@@ -138,10 +139,9 @@ class _Reader:
 
     def version(self) -> dict[str, Fact]:
         """Return the framework's version where a flag or a file tells it, or the keys of the job."""
-        numbers = self.values.version
-        if float("inf") in numbers:
+        text = spelled(self.values.version)
+        if not text:
             return {}
-        text = ".".join(f"{number:g}" for number in numbers)
         subject = self.judged.subject
         source = subject.version_source or (
             "--framework" if subject.version is not None else "told by its keys"

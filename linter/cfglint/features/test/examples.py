@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from cfglint.document.tree import ABSENT, ALL, Missing
-from cfglint.facts import NEWEST, Values
+from cfglint.facts import Values
 from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.values import Open, needs_of
+from cfglint.lang.versions import NEWEST
 from cfglint.record import Value
 
 TYPE_CHECKING = False
