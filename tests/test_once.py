@@ -51,6 +51,8 @@ def codes(text: str, path: str, **options: object) -> list[tuple[str, str | None
         (deepspeed({"stage": 3, "offload_params": {"device": "cpu"}}), "ds.json", ["CFG011"]),
         # No rule of its own speaks.
         (TRL.format("eval_strategy: sometimes"), "trl.yaml", ["CFG013"]),
+        (TRL.format("optim: adamw_torh"), "trl.yaml", ["CFG013"]),
+        (TRL.format("optim: shampoo"), "trl.yaml", []),  # a long list grows with each release
         (TRL.format("seed: many"), "trl.yaml", ["CFG009"]),
         # Two keys are two mistakes.
         (TRL.format("eval_strategy: no\nseed: many"), "trl.yaml", ["CFG009", "RUN139"]),

@@ -1,4 +1,4 @@
-"""Versions of frameworks: what is developed lies before its release, and on neither side of what that changes."""
+"""Versions of frameworks: what is developed towards a release lies before it, and on neither side of it."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cfglint.document.view import View
     from cfglint.schema.table import Node, Problem, Table
 
+_MOST_CHOICES = 12  # such a list grows with each release, and by projects' own
 _MOST_HINTS = 100  # keys of one kind for which like ones are looked for
 _LONGEST = 60  # letters of a key that is compared with others
 _SHORT = 5  # letters; in a shorter name, two differences are another word
@@ -81,9 +82,11 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
             mistake = Mistake(note, *span, key, mark, problem=problem)
         else:
             kind = "misfits"
+            hint = near(problem)
             if problem.what == "value":
-                kind = "doubtful_values" if mark == "named" else "refused_values"
-            note = wanted(problem.node) + near(problem)
+                doubtful = mark == "named" or (not hint and len(problem.node[1] or ()) > _MOST_CHOICES)
+                kind = "doubtful_values" if doubtful else "refused_values"
+            note = wanted(problem.node) + hint
             mistake = Mistake(note, *span, key, shown(problem.value), "refused", problem)
         by_kind.setdefault(kind, []).append(mistake)
     return by_kind
