@@ -54,14 +54,15 @@ def _values(pack, text: str):
 def test_errors_of_a_version_that_nobody_checked_are_warnings() -> None:
     checked = load({"t.rules": RULES.replace("  t.share", "  checked from v2.0\n  t.share", 1)})
 
-    def told(text: str, version: tuple[int, ...] | None) -> set[tuple[str, bool]]:
+    def told(text: str, version: tuple[int, ...] | None) -> dict[str, tuple[str, bool]]:
         run = Run(checked, by_path=lambda _: ("alpha", version))
         found = run.findings(run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0]))
-        return {(each.finding.level, "may differ in 1.9" in each.finding.why) for each in found}
+        return {f.code: (f.level, "may differ in 1.9" in f.why) for f in (each.finding for each in found)}
 
     short = "alpha: {engine: left, size: 1}"
-    assert told(short, None) == told(short, (2, 0)) == {("error", False)}
-    assert told(short, (1, 9)) == {("warning", True)}
+    sure = ("error", False)
+    assert told(short, None) == told(short, (2, 0)) == {"PRF901": sure, "PRF902": sure}
+    assert told(short, (1, 9)) == {"PRF901": ("warning", True), "PRF902": sure}, "PRF902 names versions"
 
 
 def test_errors_are_warnings_where_a_package_of_its_own_does_not_say_its_version(pack) -> None:

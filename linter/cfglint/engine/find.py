@@ -140,7 +140,7 @@ class Finder:
         related += _elsewhere(rule, origins)
         # What a framework refuses, another program with its flags may take.
         scoped = bool(rule.scope) or (rule.level == "error" and _lists(rule) in _LISTS)
-        other = _otherwise(judged) if scoped else ""
+        other = _otherwise(judged, rule) if scoped else ""
         guessed = bool(
             possible or other or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins)
         )
@@ -284,15 +284,21 @@ def _knows_more(judged: Judged) -> bool:
     return any(mistake.text == "foreign" for mistake in noted)
 
 
-def _otherwise(judged: Judged) -> str:
-    """Say that the program is not the framework's, or older than what its errors were checked against."""
+def _otherwise(judged: Judged, rule: t.Rule) -> str:
+    """Say that the program is not the framework's, or older than what its errors were checked against.
+
+    A rule that names versions was checked against those.
+    """
     subject, version = judged.subject, judged.values.version
     if subject.document.foreign or _knows_more(judged):
         return _OTHER.format(subject.framework)
+    if rule.level != "error" or subject.framework is None:
+        return ""
     if version == NEWEST and subject.version_source:
         return _OWN.format(subject.framework, subject.version_source.rpartition(":")[0])
-    checked = judged.subject.pack.frameworks[subject.framework]["checked"] if subject.framework else ()
-    if not checked or version >= checked:
+    checked = subject.pack.frameworks[subject.framework]["checked"]
+    limits = [each.operators for each in rule.scope if each.framework == subject.framework]
+    if version >= checked or any(limits):
         return ""
     return _OLDER.format(subject.framework, spelled(checked), spelled(version))
 
