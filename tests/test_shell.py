@@ -133,9 +133,12 @@ def scripts(draw):
     for _ in range(draw(st.integers(1, 5))):
         name = draw(NAMES)
         value = " ".join(draw(st.lists(atoms(), min_size=1, max_size=3)))
-        kind = draw(st.integers(0, 5))
+        kind = draw(st.integers(0, 6))
+        ways = draw(st.permutations(["a*) A=$1; shift;;", "--) shift; break;;", "*1*) shift; continue;;"]))
+        loop = f"while [ $# -gt 0 ]; do case $1 in {' '.join(ways)} *) B=$#; shift;; esac; C+=$1; done"
         lines.append(
             (
+                f'f() {{ {loop}; L=("$@"); }}\nf {value}',
                 f"{name}={draw(atoms())}",
                 f"{name}+={draw(atoms())}",
                 f"L+=({value})",

@@ -87,6 +87,7 @@ TESTS = {
     "X=1\nuntil [ $X = 2 ]; do X=2; done\n{} --x $X": {"x": None},
 }
 
+LOOP = "f() {{ while [[ $# -gt 0 ]]; do case $1 in -x) X=$2; shift 2;; --) shift; break;; esac; done"
 ARGUMENTS = {
     'f() {{ local n=$1; shift; {} --n $n "$@"; }}\nf 3 --z 4': {"n": 3, "z": 4},
     'set -- --a 1 --b 2\n{} "$@"': {"a": 1, "b": 2},
@@ -94,6 +95,27 @@ ARGUMENTS = {
         "x": 5
     },
     "f() {{ {} --n $#; }}\nf a b": {"n": 2},
+    f"{LOOP}; {{}} --x $X --y $#; }}}}\nf -x 5 -- --z 4": {"x": 5, "y": 2},
+    # A loop that is left before what is not known; of that, how much there is at least.
+    f'{LOOP}; O=("$@"); }}}}\nf -x 5 -- --y 2 --w "${{{{U[@]}}}}"\nA=()\n'
+    'if [ ${{#O[@]}} -gt 0 ]; then A+=("${{O[@]}}"); fi\n{} --x $X "${{A[@]}}" --z 3': {
+        "x": 5,
+        "y": 2,
+        "w": None,
+        "z": 3,
+    },
+    'A=(1 "${{U[@]}}")\nif (( ${{#A[@]}} > 1 )); then X=1; else X=2; fi\n{} --x $X --y ${{#A[@]}}': {
+        "x": None,
+        "y": None,
+    },
+    "A=(1 2)\nB=abc\nif [ ${{#A[@]}} -lt 2 ]; then X=1; else X=2; fi\n{} --x $X --y ${{#A[@]}} --z ${{#B}}": {
+        "x": 2,
+        "y": 2,
+        "z": 3,
+    },
+    "for a in 1; do if [ $a = 1 ]; then X=2; continue; fi; X=3; done\n{} --x $X": {"x": 2},
+    "X=1\nfor a in 1; do if [ $U = 1 ]; then X=2; break; fi; X=3; done\n{} --x $X": {"x": None},
+    "X=1\nbreak\n{} --x $X": {"x": 1},
     # However often another function was called.
     "l() {{ echo $*; shift; }}\n" + "l a\n" * 30 + 'f() {{ shift; l a; "$@"; }}\nf 1 {} --z 4': {"z": 4},
     "f() {{ if [ $U ]; then shift; fi; {} --n $1; }}\nf a b": {"n": None},

@@ -27,6 +27,14 @@ class Exit(Exception):  # noqa: N818 (a signal: nothing went wrong)
     """The way through the script ends here."""
 
 
+class Leave(Exit):
+    """The way through a loop ends here; ``ends`` says that the loop does, too (``break``)."""
+
+    def __init__(self, *, ends: bool) -> None:
+        super().__init__()
+        self.ends = ends
+
+
 class Branches:
     """What a walk through a script needs to take branches and loops; `Runner` adds the commands."""
 
@@ -34,6 +42,8 @@ class Branches:
         self.variables = variables
         self.commands: list[Command] = []
         self._source = Source(())
+        self._rounds = 0  # of loops that are followed
+        self._may_leave = False  # a branch that may be taken leaves the loop
 
     def _run(self, node: Any, depth: int) -> None:
         raise NotImplementedError
@@ -90,15 +100,23 @@ class Branches:
         after: list[tuple[bool, dict[str, Pieces | Array | None]]] = []
         for number, way in enumerate(ways):
             before = self.variables.begin()
-            if taken is not None and not taken[number]:
+            live = taken is None or taken[number]
+            if not live:
                 self._hide(self._read_by(tested))
             try:
                 for node in way:
                     self._run(node, depth + 1)
+            except Leave:
+                changed = self.variables.undo(before)
+                if live and taken is not None and sum(taken) == 1:
+                    self.variables.restore(changed)
+                    raise
+                self._may_leave |= live
+                after.append((live, changed))
             except Exit:
                 self.variables.undo(before)
             else:
-                after.append((taken is None or taken[number], self.variables.undo(before)))
+                after.append((live, self.variables.undo(before)))
         if not after:
             raise Exit
         self._meet([way for live, way in after if live] or [way for _, way in after])
@@ -202,7 +220,11 @@ class Branches:
         if variable is not None:
             names.add(self._source.text_of(variable))
         before, met = self.variables.begin(), len(self.commands)
-        ended = node.type == "while_statement" and self._while(node, body, depth)
+        try:
+            ended = node.type == "while_statement" and self._while(node, body, depth)
+        except Exit:
+            self.variables.restore(self.variables.undo(before))
+            raise
         changed = self.variables.undo(before)
         if ended:
             self.variables.restore(changed)
@@ -234,7 +256,8 @@ class Branches:
         if len(words) > 1 or words[0].text is None:
             return False
         self.variables[variable] = words[0].pieces
-        self._run(body, depth + 1)
+        if self._round(body, depth) is None:
+            self._hide(self._assigned(body))
         return True
 
     def _while(self, node: Any, body: Any, depth: int) -> bool:
@@ -252,10 +275,26 @@ class Branches:
             if held is None or "@" not in self.variables or "$" not in text:
                 return False
             arguments = self.variables["@"]
-            self._run(body, depth + 1)
-            if self.variables.get("@") == arguments:
+            left = self._round(body, depth)
+            if left:
+                return True
+            if left is None or self.variables.get("@") == arguments:
                 return False  # nothing that is known here ends it
         return False
+
+    def _round(self, body: Any, depth: int) -> bool | None:
+        """Run a loop's body once; returns whether it leaves the loop, None where that is not known."""
+        self._rounds += 1
+        before, self._may_leave = self._may_leave, False
+        ends = False
+        try:
+            self._run(body, depth + 1)
+        except Leave as left:
+            ends = left.ends
+        finally:
+            self._rounds -= 1
+            unclear, self._may_leave = self._may_leave, before
+        return None if unclear else ends
 
     def _dead(self, body: Any, variable: str, depth: int) -> None:
         """Look at what a loop would run if it ran; nothing of it counts."""

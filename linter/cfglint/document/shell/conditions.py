@@ -146,12 +146,23 @@ class Tests:
     def _arithmetic(self, node: Any) -> bool | None:
         if node.type != "binary_expression" or node.child_count != 3:
             number = self._number(node)
-            return None if number is None else number != 0
-        compare = _COMPARED.get(self._source.text_of(node.children[1]))
-        left, right = self._number(node.children[0]), self._number(node.children[2])
-        if compare is None or left is None or right is None:
+            return self._least(node) > 0 or None if number is None else number != 0
+        first, sign, second = node.children
+        compare = _COMPARED.get(self._source.text_of(sign))
+        left, right = self._number(first), self._number(second)
+        if compare is None or right is None:
             return None
-        return compare(left, right)
+        if left is not None:
+            return compare(left, right)
+        least = self._least(first)
+        more = max(least, right)
+        ways = {compare(number, right) for number in (least, more, more + 1)}
+        return ways.pop() if least and len(ways) == 1 else None
+
+    def _least(self, node: Any) -> int:
+        """Return how many arguments or items there are at least: ``$#``, ``${#NAME[@]}``."""
+        counts = re.match(r"\"?\$\{?#", self._source.text_of(node))
+        return self._expander.number_of(node)[0] if counts else 0
 
     def _number(self, node: Any) -> int | None:
         text = self._text(node)
@@ -190,7 +201,8 @@ class Tests:
             if name in _OTHERS:
                 return None
             given = self._expander.variables.get("@")
-            if isinstance(given, Array) and (small_number(name) or 0) <= len(given.items) and name.isdigit():
+            place = 0 if name == "#" else small_number(name)
+            if isinstance(given, Array) and place is not None and place <= len(given.items):
                 return None  # they are not all known
             if name.isidentifier():
                 self.unset.add(name)

@@ -229,6 +229,9 @@ class Expander(Record):
         mode = _inside(mode)
         target, *rest = [*node.children[1:-1]] or [None]
         name = index = ""
+        if target is not None and target.type == "#":
+            least, exact = self.number_of(node)
+            return [Piece(str(least), -1, -1, mode) if exact else unknown(self.source.text_of(node)[:60])]
         if target is not None and target.type in ("variable_name", "special_variable_name"):
             name = self.source.text_of(target)
         elif target is not None and target.type == "subscript":
@@ -242,6 +245,22 @@ class Expander(Record):
         if index or sign not in _DEFAULTS:
             return [unknown(name)]
         return self._defaulted(name, sign, rest[1:], depth, mode)
+
+    def number_of(self, node: Any) -> tuple[int, bool]:
+        """Return how many arguments or items there are, ``$#`` and ``${#NAME[@]}``, or letters; at least.
+
+        The second says whether that is all.
+        """
+        inner = self.source.text_of(node).strip('${}" ')[1:]
+        name, _, index = inner.partition("[")
+        value = self.variables.get(name or "@")
+        if not name or index in ("@]", "*]"):
+            items = value.items if isinstance(value, Array) else [] if value is None else [value]
+            sure = known_places(items)
+            return sure, value is not None and sure == len(items)
+        if index or not isinstance(value, tuple):
+            return 0, False
+        return sum(len(piece.text) for piece in value), not uncertain(value)
 
     def _defaulted(self, name: str, sign: str, default: list[Any], depth: int, mode: str) -> list[Piece]:
         """Return what ``${name:-default}`` and its like stand for."""

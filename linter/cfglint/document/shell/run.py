@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
-from cfglint.document.shell.branches import READERS, Branches, Exit, walk_nodes
+from cfglint.document.shell.branches import READERS, Branches, Exit, Leave, walk_nodes
 from cfglint.document.shell.containers import pod_script
 from cfglint.document.shell.expand import DEEPEST
 from cfglint.document.shell.nested import (
@@ -319,6 +319,10 @@ class Runner(Branches):
             if name == "exit" or self._calls:
                 raise Exit
             return  # bash complains, and goes on
+        if name in ("break", "continue") and name not in self.functions:
+            if self._rounds:
+                raise Leave(ends=name == "break")
+            return  # of a loop that nobody follows
         if name in self.functions:
             if depth <= DEEPEST // 2:
                 self._call(name, words[1:], depth + 2)
