@@ -43,7 +43,7 @@ _PROPERTIES = (
 
 _ADVICE = {
     "mapping values are not allowed in this context": (
-        "unexpected ': ': quote the value, or fix the indentation"
+        "unexpected ': ': quote the value, or give each key a line of its own, with its indentation"
     ),
     "did not find expected key": (
         "expected a key: check the indentation, and look for an unclosed quote above"

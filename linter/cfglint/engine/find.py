@@ -145,6 +145,7 @@ class Finder:
             possible or other or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins)
         )
         lower = guessed + (possible and not self._is_likely(rule, origins))
+        lower += bool(other) and _rests_on_default(rule, origins)  # which another program may not have
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(
@@ -301,6 +302,11 @@ def _otherwise(judged: Judged, rule: t.Rule) -> str:
     if version >= checked or any(limits):
         return ""
     return _OLDER.format(subject.framework, spelled(checked), spelled(version))
+
+
+def _rests_on_default(rule: t.Rule, origins: Origins) -> bool:
+    """Whether a requirement names a fact that has its framework's default."""
+    return any(origins.of(name).kind == "default" for name in origins.names_in(rule.requirement))
 
 
 def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
