@@ -122,6 +122,12 @@ def test_the_package_of_the_repository_says_its_version(facts):
     Path("trl/trl").mkdir()
     Path("trl/trl/__init__.py").write_text('__version__ = "0.18.0"\n', "utf-8")
     assert facts()["framework.version"] == ("0.18", "trl/trl/__init__.py:1"), "a clone beside the recipes"
+    parts = 'MAJOR = 0\nMINOR = 16\nPATCH = 1\nPRE_RELEASE = "{}"\n'
+    Path("trl/trl/package_info.py").write_text(parts.format(""), "utf-8")
+    assert facts()["framework.version"] == ("0.16.1", "trl/trl/package_info.py:1")
+    Path("trl/trl/package_info.py").write_text(parts.format("rc0"), "utf-8")
+    assert facts()["framework.version"] == ("0.16.1.dev", "trl/trl/package_info.py:1")
+    Path("trl/trl/package_info.py").unlink()
     Path("trl/trl/__init__.py").write_text("", "utf-8")
     assert "framework.version" not in facts(), "another one than that of requirements.txt"
 
@@ -139,3 +145,27 @@ def test_a_pin_outside_of_the_repository_is_not_read(facts, tmp_path):
     assert "framework.version" not in facts()
     Path("requirements.txt").symlink_to(tmp_path.parent / "requirements.txt")
     assert "framework.version" not in facts()
+
+
+NEOX = (
+    "pipe_parallel_size: 1\nmodel_parallel_size: 1\nnum_layers: 4\nhidden_size: 64\nseq_length: 4096\n"
+    "max_position_embeddings: 2048\ntrain_iters: 9\ntrain_micro_batch_size_per_gpu: 1\n"
+)
+
+
+def test_a_framework_that_is_cloned_is_there_or_another_reads_the_file(facts, capsys):
+    """GPT-NeoX is no package: what a project without its code trains with is a program of its own."""
+
+    def level() -> str:
+        main(["check", "recipes/neox.yml", "--no-detect", "--select", "BAT350", "--format", "json"])
+        (finding,) = json.loads(capsys.readouterr().out)["findings"]
+        return str(finding["level"])
+
+    Path("recipes/neox.yml").write_text(NEOX, "utf-8")
+    assert level() == "error", "a folder of configs says nothing"
+    Path("tool").mkdir()
+    Path("tool/arguments.py").write_text("import torch\n", "utf-8")
+    assert level() == "warning"
+    Path("megatron/neox_arguments").mkdir(parents=True)
+    Path("megatron/neox_arguments/arguments.py").write_text("import torch\n", "utf-8")
+    assert level() == "error"

@@ -153,6 +153,7 @@ class Values(dict[str, object]):
         if framework is not None:
             self["framework.name"] = framework
             self["framework.dialect"] = rules["dialect"] if rules else "pyyaml"
+            self["framework.composes"] = (rules["composes"] if rules else "") or "nothing"
         if rules is not None and version is None:
             version = self._version_told(rules["versions"])
         self.version = version or NEWEST

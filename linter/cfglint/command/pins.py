@@ -26,9 +26,14 @@ _KINDS = (
     re.compile(r"(?:[\w.-]*\.)?[Dd]ockerfile[\w.-]*"),
 )
 # Where a package says its own version, seen from the folder that it is in.
-_PACKAGE = ("version/version", "version.py", "_version.py", "__init__.py", "extras/env.py", "../version.txt")
+_PACKAGE = (
+    "version/version", "version.py", "_version.py", "package_info.py", "__init__.py", "extras/env.py",
+    "../version.txt",
+)  # fmt: skip
 _OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
 _DEVELOPED = re.compile(r"\.?(?:dev|a|b|rc)")
+# NVIDIA's packages say the parts of theirs apart.
+_APART = re.compile(r"""MAJOR = (\d+)\nMINOR = (\d+)\nPATCH = (\d+)\nPRE_RELEASE = ["'](\w*)["']""")
 _LOCK, _REQUIREMENTS, _PROJECT, _CONDA, _DOCKER = range(len(_KINDS))
 
 
@@ -69,6 +74,7 @@ def of_package(
             continue
         for name in _PACKAGE:
             text = read(place := posixpath.normpath(f"{folder}/{name}"))
+            text = None if text is None else _APART.sub(r'VERSION = "\1.\2.\3\4"', text)
             found = _OWN.search(text[:_STEP]) if text is not None else None
             if text is not None and found is not None:
                 numbers = _numbers(found[1])

@@ -11,8 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# `    name: int = 1` of a class, not `    name: int,` of a function; and `"--name"`.
-_DECLARED = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$|["']--{0}["']"""
+# A field of a class and no argument `name: int,` of a function; a flag, or one that it begins, which argparse
+# takes it for; a key that is asked for, or a name for one.
+_FIELD = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$"""
+_FLAG = r"""["']--{0}(?:[-_][\w-]+)?["']"""
+_KEY = r"""(?:\bget\(|\bpop\(|^[A-Z_]+ = )["']{0}["']"""
+_DECLARED = f"{_FIELD}|{_FLAG}|{_KEY}"
 
 
 def declares(code: Iterable[str], name: str, choice: str | None = None) -> bool:
@@ -22,6 +26,8 @@ def declares(code: Iterable[str], name: str, choice: str | None = None) -> bool:
     True
     >>> declares(["parser.add_argument('--meta-k')\n"], "meta_k", "many")
     False
+    >>> declares(["parser.add_argument('--meta-k')\n"], "meta"), declares(["_KEY = '_base_'\n"], "_base_")
+    (True, True)
     """
     field, flag = name.replace("-", "_"), name.replace("_", "-")
     spelled = "[-_]".join(map(re.escape, field.split("_")))

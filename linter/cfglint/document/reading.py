@@ -310,6 +310,13 @@ class Library(Record):
                     return True
         return False
 
+    def lacks(self, path: str, home: str) -> bool:
+        """Whether the project of the file at ``path`` has Python files, but none in the folder ``home``."""
+        if not home or self.boundary is None:
+            return False
+        found = self.code(self.boundary.root(path))
+        return bool(found) and not any(f"/{home}/" in f"/{each.replace(os.sep, '/')}" for each in found)
+
     def declares(self, path: str, name: str, choice: str | None = None) -> bool:
         """Whether code of the project of the file at ``path`` declares an argument, or a choice of it."""
         from cfglint.document.arguments import declares  # most keys are known

@@ -306,6 +306,8 @@ class _Builder(Record):
     def stopped(self, error: Any) -> DocumentError:
         """Say in our words what libyaml complains of."""
         mark = error.problem_mark or error.context_mark
+        if error.context == "while scanning a simple key":
+            mark = error.context_mark or mark  # the key, and not what stands where its colon is missed
         at = mark.index if mark is not None else self.at
         owner = self.owner
         if owner is not None and owner.flow and not self.text[at:].strip():

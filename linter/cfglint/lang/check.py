@@ -64,6 +64,7 @@ class _Block(Record):
             f"'last': {'claims' in self.settings}, 'checked': {checked!r}, "
             f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
             f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
+            f"'home': {next(iter(self.settings.get('home', ())), '')!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
             f"'sections': {any(isinstance(entry, t.SectionsAreJobs) for entry in entries)}}}"
         )
