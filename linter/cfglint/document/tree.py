@@ -386,9 +386,10 @@ class Document(Record):
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
     all the same, and why; ``vendored`` says that the repository of a command holds its framework's package,
-    ``foreign`` that its program may differ from the framework's as it was released, ``repeated`` that it may
-    be run several times; ``declares`` tells whether code of its project declares an argument, or a choice
-    of it; ``sites`` where the calls of a program are written (python.documents.Site).
+    ``foreign`` that its program may differ from the framework's as it was released, ``away`` that it surely
+    is another, ``repeated`` that it may be run several times; ``declares`` tells whether code of its project
+    declares an argument, or a choice of it; ``sites`` where the calls of a program are written
+    (python.documents.Site).
     """
 
     start: int
@@ -414,6 +415,7 @@ class Document(Record):
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
     foreign: bool = field(default=False, init=False, compare=False)
+    away: bool = field(default=False, init=False, compare=False)
     repeated: bool = field(default=False, init=False, compare=False)
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
     loader: str = field(default="", init=False)

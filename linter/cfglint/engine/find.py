@@ -145,7 +145,8 @@ class Finder:
             possible or other or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins)
         )
         lower = guessed + (possible and not self._is_likely(rule, origins))
-        lower += bool(other) and _rests_on_default(rule, origins)  # which another program may not have
+        # What another program may not have: the framework's default, or even its classes.
+        lower += bool(other) and (judged.subject.document.away or _rests_on_default(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(

@@ -127,7 +127,8 @@ class Reading(Record):
             document.vendored = self._is_vendored(document, framework, packages, view)
             document.foreign = is_anothers(document, block) or is_foreign(block, framework, view)
             if self.library is not None:
-                document.foreign |= self.library.lacks(document.file.path, block["home"])
+                document.away = self.library.lacks(document.file.path, block["home"])
+                document.foreign |= document.away
                 document.declares = partial(self.library.declares, document.file.path)
         return Subject(self.pack, document, view, framework, version, self.tables)
 
