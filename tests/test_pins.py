@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from cfglint.cli import main
-from cfglint.command.pins import of_image, pinned
+from cfglint.command.pins import of_image, of_package, pinned
 
 CONFIG = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\noutput_dir: x-sft\n"
 LOCK = '[[package]]\nname = "trl"\nversion = "{}"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
+
+PARTS = '# Copyright\n\nMAJOR = 0\nMINOR = {}\nPATCH = 0\nPRE_RELEASE = "{}"\n\nVERSION = (MAJOR, MINOR)\n'
 
 
 def of(files, framework="trl"):
@@ -130,6 +132,21 @@ def test_the_package_of_the_repository_says_its_version(facts):
     Path("trl/trl/package_info.py").unlink()
     Path("trl/trl/__init__.py").write_text("", "utf-8")
     assert "framework.version" not in facts(), "another one than that of requirements.txt"
+
+
+@pytest.mark.parametrize(
+    ("framework", "name", "text", "version"),
+    [
+        ("torchtitan", "assets/version.txt", "0.1.0\n", (0, 1)),
+        ("torchtune", "version.txt", "0.7.0\n", (0, 7)),
+        ("nemo_rl", "nemo_rl/package_info.py", PARTS.format(4, ""), (0, 4)),
+        ("nemo_rl", "nemo_rl/package_info.py", PARTS.format(5, "rc0"), (0, 4, float("inf"))),
+        ("nemo_rl", "nemo_rl/package_info.py", "MAJOR = MINOR = 0\n", None),
+    ],
+)
+def test_a_package_may_say_its_version_in_another_file(framework, name, text, version):
+    files = {f"{framework}/__init__.py": "from x import __version__\n", name: text}
+    assert of_package(framework, files.get)[0] == version
 
 
 def test_a_version_of_something_else_is_not_the_frameworks(facts):

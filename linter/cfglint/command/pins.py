@@ -28,7 +28,7 @@ _KINDS = (
 # Where a package says its own version, seen from the folder that it is in.
 _PACKAGE = (
     "version/version", "version.py", "_version.py", "package_info.py", "__init__.py", "extras/env.py",
-    "../version.txt",
+    "../version.txt", "../assets/version.txt",
 )  # fmt: skip
 _OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
 _DEVELOPED = re.compile(r"\.?(?:dev|a|b|rc)")
