@@ -134,6 +134,19 @@ def test_the_package_of_the_repository_says_its_version(facts):
     assert "framework.version" not in facts(), "another one than that of requirements.txt"
 
 
+def test_a_framework_may_have_the_version_of_a_package_of_another_name(tmp_path, monkeypatch, capsys):
+    """prime-rl's SFT is a framework of its own; its optimizer is offloaded by default from v0.7 on."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    Path("sft.toml").write_text(
+        '[model]\nname = "x"\nfsdp_cpu_offload = true\n[data]\ntype = "sft"\nbatch_size = 8\nseq_len = 128\n',
+        "utf-8",
+    )
+    for version, status in (("0.6.0", 0), ("0.7.0", 1)):
+        Path("requirements.txt").write_text(f"prime-rl=={version}\n", "utf-8")
+        assert main(["check", "sft.toml", "--no-detect"]) == status, capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("framework", "name", "text", "version"),
     [

@@ -155,7 +155,11 @@ class Run(Reading):
         named, version = self.named_for(document.file.path)
         version, source = (version if framework == named else None), ""
         if version is None and framework is not None and self.pinned is not None:
-            version, source = self.pinned(document, framework) or (None, "")
+            for package in self.pack.frameworks[framework]["packages"] or (framework,):
+                found = self.pinned(document, package)
+                if found is not None:
+                    version, source = found
+                    break
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
         return subject

@@ -35,7 +35,7 @@ CLAIMS = ("last",)
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 
 
-_LISTS = ("resolvers", "knows", "programs")  # settings that take several words
+_LISTS = ("resolvers", "knows", "packages", "programs")  # settings that take several words
 
 
 class _Block(Record):
@@ -63,6 +63,7 @@ class _Block(Record):
             f"'keys': {keys!r}, 'composes': {composes!r}, 'files': {tuple(self.files)!r}, "
             f"'last': {'claims' in self.settings}, 'checked': {checked!r}, "
             f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
+            f"'packages': {tuple(self.settings.get('packages', ()))!r}, "
             f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
             f"'home': {next(iter(self.settings.get('home', ())), '')!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
