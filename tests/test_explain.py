@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import sampled
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "grpo_one_gpu.yaml"
 MINE = """\
@@ -211,7 +213,7 @@ def test_every_shipped_rule_can_be_explained(folder):
     run = Run(load(), [parse_target("a40")])
     (subject,) = run.subjects(read_text(EXAMPLE.read_text(), "a.yaml"), judge_broken=True)
     (one,) = run.judged(subject)
-    for rule in run.pack.rules:
+    for rule in sampled(list(run.pack.rules)):
         deriver = Deriver(run, one, rule.code)
         found = deriver.derivation()
         expected = next((v for v in one.verdicts if v.rule.code == rule.code), None)

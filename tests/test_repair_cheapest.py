@@ -21,7 +21,7 @@ from cfglint.lang.pack import load
 from cfglint.repair import search
 from cfglint.repair.apply import repair
 from cfglint.repair.trials import switches_of
-from tiers import tried
+from tiers import LONG
 
 KNOBS = {
     "a": ("knob toy.a 0 .. 6 step 1  down costs {down} per step  up costs {up} per step", range(7)),
@@ -170,7 +170,7 @@ def _only(requirement: str, **start: int):
 
 
 @pytest.mark.parametrize("small", [search.SMALL, 0], ids=["enumerated", "by sets"])
-@settings(max_examples=tried(60), deadline=None)
+@settings(max_examples=60 if LONG else 4, deadline=None)
 @example(_only("toy.a < toy.a * toy.b", a=0, b=1, c=1, d=0))  # neither helps without the other
 @example(_only("toy.a * toy.b > toy.c + 9", a=0, b=1, c=9, d=0))
 @example(
