@@ -346,7 +346,7 @@ FILES |= {
     "loops in loops": (40_000, lambda n: {"c.sh": f"{TRL}\n{'for((' * n}\n"}),
     "pipes of shells": (60, lambda n: {"c.sh": f"{TRL}\n" + f"bash -c '{'a | ' * 2000}'\n" * n}),
     "commands that share a variable": (
-        8_000,
+        4_000,
         lambda n: {"c.sh": f"{TRL}\nA=x\n" + "python train.py $A $A\n" * n},
     ),
     "blanks in a command": (

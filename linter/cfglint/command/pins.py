@@ -74,9 +74,10 @@ def of_package(
             continue
         for name in _PACKAGE:
             text = read(place := posixpath.normpath(f"{folder}/{name}"))
-            text = None if text is None else _APART.sub(r'VERSION = "\1.\2.\3\4"', text)
-            found = _OWN.search(text[:_STEP]) if text is not None else None
-            if text is not None and found is not None:
+            if text is None:
+                continue
+            text = _APART.sub(r'VERSION = "\1.\2.\3\4"', text[:_STEP])
+            if (found := _OWN.search(text)) is not None:
                 numbers = _numbers(found[1])
                 version = towards(numbers) if _DEVELOPED.match(text, found.end(1)) else numbers
                 return version, place, text.count("\n", 0, found.start(1)) + 1

@@ -11,27 +11,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# A field of a class and no argument `name: int,` of a function; a flag, or one that it begins, which argparse
-# takes it for; a key that is asked for, or a name for one.
+# A field of a class and no argument `name: int,` of a function; a flag; a key taken out, or a name for one.
 _FIELD = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$"""
-_FLAG = r"""["']--{0}(?:[-_][\w-]+)?["']"""
-_KEY = r"""(?:\bget\(|\bpop\(|^[A-Z_]+ = )["']{0}["']"""
-_DECLARED = f"{_FIELD}|{_FLAG}|{_KEY}"
+_FLAG = r"""["']--{0}["']"""
+_BEGUN = r"""["']--{0}[\w-]*["']"""  # argparse takes the beginning of a flag for the flag
+_KEY = r"""(?:\bpop\(|^[A-Z_]+ = )["']{0}["']"""
 
 
-def declares(code: Iterable[str], name: str, choice: str | None = None) -> bool:
+def declares(code: Iterable[str], name: str, choice: str | None = None, *, begun: bool = False) -> bool:
     r"""Whether one of some Python files declares an argument, and names a ``choice`` of it, if one is given.
+
+    ``begun`` says that the beginning of a flag will do.
 
     >>> declares(["class Arguments:\n    meta_k: int = 4\n"], "meta_k")
     True
     >>> declares(["parser.add_argument('--meta-k')\n"], "meta_k", "many")
     False
-    >>> declares(["parser.add_argument('--meta-k')\n"], "meta"), declares(["_KEY = '_base_'\n"], "_base_")
-    (True, True)
+    >>> [declares(["parser.add_argument('--meta-k')\n"], "meta", begun=begun) for begun in (True, False)]
+    [True, False]
+    >>> declares(["_KEY = '_base_'\n"], "_base_"), declares(["kwargs.get('_base_')\n"], "_base_")
+    (True, False)
     """
     field, flag = name.replace("-", "_"), name.replace("_", "-")
     spelled = "[-_]".join(map(re.escape, field.split("_")))
-    pattern = re.compile(_DECLARED.format(spelled))
+    pattern = re.compile(f"{_FIELD}|{_BEGUN if begun else _FLAG}|{_KEY}".format(spelled))
     quoted = ("",) if choice is None else (f'"{choice}"', f"'{choice}'")
     return any(
         (field in text or flag in text)  # most files are passed over by this alone

@@ -280,6 +280,7 @@ class Library(Record):
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
 
     _packages: dict[tuple[str, str], bool] = field(factory=dict, init=False)
+    _homeless: dict[tuple[str, str], bool] = field(factory=dict, init=False)
     _code: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
     _texts: dict[str, str] = field(factory=dict, init=False)
     _copies: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(factory=dict, init=False)
@@ -314,14 +315,20 @@ class Library(Record):
         """Whether the project of the file at ``path`` has Python files, but none in the folder ``home``."""
         if not home or self.boundary is None:
             return False
-        found = self.code(self.boundary.root(path))
-        return bool(found) and not any(f"/{home}/" in f"/{each.replace(os.sep, '/')}" for each in found)
+        key = self.boundary.root(path), home
+        if key not in self._homeless:
+            found = [f"/{each.replace(os.sep, '/')}" for each in self.code(key[0])]
+            self._homeless[key] = bool(found) and not any(f"/{home}/" in each for each in found)
+        return self._homeless[key]
 
-    def declares(self, path: str, name: str, choice: str | None = None) -> bool:
-        """Whether code of the project of the file at ``path`` declares an argument, or a choice of it."""
+    def declares(self, path: str, name: str, choice: str | None = None, *, begun: bool = False) -> bool:
+        """Whether code of the project of the file at ``path`` declares an argument, or a choice of it.
+
+        A command may give a flag by what it ``begun`` with.
+        """
         from cfglint.document.arguments import declares  # most keys are known
 
-        return declares(self._code_around(os.path.dirname(os.path.abspath(path))), name, choice)
+        return declares(self._code_around(os.path.dirname(os.path.abspath(path))), name, choice, begun=begun)
 
     def _code_around(self, folder: str) -> tuple[str, ...]:
         """Return the Python files of the project that a folder is in, the nearest first, up to a limit."""

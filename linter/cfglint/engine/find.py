@@ -322,9 +322,14 @@ def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
 def _takes_arguments(rule: t.Rule, origins: Origins) -> bool:
     """Whether a rule rests on the default of an argument that a script is started with: ``N=${1:-8}``."""
     for trace in _traces(_paths(_all_names(rule, origins), origins), origins):
-        if trace.present and _ARGUMENT.search(trace.file.text[: trace.span[0]][-_LONGEST_ARGUMENT:]):
+        if trace.present and _ARGUMENT.search(_ahead(trace)):
             return True
     return False
+
+
+def _ahead(trace: Trace) -> str:
+    start = trace.span[0]
+    return trace.file.text[max(0, start - _LONGEST_ARGUMENT) : start]
 
 
 def _all_names(rule: t.Rule, origins: Origins) -> Iterator[str]:

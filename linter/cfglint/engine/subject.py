@@ -129,7 +129,8 @@ class Reading(Record):
             if self.library is not None:
                 document.away = self.library.lacks(document.file.path, block["home"])
                 document.foreign |= document.away
-                document.declares = partial(self.library.declares, document.file.path)
+                begun = document.format == "shell"
+                document.declares = partial(self.library.declares, document.file.path, begun=begun)
         return Subject(self.pack, document, view, framework, version, self.tables)
 
     def _is_vendored(self, document: Document, framework: str, packages: tuple[str, ...], view: View) -> bool:

@@ -7,11 +7,11 @@ NEWEST = (_INF,)
 
 
 def towards(release: tuple[int, ...]) -> tuple[float, ...]:
-    """Return what is under development towards a release: 0.10.0.dev0 comes after all of 0.9."""
-    if not release:
-        return ()
-    *first, last = release
-    return (*first, last - 1, _INF) if last else (*towards(tuple(first))[:-1], _INF)
+    """Return what is under development towards a release: 0.10.dev0 comes after all of 0.9.
+
+    A release ends with no zero.
+    """
+    return (*release[:-1], release[-1] - 1, _INF) if release else ()
 
 
 def spelled(version: tuple[float, ...]) -> str:
@@ -40,5 +40,5 @@ def holds(version: tuple[float, ...], operator: str, limit: tuple[int, ...]) -> 
 
 def _release(version: tuple[float, ...]) -> tuple[float, ...]:
     """Return the release that a version is developed towards; nothing of the newest."""
-    *first, last = version[:-1] or (None,)
-    return () if last is None else (*first, last + 1)
+    numbers = version[:-1]
+    return (*numbers[:-1], numbers[-1] + 1) if numbers else ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfglint.document.shell.variables import Variables
     from cfglint.document.shell.words import Command
 
+LEAVING = ("exit", "return", "break", "continue")
 READERS = ("read", "mapfile", "readarray", "getopts", "let", "printf")
 _STARTS = re.compile(r"\b(?:sbatch|srun|torchrun|accelerate|deepspeed)\b")
 _ROUNDS = 100  # of a loop over known arguments
@@ -73,6 +74,17 @@ class Branches:
             return found[0]
 
         return names
+
+    def _leave(self, how: str, *, in_call: bool) -> None:
+        """End the way that this is on; bash complains of a return outside of a call, and goes on.
+
+        So does a ``break`` of a loop that is not followed.
+        """
+        if how in ("break", "continue"):
+            if self._rounds:
+                raise Leave(ends=how == "break")
+        elif how == "exit" or in_call:
+            raise Exit
 
     # ── ways ───────────────────────────────────────────────────────────────────────────────────────────
     def _hide(self, names: Iterable[str]) -> None:

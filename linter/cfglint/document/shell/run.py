@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
-from cfglint.document.shell.branches import READERS, Branches, Exit, Leave, walk_nodes
+from cfglint.document.shell.branches import LEAVING, READERS, Branches, Exit, walk_nodes
 from cfglint.document.shell.containers import pod_script
 from cfglint.document.shell.expand import DEEPEST
 from cfglint.document.shell.nested import (
@@ -315,17 +315,11 @@ class Runner(Branches):
         name = words[0].text if words else None
         if name is None and not (words and words[0].pieces):
             return
-        if name in ("exit", "return") and name not in self.functions:
-            if name == "exit" or self._calls:
-                raise Exit
-            return  # bash complains, and goes on
-        if name in ("break", "continue") and name not in self.functions:
-            if self._rounds:
-                raise Leave(ends=name == "break")
-            return  # of a loop that nobody follows
         if name in self.functions:
             if depth <= DEEPEST // 2:
                 self._call(name, words[1:], depth + 2)
+        elif name in LEAVING:
+            self._leave(name, in_call=self._calls > 0)
         elif name is not None and name in self._builtins:
             self._builtins[name](self, words, depth)
         else:
