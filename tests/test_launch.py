@@ -373,6 +373,21 @@ def test_what_is_cut_off_is_one_finding(run_it, folder):
     assert "BAT199" in run_it("check", "whole.sh", "--format", "concise")[1]
 
 
+def test_windows_line_ends_cut_a_command_off(run_it, folder):
+    """As bash does, and dash: the backslash escapes the carriage return, and the line ends behind it."""
+    for text in (
+        "torchrun train.py \\\n  --per_device_train_batch_size 4\n",
+        "read -r -d '' job <<EOF\ntrain.py \\\n  --per_device_train_batch_size 4\nEOF\ntorchrun $job\n",
+    ):
+        (folder / "a.sh").write_bytes(text.encode())
+        (folder / "b.sh").write_bytes(text.replace("\n", "\r\n").encode())
+        assert run_it("check", "a.sh", "--format", "concise")[0] == 0
+        status, said, _ = run_it("check", "b.sh", "--format", "concise")
+        assert (status, said.count("DOC107")) == (1, 1)
+        assert "--per_device_train_batch_size and what follows" in said
+        assert "micro_batch_size  4" in run_it("facts", "b.sh")[1], "meant all the same"
+
+
 def test_a_flag_that_nobody_knows_is_of_another_version(run_it, folder):
     command = "deepspeed --module openrlhf.cli.train_sft --pretrain a/b --dataset c --max_len 512"
     command += " --micro_train_batch_size 1 --train_batch_size 8 --zero_stage 2moe"

@@ -57,6 +57,8 @@ SCRIPTS = [
     'A=a; A+=b; A+=" c"\nshow $A "$A"',
     "A=6; B=4\nshow $((A * B + 2)) $(($A / 4)) $((-7 / 2)) $((-7 % 3)) $((2 ** 5))",
     'show a\\ b "a\\"b" \'a"b\' "a\\nb" "c\\$d" $\'t\\tx\' a\'b\'"c"',
+    'A="--x 1"\nB="\\\n  --y 2 \\\n"\nshow $A \\\n  $B',
+    'A="--x 1"\nC=" \\\n  $A \\\n  $A \\\n  ${A} \\\n  $(echo z) \\\n"\nshow $C',
     "show one \\\n  two \\\n  three # four\nshow '#' a#b",
     "read -r -d '' T <<EOF\n  --a 1 \\\n  --b \"2\" \nEOF\nshow $T",
     "X=3\nread -r -d '' T <<EOF\n--a $X --b ${Y:-5} \\$Z\nEOF\nshow $T \"$T\"",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
+from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
@@ -26,15 +27,6 @@ _MOST_NAMED = 5  # of the keys that are left to a launch
 _BLANK = re.compile(
     r"\"(?:[Yy]our\b[^\"]*|[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\""
 )
-# Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
-_LOST = re.compile(
-    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?P<behind>#[^\n]*)?)\n"
-    r"(?:[ \t]*#[^\n]*\n)*[ \t]*(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
-)
-_MEANT = re.compile(
-    r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*"
-)  # the lines of a command, and comments between them
-_COMMENT = re.compile(r"(?m)^[ \t]*#")
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
 TYPE_CHECKING = False
@@ -43,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.document.trace import Trace
-    from cfglint.document.tree import Document, Path
+    from cfglint.document.tree import Path
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
@@ -144,28 +136,10 @@ def _wants(subject: Subject) -> str:
     return "" if is_job(subject, values) else str(values["framework.wants"])
 
 
-def ends_early(document: Document) -> re.Match[str] | None:
-    """Return what ends a command before lines that are meant to be part of it."""
-    if not document.words:
-        return None
-    last = document.words[-1]  # a blank behind a backslash is a word, too
-    at = last.start if (last.text or "").isspace() else last.end
-    return _LOST.match(document.file.text, at) if at > 0 else None
-
-
 def _lost_lines(subject: Subject) -> Iterator[Mistake]:
     lost = ends_early(subject.document)
     if lost is not None:
-        what = "comment" if lost["comment"] else "blank"
-        note = "this comment" if lost["comment"] else "the blank behind the backslash"
-        rest = _MEANT.match(subject.document.file.text, lost.start())
-        comments = rest is not None and len(_COMMENT.findall(rest[0])) > 1
-        cure = "Take it out"
-        if lost["behind"]:
-            cure = "Take out the blank and the comment"
-        elif lost["comment"] and comments:
-            cure = "Take out the comments between its lines"
-        yield Mistake(note, *lost.span(what), key=lost["first"], text=cure)
+        yield Mistake(lost.note, lost.start, lost.end, key=lost.first, text=lost.cure)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:

@@ -7,9 +7,10 @@ import os
 from cfglint.budget import BUDGET
 from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
+from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
-from cfglint.engine.judge import ends_early, is_job, judge, values_for
+from cfglint.engine.judge import is_job, judge, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided

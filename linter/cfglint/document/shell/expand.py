@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 60
 _HEADS = {"PWD": HERE, "0": SELF, "BASH_SOURCE": SELF}
+_BETWEEN = re.compile(rb"(?:[ \t\r\n]|\\\n)*")
 _NO_FILE = re.compile(r"[\w.+-]+=|\(")
 _IN_QUOTES = '$`"\\\n'
 _ANSI = {
@@ -147,7 +148,8 @@ class Expander(Record):
         return [Piece("".join(text or _ANSI[escaped] for escaped, text in parts), -1, -1, QUOTED)]
 
     def _simple(self, node: Any, _: int, mode: str) -> list[Piece]:
-        return self.variable(self.source.text_of(node).strip()[1:], _inside(mode))
+        text = self.source.text_of(node)
+        return self.variable(text[text.index("$") + 1 :].rstrip(), _inside(mode))
 
     def _arithmetic(self, node: Any, _: int, mode: str) -> list[Piece]:
         """Return what ``$(( … ))`` comes to."""
@@ -185,10 +187,8 @@ class Expander(Record):
         for child in node.children:
             if child.type not in _EXPANSIONS or child.start_byte < at:
                 continue
-            # The grammar counts a blank between two expansions as part of the second.
-            begun = child.start_byte
-            while self.source.data[begun : begun + 1] in (b" ", b"\t", b"\n", b"\r"):
-                begun += 1
+            # The grammar counts blanks and continued lines between two expansions as part of the second.
+            begun = _BETWEEN.match(self.source.data, child.start_byte).end()  # type: ignore[union-attr]
             pieces.extend(self.literal(at, begun, QUOTED))
             pieces.extend(self.pieces(child, depth + 1, QUOTED))
             at = child.end_byte
@@ -392,16 +392,18 @@ def _unescaped(piece: Piece, mode: str) -> list[Piece]:
     text, at, begun = piece.text, 0, 0
     while at < len(text):
         following = text[at + 1 : at + 2]
-        if text[at] != "\\" or not following or (mode == QUOTED and following not in _IN_QUOTES):
+        if following == "\r" and text[at + 2 : at + 3] == "\n":  # ends.py tells it
+            following = "\r\n"
+        if text[at] != "\\" or not following or (mode == QUOTED and following[-1] not in _IN_QUOTES):
             at += 1
             continue
         if begun < at:
             pieces.append(piece.cut(begun, at))
-        if following != "\n":
+        if following[-1] != "\n":
             start = piece.start + at if piece.verbatim else -1
             end = start + 2 if start >= 0 else -1
             pieces.append(Piece(following, start, end, QUOTED if mode == LITERAL else mode))
-        at += 2
+        at += 1 + len(following)
         begun = at
     if begun < len(text):
         pieces.append(piece.cut(begun, len(text)))

@@ -27,7 +27,8 @@ HERE, SELF, BESIDE = "the working folder", "the script's own path", "the script'
 # Unknown pieces that may be any number of words: items of an array, arguments, files that a pattern matches.
 ALL, BRACES, FILES = "[@]", "braces", "what files are there"
 MANY = ("@", "*", BRACES, FILES)
-_BLANK_OR_NOT = re.compile(r"([ \t\n]+)|[^ \t\n]+")
+# The carriage return at the end of a line is none of bash's blanks, but no part of a word that anybody means.
+_BLANK_OR_NOT = re.compile(r"((?:[ \t\n]|\r(?=\n|\Z))+)|(?:[^ \t\n\r]|\r(?!\n|\Z))+")
 _LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 # A variable that the script fills with flags: OPTIONS=" --fp16 …", EXTRA+=(--bf16).
 _FILLED = re.compile(r"""\b([A-Za-z_]\w*)\+?=\(?["']?[\s\\]*--?[A-Za-z]""")

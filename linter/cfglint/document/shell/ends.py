@@ -1,0 +1,71 @@
+"""Where a command ends before lines that are meant to be part of it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from cfglint.record import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.tree import Document
+
+# Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
+_LOST = re.compile(
+    r"[\"']?[ \t]*(?:\\\n[ \t]*(?P<comment>#[^\n]*)|(?P<blank>\\[ \t]+)(?P<behind>#[^\n]*)?)\n"
+    r"(?:[ \t]*#[^\n]*\n)*[ \t]*(?P<first>--?[A-Za-z][\w.-]*|[+~]{0,2}\w+\.[\w.]+(?==))"
+)
+# The lines of a command, and comments between them.
+_MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
+_COMMENT = re.compile(r"(?m)^[ \t]*#")
+_RETURN = re.compile(r"[\"']?[ \t]*(\\\r)\n[ \t]*")
+
+
+class Lost(Value):
+    """What ends a command early, where, and how to mend it; ``first`` is the first word that is lost."""
+
+    note: str
+    start: int
+    end: int
+    first: str
+    cure: str
+
+
+def ends_early(document: Document) -> Lost | None:
+    """Return what ends a command before lines that are meant to be part of it."""
+    if not document.words:
+        return None
+    return _by_return(document) or _by_line(document)
+
+
+def _by_return(document: Document) -> Lost | None:
+    """Return the first carriage return that a backslash stands before, and not before the end of its line."""
+    text = document.file.text
+    if document.file.format != "shell" or "\\\r\n" not in text:
+        return None
+    for word, after in pairwise(document.words):
+        found = _RETURN.fullmatch(text, word.end, after.start) if 0 < word.end < after.start else None
+        if found is not None:
+            note = "the carriage return behind the backslash"
+            first = (after.text or after.spelled).partition("=")[0]
+            cure = "The file has Windows line ends: convert it, as dos2unix does"
+            return Lost(note, *found.span(1), first, cure)
+    return None
+
+
+def _by_line(document: Document) -> Lost | None:
+    last = document.words[-1]  # a blank behind a backslash is a word, too
+    at = last.start if (last.text or "").isspace() else last.end
+    lost = _LOST.match(document.file.text, at) if at > 0 else None
+    if lost is None:
+        return None
+    rest = _MEANT.match(document.file.text, lost.start())
+    cure = "Take it out"
+    if lost["behind"]:
+        cure = "Take out the blank and the comment"
+    elif lost["comment"] and rest is not None and len(_COMMENT.findall(rest[0])) > 1:
+        cure = "Take out the comments between its lines"
+    what = "comment" if lost["comment"] else "blank"
+    note = "this comment" if lost["comment"] else "the blank behind the backslash"
+    return Lost(note, *lost.span(what), lost["first"], cure)
