@@ -155,6 +155,9 @@ def test_a_framework_may_have_the_version_of_a_package_of_another_name(tmp_path,
         ("nemo_rl", "nemo_rl/package_info.py", PARTS.format(4, ""), (0, 4)),
         ("nemo_rl", "nemo_rl/package_info.py", PARTS.format(5, "rc0"), (0, 4, float("inf"))),
         ("nemo_rl", "nemo_rl/package_info.py", "MAJOR = MINOR = 0\n", None),
+        ("axolotl", "setup.py", 'setup(\n    name="axolotl",\n    version="0.4.1",\n)\n', (0, 4, 1)),
+        ("nemo_rl", "pyproject.toml", '[project]\nname = "nemo-rl"\nversion = "0.3.0"\n', (0, 3)),
+        ("axolotl", "setup.py", 'setup(\n    name="my-project",\n    version="0.4.1",\n)\n', None),
     ],
 )
 def test_a_package_may_say_its_version_in_another_file(framework, name, text, version):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _STEP = 2_000  # characters that are searched for a step
+_MOST = 5 * _STEP  # of a file of a package
 _NUMBER = r"v?(\d+(?:\.\d+)+)(?![\d.]*\*)"  # of 0.9.6, 1.0.dev0, 2.1+cu121, and not of 0.9.*
 _KINDS = (
     re.compile(r"(?:uv|poetry|pdm)\.lock"),
@@ -25,12 +26,14 @@ _KINDS = (
     re.compile(r"(?:environment|conda)[\w.-]*\.ya?ml"),
     re.compile(r"(?:[\w.-]*\.)?[Dd]ockerfile[\w.-]*"),
 )
-# Where a package says its own version, seen from the folder that it is in.
+# Where a package says its version, seen from its folder; what may be another project's says its name, too.
 _PACKAGE = (
     "version/version", "version.py", "_version.py", "package_info.py", "__init__.py", "extras/env.py",
     "../version.txt", "../assets/version.txt",
+    "../setup.py", "../pyproject.toml", "../../setup.py", "../../pyproject.toml",
 )  # fmt: skip
-_OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
+_OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION|[ \t]*version)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
+_NAMED = re.compile(r"""\bname[ \t]*=[ \t]*["']([\w.-]+)""")
 _DEVELOPED = re.compile(r"\.?(?:dev|a|b|rc)")
 # NVIDIA's packages say the parts of theirs apart.
 _APART = re.compile(r"""MAJOR = (\d+)\nMINOR = (\d+)\nPATCH = (\d+)\nPRE_RELEASE = ["'](\w*)["']""")
@@ -73,16 +76,25 @@ def of_package(
         if read(f"{folder}/__init__.py") is None:
             continue
         for name in _PACKAGE:
-            text = read(place := posixpath.normpath(f"{folder}/{name}"))
-            if text is None:
+            place = posixpath.normpath(f"{folder}/{name}")
+            text = read(place) if not place.startswith("..") else None
+            if text is None or not _is_of(framework, place, text):
                 continue
-            text = _APART.sub(r'VERSION = "\1.\2.\3\4"', text[:_STEP])
+            text = _APART.sub(r'VERSION = "\1.\2.\3\4"', text[:_MOST])
             if (found := _OWN.search(text)) is not None:
                 numbers = _numbers(found[1])
                 version = towards(numbers) if _DEVELOPED.match(text, found.end(1)) else numbers
                 return version, place, text.count("\n", 0, found.start(1)) + 1
         return None, f"{folder}/__init__.py", 1
     return None
+
+
+def _is_of(framework: str, place: str, text: str) -> bool:
+    """Whether a file is the framework's: what builds a package says its name."""
+    if not place.endswith(("setup.py", "pyproject.toml")):
+        return True
+    named = _NAMED.search(text[:_MOST])
+    return named is not None and re.sub("[-_.]+", "_", named[1]).lower() == framework
 
 
 def of_image(text: str, framework: str) -> tuple[tuple[int, ...], int] | None:

@@ -17,7 +17,7 @@ from cfglint.lang.show import show
 from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
-from cfglint.lang.versions import NEWEST, spelled
+from cfglint.lang.versions import spelled
 from cfglint.record import Record
 from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.wording import meant
@@ -145,8 +145,10 @@ class Finder:
             possible or other or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins)
         )
         lower = guessed + (possible and not self._is_likely(rule, origins))
-        # What another program may not have: the framework's default, or even its classes.
-        lower += bool(other) and (judged.subject.document.away or _rests_on_default(rule, origins))
+        # What another program may not have: the framework's default, its classes, or what a version changed.
+        lower += bool(other) and (
+            judged.subject.document.away or _rests_on_default(rule, origins) or _is_of_versions(rule, judged)
+        )
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(
@@ -296,13 +298,20 @@ def _otherwise(judged: Judged, rule: t.Rule) -> str:
         return _OTHER.format(subject.framework)
     if rule.level != "error" or subject.framework is None:
         return ""
-    if version == NEWEST and subject.version_source:
+    if subject.version is None and subject.version_source:
         return _OWN.format(subject.framework, subject.version_source.rpartition(":")[0])
     checked = subject.pack.frameworks[subject.framework]["checked"]
     limits = [each.operators for each in rule.scope if each.framework == subject.framework]
     if version >= checked or any(limits):
         return ""
     return _OLDER.format(subject.framework, spelled(checked), spelled(version))
+
+
+def _is_of_versions(rule: t.Rule, judged: Judged) -> bool:
+    """Whether a rule holds for some versions, and the package that is here does not say its own."""
+    subject = judged.subject
+    said = subject.version is not None or not subject.version_source
+    return not said and any(each.operators for each in rule.scope if each.framework == subject.framework)
 
 
 def _rests_on_default(rule: t.Rule, origins: Origins) -> bool:

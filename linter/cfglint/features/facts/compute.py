@@ -139,10 +139,10 @@ class _Reader:
 
     def version(self) -> dict[str, Fact]:
         """Return the framework's version where a flag or a file tells it, or the keys of the job."""
-        text = spelled(self.values.version)
-        if not text:
-            return {}
         subject = self.judged.subject
+        text = spelled(self.values.version)
+        if not text or (subject.version is None and subject.version_source):  # a package that does not say it
+            return {}
         source = subject.version_source or (
             "--framework" if subject.version is not None else "told by its keys"
         )
