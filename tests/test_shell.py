@@ -59,6 +59,7 @@ SCRIPTS = [
     'show a\\ b "a\\"b" \'a"b\' "a\\nb" "c\\$d" $\'t\\tx\' a\'b\'"c"',
     'A="--x 1"\nB="\\\n  --y 2 \\\n"\nshow $A \\\n  $B',
     'A="--x 1"\nC=" \\\n  $A \\\n  $A \\\n  ${A} \\\n  $(echo z) \\\n"\nshow $C',
+    'D=a\nA=(\n  one\n  "d=${V:-[\\"${D}/t1\\",\\"${D}/t2\\"]}"\n  two\n)\nshow "${A[@]}"\nshow ${E:=[x]} $E',
     "show one \\\n  two \\\n  three # four\nshow '#' a#b",
     "read -r -d '' T <<EOF\n  --a 1 \\\n  --b \"2\" \nEOF\nshow $T",
     "X=3\nread -r -d '' T <<EOF\n--a $X --b ${Y:-5} \\$Z\nEOF\nshow $T \"$T\"",

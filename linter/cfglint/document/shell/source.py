@@ -30,6 +30,8 @@ _BEYOND = re.compile(r"[^\x00-\x7f]")
 _LATER = re.compile(r"\(\([^\n]*?\)\)|(?<=[\w}\"/.,+:@%-])\$([A-Za-z_]\w*)")
 # `[0]*3` in an array is a word, and to the grammar the key of an item.
 _INDEX = re.compile(r"(?<![\w$}])\[[0-9]+\](?=\*)")
+# A bracket at the beginning of a default, ${FILES:-[\"a\"]}: a letter to bash, and an error to the grammar.
+_BRACKET = re.compile(r"(\$\{\w+:?[-=+])\[")
 # A comment between the lines of a command: nothing is substituted, and the grammar takes it for an end.
 _REMARK = re.compile(r"(?<=\s)`[ \t]*#[^`\n]*`")
 # What the reader is to fill in; to the grammar, two redirections. In capitals, or of several words.
@@ -81,6 +83,7 @@ class Source:
         self._hidden: list[tuple[int, int, str]] = []  # variables that the grammar does not see
         data = _LATER.sub(self._hide, self.text) if "$" in self.text else self.text
         data = _INDEX.sub(lambda found: "." * len(found[0]), data)
+        data = _BRACKET.sub(r"\1.", data)
         if "<" in data:
             data = _FILL_IN.sub(self._hide_whole, data)
         if "`" in data:

@@ -29,7 +29,6 @@ ALL, BRACES, FILES = "[@]", "braces", "what files are there"
 MANY = ("@", "*", BRACES, FILES)
 # The carriage return at the end of a line is none of bash's blanks, but no part of a word that anybody means.
 _BLANK_OR_NOT = re.compile(r"((?:[ \t\n]|\r(?=\n|\Z))+)|(?:[^ \t\n\r]|\r(?!\n|\Z))+")
-_LIST = re.compile(r'"?\$\{(\w+)\[[@*]\]\}"?')
 # A variable that the script fills with flags: OPTIONS=" --fp16 …", EXTRA+=(--bf16).
 _FILLED = re.compile(r"""\b([A-Za-z_]\w*)\+?=\(?["']?[\s\\]*--?[A-Za-z]""")
 LARGEST = 2**63
@@ -436,9 +435,8 @@ def hidden_flags(word: Word, script: str) -> str:
     name = word.pieces[0].unknown.removesuffix(ALL) if len(word.pieces) == 1 else ""
     if not name:
         return ""
-    array = _LIST.fullmatch(script[word.start : word.end]) if word.start >= 0 else None
-    if array is not None:
-        return name if array[1] == name else ""
+    if word.pieces[0].unknown.endswith(ALL):
+        return name
     return name if word.pieces[0].mode == EXPANDED and name in _filled(script) else ""
 
 
