@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
+from cfglint.engine.certainty import doubt
 from cfglint.engine.describe import Evaluator, Origins, show_value
 from cfglint.engine.message import message
+from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import paths_in
 from cfglint.lang.types import ANY
 from cfglint.lang.values import needs_of
-from cfglint.lang.versions import spelled
 from cfglint.record import Record
 from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.wording import meant
@@ -35,13 +35,7 @@ if TYPE_CHECKING:
 
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
-_COUNTS = frozenset({"num_nodes", "gpus_per_node", "num_gpus"})
-_ARGUMENT = re.compile(r"\$\{\d+:?-[\"']?\Z")
-_LONGEST_ARGUMENT = 8  # letters before a default
 _MEMORY = "MEM"  # the rules that compare memories
-_OLDER = "This was checked against {} {} and later, and may differ in {}."
-_OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
-_OTHER = "The program is not {}'s as it was released, and may differ."
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
 
 
@@ -138,17 +132,10 @@ class Finder:
             text += _assumption(judged.assumed, judged, self.evaluator)
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
-        # What a framework refuses, another program with its flags may take.
         scoped = bool(rule.scope) or (rule.level == "error" and _lists(rule) in _LISTS)
-        other = _otherwise(judged, rule) if scoped else ""
-        guessed = bool(
-            possible or other or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins)
-        )
-        lower = guessed + (possible and not self._is_likely(rule, origins))
-        # What another program may not have: the framework's default, its classes, or what a version changed.
-        lower += bool(other) and (
-            judged.subject.document.away or _rests_on_default(rule, origins) or _is_of_versions(rule, judged)
-        )
+        lower, other = doubt(rule, judged, origins, scoped=scoped)
+        if possible:
+            lower = max(lower, 1) + (not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(
@@ -282,71 +269,6 @@ def _lists(rule: t.Rule) -> str:
     return source.name if isinstance(source, t.Name) else ""
 
 
-def _knows_more(judged: Judged) -> bool:
-    """Whether the keys of a document say that another version or program reads them."""
-    noted = mistakes(judged.subject.framework, judged.subject.view).get("ignored_keys", ())
-    return any(mistake.text == "foreign" for mistake in noted)
-
-
-def _otherwise(judged: Judged, rule: t.Rule) -> str:
-    """Say that the program is not the framework's, or older than what its errors were checked against.
-
-    A rule that names versions was checked against those.
-    """
-    subject, version = judged.subject, judged.values.version
-    if subject.document.foreign or _knows_more(judged):
-        return _OTHER.format(subject.framework)
-    if rule.level != "error" or subject.framework is None:
-        return ""
-    if subject.version is None and subject.version_source:
-        return _OWN.format(subject.framework, subject.version_source.rpartition(":")[0])
-    checked = subject.pack.frameworks[subject.framework]["checked"]
-    limits = [each.operators for each in rule.scope if each.framework == subject.framework]
-    if version >= checked or any(limits):
-        return ""
-    return _OLDER.format(subject.framework, spelled(checked), spelled(version))
-
-
-def _is_of_versions(rule: t.Rule, judged: Judged) -> bool:
-    """Whether a rule holds for some versions, and the package that is here does not say its own."""
-    subject = judged.subject
-    said = subject.version is not None or not subject.version_source
-    return not said and any(each.operators for each in rule.scope if each.framework == subject.framework)
-
-
-def _rests_on_default(rule: t.Rule, origins: Origins) -> bool:
-    """Whether a requirement names a fact that has its framework's default."""
-    return any(origins.of(name).kind == "default" for name in origins.names_in(rule.requirement))
-
-
-def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
-    """Whether a framework's rule counts GPUs that a base file states; a launch may give others."""
-    if not rule.scope or judged.subject.is_launch:
-        return False
-    counts = _COUNTS.intersection(_all_names(rule, origins))
-    paths = (path for name in counts for path in origins.of(name).paths)
-    return any(trace.present and trace.source is not None for trace in _traces(paths, origins))
-
-
-def _takes_arguments(rule: t.Rule, origins: Origins) -> bool:
-    """Whether a rule rests on the default of an argument that a script is started with: ``N=${1:-8}``."""
-    for trace in _traces(_paths(_all_names(rule, origins), origins), origins):
-        if trace.present and _ARGUMENT.search(_ahead(trace)):
-            return True
-    return False
-
-
-def _ahead(trace: Trace) -> str:
-    start = trace.span[0]
-    return trace.file.text[max(0, start - _LONGEST_ARGUMENT) : start]
-
-
-def _all_names(rule: t.Rule, origins: Origins) -> Iterator[str]:
-    """Yield the names that a rule rests on, and the leaves of each."""
-    named = dict.fromkeys((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
-    return origins.with_leaves(named)
-
-
 def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
     taken = [f"{name} {show_value(judged.values[name], evaluator.type_of(name))}" for name in names]
@@ -380,7 +302,7 @@ def _place(rule: t.Rule, origins: Origins) -> Span:
         return (0, 0)
     absent: Span | None = None
     for paths in _candidates(rule, origins):
-        for trace in _traces(paths, origins):
+        for trace in traces(paths, origins):
             if trace.source is not None:
                 absent = absent or trace.own_span
             elif trace.present and not any(step.kind == "override" for step in trace.steps):
@@ -406,27 +328,15 @@ def _candidates(rule: t.Rule, origins: Origins) -> Iterator[Iterable[Steps]]:
     if isinstance(rule.at, t.Path):
         yield [rule.at.steps]
     elif rule.at is not None:
-        yield _paths([rule.at.name], origins)
+        yield paths_of([rule.at.name], origins)
     for node in (rule.requirement, rule.condition):
         names = origins.names_in(node)
         leaves = [leaf for name in names for leaf in origins.leaves(name)]
         direct = [name for name in names if origins.of(name).kind == "file"]
-        yield _paths([name for name in names if name in knobs], origins)
-        yield _paths([*direct, *(leaf for leaf in leaves if leaf in knobs), *leaves], origins)
+        yield paths_of([name for name in names if name in knobs], origins)
+        yield paths_of([*direct, *(leaf for leaf in leaves if leaf in knobs), *leaves], origins)
         if node is not None:
             yield paths_in(node)
-
-
-def _paths(names: Iterable[str], origins: Origins) -> Iterator[Steps]:
-    for leaf in origins.with_leaves(names):
-        yield from origins.of(leaf).paths
-
-
-def _traces(paths: Iterable[Steps], origins: Origins) -> Iterator[Trace]:
-    for path in paths:
-        trace = origins.trace(path)
-        if trace is not None:
-            yield trace
 
 
 def _elsewhere(rule: t.Rule, origins: Origins) -> Iterator[Related]:
@@ -435,8 +345,8 @@ def _elsewhere(rule: t.Rule, origins: Origins) -> Iterator[Related]:
     if view is None or view.sources is None:
         return
     places: set[tuple[str, int]] = set()
-    for name in dict.fromkeys(_all_names(rule, origins)):
-        for trace in _traces(origins.of(name).paths, origins):
+    for name in dict.fromkeys(names_of(rule, origins)):
+        for trace in traces(origins.of(name).paths, origins):
             if not trace.present or trace.source is None:
                 continue
             place = trace.file.path, trace.span[0]

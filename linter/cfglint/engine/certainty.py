@@ -1,0 +1,119 @@
+"""How sure a finding is: what may make it wrong in the job that it is about, and so lowers its level."""
+
+from __future__ import annotations
+
+import re
+
+from cfglint.engine.traces import names_of, paths_of, traces
+from cfglint.lang.tree import paths_in
+from cfglint.lang.versions import spelled
+from cfglint.schema.judge import mistakes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.document.trace import Trace
+    from cfglint.engine.describe import Origins
+    from cfglint.engine.subject import Judged
+    from cfglint.lang import tree as t
+
+_COUNTS = frozenset({"num_nodes", "gpus_per_node", "num_gpus"})
+_ARGUMENT = re.compile(r"\$\{\d+:?-[\"']?\Z")
+_LONGEST_ARGUMENT = 8  # letters before a default
+_TOLD = ("file", "target", "registry")
+_OLDER = "This was checked against {} {} and later, and may differ in {}."
+_OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
+_HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
+_OTHER = "The program is not {}'s as it was released, and may differ."
+
+
+def doubt(rule: t.Rule, judged: Judged, origins: Origins, *, scoped: bool) -> tuple[int, str]:
+    """Return how many levels lower than its rule a finding is, and what the reader should know of that.
+
+    What a framework refuses (``scoped``), another program with its flags may take.
+    """
+    document = judged.subject.document
+    other = _otherwise(judged, rule) if scoped else ""
+    lower = int(bool(other) or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins))
+    # What another program may not have: the framework's default, its classes, or what a version changed.
+    lower += bool(other) and (
+        document.away or _rests_on_default(rule, origins) or _is_of_versions(rule, judged)
+    )
+    hidden = _hidden(judged) if scoped else ""
+    if hidden and (_rests_on_default(rule, origins) or _rests_on_absence(rule, origins)):
+        return 2, f"{other} {_HIDDEN.format(hidden)}".strip()
+    return lower, other
+
+
+def _knows_more(judged: Judged) -> bool:
+    """Whether the keys of a document say that another version or program reads them."""
+    noted = mistakes(judged.subject.framework, judged.subject.view).get("ignored_keys", ())
+    return any(mistake.text == "foreign" for mistake in noted)
+
+
+def _otherwise(judged: Judged, rule: t.Rule) -> str:
+    """Say that the program is not the framework's, or older than what its errors were checked against.
+
+    A rule that names versions was checked against those.
+    """
+    subject, version = judged.subject, judged.values.version
+    if subject.document.foreign or _knows_more(judged):
+        return _OTHER.format(subject.framework)
+    if rule.level != "error" or subject.framework is None:
+        return ""
+    if subject.version is None and subject.version_source:
+        return _OWN.format(subject.framework, subject.version_source.rpartition(":")[0])
+    checked = subject.pack.frameworks[subject.framework]["checked"]
+    limits = [each.operators for each in rule.scope if each.framework == subject.framework]
+    if version >= checked or any(limits):
+        return ""
+    return _OLDER.format(subject.framework, spelled(checked), spelled(version))
+
+
+def _is_of_versions(rule: t.Rule, judged: Judged) -> bool:
+    """Whether a rule holds for some versions, and the package that is here does not say its own."""
+    subject = judged.subject
+    said = subject.version is not None or not subject.version_source
+    return not said and any(each.operators for each in rule.scope if each.framework == subject.framework)
+
+
+def _rests_on_default(rule: t.Rule, origins: Origins) -> bool:
+    """Whether a requirement names a fact that has its framework's default."""
+    return any(origins.of(name).kind == "default" for name in origins.names_in(rule.requirement))
+
+
+def _hidden(judged: Judged) -> str:
+    """Return the lists of flags in a command that nobody can read here."""
+    lists = judged.subject.view.get(("launch", "unread")) if judged.subject.is_launch else None
+    return ", ".join(f"${name}" for name in lists) if isinstance(lists, list) else ""
+
+
+def _rests_on_absence(rule: t.Rule, origins: Origins) -> bool:
+    """Whether nothing that is known tells a name of the requirement: it is what it is for want of a key."""
+    told = [
+        any(origins.of(leaf).kind in _TOLD for leaf in origins.with_leaves([name]))
+        for name in origins.names_in(rule.requirement)
+    ]
+    keys = [trace.present for trace in traces(paths_in(rule.requirement), origins)]
+    return not all(told) or not all(keys)
+
+
+def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
+    """Whether a framework's rule counts GPUs that a base file states; a launch may give others."""
+    if not rule.scope or judged.subject.is_launch:
+        return False
+    counts = _COUNTS.intersection(names_of(rule, origins))
+    paths = (path for name in counts for path in origins.of(name).paths)
+    return any(trace.present and trace.source is not None for trace in traces(paths, origins))
+
+
+def _takes_arguments(rule: t.Rule, origins: Origins) -> bool:
+    """Whether a rule rests on the default of an argument that a script is started with: ``N=${1:-8}``."""
+    for trace in traces(paths_of(names_of(rule, origins), origins), origins):
+        if trace.present and _ARGUMENT.search(_ahead(trace)):
+            return True
+    return False
+
+
+def _ahead(trace: Trace) -> str:
+    start = trace.span[0]
+    return trace.file.text[max(0, start - _LONGEST_ARGUMENT) : start]
