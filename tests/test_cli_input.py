@@ -266,6 +266,17 @@ def test_links(check, folder):
     assert check(".") == (0, f"no findings in 0 files ({why})\n0 jobs judged\n", "")
 
 
+def test_a_file_that_git_lfs_keeps_elsewhere(check, folder):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:dfbd0efc\nsize 1026\n"
+    (folder / "ds_z3.json").write_text(pointer)
+    job = "model_name_or_path: a/b\nstage: sft\ncutoff_len: 512\ndeepspeed: ds_z3.json\n"
+    (folder / "sft.yaml").write_text(job)
+    one_error(check("ds_z3.json"), "ds_z3.json: stands for a file in Git LFS; `git lfs pull` gets it")
+    status, said, _ = check(".", "--framework", "llamafactory")
+    assert (status, "error" in said) == (0, False)
+    assert "(1 skipped: 1 in Git LFS)" in said
+
+
 def test_a_file_that_vanishes(monkeypatch, folder):
     from cfglint.boundary import Boundary
     from cfglint.command import inputs

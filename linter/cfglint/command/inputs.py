@@ -48,6 +48,7 @@ _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing
 # Why a file is not judged, as a count of such files has it.
 _LINK = "linked from outside"
 _NOT_FOLLOWED = "not followed"
+_POINTER = b"version https://git-lfs.github.com/spec/"
 _LARGE = "larger than 1 MiB"
 _BY_VARIABLE = rb"\$\S+\s+-m\s"  # `$PY -m a.b`
 _TRAINING = ("train", "sft", "dpo", "grpo", "ppo", "tune")  # in the name of a program
@@ -168,6 +169,10 @@ def _bytes(path: str, boundary: Boundary, *, named: bool) -> bytes:
         missing = isinstance(error, FileNotFoundError)
         why = "no such file or folder" if missing else f"cannot be read: {files.why(error)}"
         raise UsageError(f"{path}: {why}") from None
+    if data.startswith(_POINTER):
+        if named:
+            raise UsageError(f"{path}: stands for a file in Git LFS; `git lfs pull` gets it")
+        raise Skipped("in Git LFS")
     if named and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError(f"{path}: a binary file, not a config")
     if not named and path.lower().endswith(SCRIPTS) and not _may_launch(data):
@@ -349,8 +354,12 @@ def code(path: str) -> list[str]:
 
 
 def second(path: str) -> bytes | None:
-    """Return the bytes of a file that a config names; None where none can be read there."""
+    """Return the bytes of a file that a config names; None where none can be read there.
+
+    What stands for a file that Git LFS keeps elsewhere is not the file.
+    """
     try:
-        return files.read_bytes(path, MAX_BYTES + 1)  # of one byte too many it is said that it is too large
+        data = files.read_bytes(path, MAX_BYTES + 1)  # of one byte too many it is said that it is too large
     except (OSError, ValueError):
         return None
+    return None if data.startswith(_POINTER) else data
