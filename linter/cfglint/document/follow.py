@@ -27,6 +27,7 @@ from cfglint.document.tree import (
     Mapping,
     Node,
     Scalar,
+    Sequence,
     Unresolved,
     child,
     target,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _LARGEST = 2**18  # characters of a program that is followed
 _WHOLE = 2**53
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
+_READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
@@ -163,7 +165,12 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
     if not isinstance(root, Mapping):
         return
     _spell_out(root, started.program)
-    open_ended = child(child(root, "launch"), "unread") is not None or bool(layers.unread)
+    head = child(root, "launch")
+    if started.parsed and isinstance(head, Mapping):  # of whose trainer it is, what it imports says most
+        _say_imports(head, started)
+    # A program that reads a config by itself may make anything of it.
+    by_itself = child(head, "config") is not None and not _READS.isdisjoint(started.program.imports)
+    open_ended = child(head, "unread") is not None or bool(layers.unread) or by_itself
     if started.trainer is not None:
         source = Source(started.file, started.node, "program", hung=True)
         reader = Reader(started.program, lambda flag, span: _worth(root, flag, span, open_ended=open_ended))
@@ -180,6 +187,13 @@ def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
         layers.root = layers.lay(tree, root)
     if defaults and not open_ended:
         _lay_defaults(layers, started)
+
+
+def _say_imports(head: Mapping, started: Started) -> None:
+    node = started.node
+    names: list[Node] = [Composite(name, node.start, node.end) for name in sorted(started.program.imports)]
+    listed = Sequence(node.start, flow=True, end=node.end, items=names)
+    head.entries["imports"] = Entry(Scalar("imports", node.start, node.end, '"'), listed)
 
 
 def _spell_out(root: Mapping, program: Program) -> None:

@@ -23,6 +23,7 @@ _SAID = {
     "adapts": "the command's program",
     "quantizes": "the command's program",
     "suite": "the command's program",
+    "imports": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "CUDA_VISIBLE_DEVICES",
     "job": "the number of GPUs that the job asks for",

@@ -100,8 +100,8 @@ def _syntax_errors(subject: Subject) -> Iterator[Mistake]:
 def _missing(subject: Subject) -> Iterator[Mistake]:
     """Yield what neither a launch nor the files that its program reads set."""
     view = subject.view
-    if ends_early(subject.document) is not None:
-        return  # what follows may set it
+    if ends_early(subject.document) is not None or view.get(("launch", "unread")):
+        return  # what follows, or cannot be read, may set it
     for path, node in nodes_with_paths(view.root) if subject.is_launch and view.interpolates else ():
         if node.__class__ is Scalar and node.text == "???" and not view.is_off(path):
             yield Mistake("", *_traced(subject, path).own_span, key=dotted(path))

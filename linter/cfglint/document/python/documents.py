@@ -284,6 +284,9 @@ class Reader(Record):
         for name in ("model_name_or_path", "model_name", "model"):
             if name in items:
                 items[_PATH] = items.pop(name)
+        adapter = items.pop("peft_config", None)  # of TRL's models with a value head
+        if adapter is not None:
+            self._adapter(root, adapter[1])
         value = replace(value, items=items, positional=[])
         self._put(root, value)
         made = root.entries["from_pretrained"].value

@@ -26,7 +26,17 @@ from cfglint.document.shell.processes import (
 from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, program_of, registered, sought
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.substituted import placed, tail_of
-from cfglint.document.shell.words import ALL, Array, Command, Piece, Pieces, Word, hidden_flags
+from cfglint.document.shell.words import (
+    ALL,
+    EXPANDED,
+    OUTPUT,
+    Array,
+    Command,
+    Piece,
+    Pieces,
+    Word,
+    hidden_flags,
+)
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -217,7 +227,8 @@ class _Reader:
         files, rest = start.configs()
         self._flags(self.root, rest, dotted=True)
         self._topology(head, self.root if start.launcher == "trl" else flags)
-        unread = dict.fromkeys([*(array for word in rest if (array := self._list(word))), *self._more])
+        lists = [self._list(word) or self._made(before, word) for before, word in pairwise([name, *rest])]
+        unread = dict.fromkeys(each for each in (*lists, *self._more) if each)
         if unread:
             named: list[Node] = [self._computed(array) for array in unread]
             _add(head, "unread", Sequence(name.start, flow=True, end=name.end, items=named), name)
@@ -274,6 +285,15 @@ class _Reader:
 
     def _list(self, word: Word) -> str:
         return hidden_flags(word, self.text)
+
+    def _made(self, before: Word, word: Word) -> str:
+        """Return the variable that a program filled, where it is no flag's value: flags or overrides."""
+        piece = word.pieces[0] if len(word.pieces) == 1 else None
+        if piece is None or piece.mode != EXPANDED or not piece.unknown.startswith(OUTPUT):
+            return ""
+        if before.spelled.startswith("-") or word.start < 0:
+            return ""
+        return self.text[word.start : word.end].strip("${}")
 
     def _is_more(self, value: Word, word: Word) -> bool:
         """Whether an unknown variable after a value is rather further flags than a second value.

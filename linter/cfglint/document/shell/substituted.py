@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import re
 
-from cfglint.document.shell.words import BESIDE, HERE, QUOTED, SELF, Piece, Word, combined, uncertain, unknown
+from cfglint.document.shell.words import (
+    BESIDE,
+    HERE,
+    OUTPUT,
+    QUOTED,
+    SELF,
+    Piece,
+    Word,
+    combined,
+    uncertain,
+    unknown,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +37,7 @@ _SILENT = ("file_redirect", "herestring_redirect")
 def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
     """Return the pieces of what a substituted command prints."""
     source = expander.source
-    why = [unknown("the output of " + source.text_of(node)[:60])]
+    why = [unknown(OUTPUT + source.text_of(node)[:60])]
     inner = [child for child in node.named_children if child.type != "comment"]
     if len(inner) != 1 or node.type != "command_substitution" or node.has_error:
         return why

@@ -26,6 +26,7 @@ QUOTED, LITERAL, EXPANDED = "quoted", "literal", "expanded"
 HERE, SELF, BESIDE = "the working folder", "the script's own path", "the script's folder"
 # Unknown pieces that may be any number of words: items of an array, arguments, files that a pattern matches.
 ALL, BRACES, FILES = "[@]", "braces", "what files are there"
+OUTPUT = "the output of "
 MANY = ("@", "*", BRACES, FILES)
 # The carriage return at the end of a line is none of bash's blanks, but no part of a word that anybody means.
 _BLANK_OR_NOT = re.compile(r"((?:[ \t\n]|\r(?=\n|\Z))+)|(?:[^ \t\n\r]|\r(?!\n|\Z))+")
