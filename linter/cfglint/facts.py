@@ -385,7 +385,10 @@ class Values(dict[str, object]):
             name = view.awaits(steps)
             if name is not None:
                 return Open(frozenset((name,)))
-        return view.has(steps)
+        present = view.has(steps)
+        if present and steps in view.unsettled:  # below a reference that leads nowhere
+            return Open(frozenset(view.unsettled[steps]))
+        return present
 
 
 def _is_own(framework: str, block: Mapping[str, Any], document: Document | None, view: View | None) -> bool:

@@ -5,6 +5,7 @@ Only what has something to tell imports this: a `View` notices by itself that no
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from contextlib import suppress
 
@@ -47,6 +48,8 @@ _MOST_REFERENCES = 500
 _DEEPEST = 50
 _MOST_KEYS = 500  # that a misspelled reference is compared with
 _MOST_NEAR = 50  # misspelled references of one document
+
+_VARIABLE = re.compile(r"\$\{[A-Z][A-Z0-9_]*\}")
 
 
 class Step(Record):
@@ -375,7 +378,10 @@ def _defects_of(view: View, path: Path, node: Scalar, *, cyclic: bool) -> Iterat
             note = _leads_nowhere(view, reference, path)
             if note is not None:
                 part = text[reference.start : reference.end]
-                yield "unresolved", Defect(key, part, *_part_span(view, node, part), note)
+                yield (
+                    "placeholders" if _VARIABLE.fullmatch(part) else "unresolved",
+                    Defect(key, part, *_part_span(view, node, part), note),
+                )
 
 
 def _references_in(parts: tuple[Part, ...]) -> list[Reference]:

@@ -120,6 +120,7 @@ class View(Record):
     sources: dict[int, Source] | None = field(default=None, init=False)
     hung: dict[int, Node] | None = field(default=None, init=False)
     unread: dict[Path, str] | None = field(default=None, init=False)
+    unsettled: dict[Path, tuple[str, ...]] = field(factory=dict, init=False)  # below such references
     cyclic: set[Path] = field(factory=set, init=False)
     memo: dict[str, Any] = field(factory=dict, init=False)
     overrun: str = field(default="", init=False)  # why some values are not known that the file has
@@ -176,7 +177,10 @@ class View(Record):
         if present is None:
             self.refill()
             try:
-                present = bool(self.get(path)) if ALL in path else self.place(path)[0] is not None
+                node = None if ALL in path else self.place(path)[0]
+                present = bool(self.get(path)) if ALL in path else node is not None
+                if node.__class__ is Computed and isinstance(node.value, Missing):
+                    self.unsettled[path] = node.value.needs
             except (BudgetError, RecursionError):
                 present = True
             self._present[path] = present

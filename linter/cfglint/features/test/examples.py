@@ -69,6 +69,7 @@ class GivenView:
     """A document that holds nothing but the keys of an example."""
 
     unread = None  # an example is whole
+    unsettled = ()  # and no reference in it leads nowhere
 
     def __init__(self, given: Iterable[tuple[Steps, object]]) -> None:
         self.root: dict[object, Any] = {}
