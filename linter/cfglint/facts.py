@@ -152,7 +152,7 @@ class Values(dict[str, object]):
         self.document: Callable[[str], list[object]] | None = None
         if framework is not None:
             self["framework.name"] = framework
-            self["framework.dialect"] = rules["dialect"] if rules else "pyyaml"
+            self["framework.dialect"] = rules["dialect"].partition("_")[0] if rules else "pyyaml"
             self["framework.composes"] = (rules["composes"] if rules else "") or "nothing"
         if rules is not None and version is None:
             version = self._version_told(rules["versions"])

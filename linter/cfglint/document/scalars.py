@@ -171,6 +171,7 @@ def typed(text: str) -> object:
 
 PYYAML = Dialect("pyyaml", _pyyaml, interpolates=False)
 OMEGACONF = Dialect("omegaconf", _omegaconf, interpolates=True)
+UNRESOLVED = Dialect("omegaconf", _omegaconf, interpolates=False)  # to_container leaves ${…} as it is
 HYDRA = Dialect("hydra", _omegaconf, interpolates=False)  # of a program whose other files are not followed
 JSON = Dialect("json", _json, interpolates=False)
 TOML = Dialect("toml", _toml, interpolates=False)

@@ -9,7 +9,7 @@ from functools import partial
 
 from cfglint.budget import spend
 from cfglint.document.reading import sections
-from cfglint.document.scalars import HYDRA, JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML
+from cfglint.document.scalars import HYDRA, JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML, UNRESOLVED
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
@@ -48,6 +48,7 @@ _BY_FORM: dict[str, Dialect] = {
 _DIALECTS: dict[str, Dialect] = {
     "pyyaml": PYYAML,
     "omegaconf": OMEGACONF,
+    "omegaconf_unresolved": UNRESOLVED,
     "json": JSON,
     "hjson": JSON,
     "toml": TOML,
@@ -326,7 +327,7 @@ def names_bases(document: Document) -> bool:
 def is_anothers(document: Document, block: Mapping[str, Any]) -> bool:
     """Whether a program of one's own reads a document, with Hydra, by keys that the framework has not."""
     root = document.root
-    if document.format != "yaml" or block["composes"] or block["dialect"] == "omegaconf":
+    if document.format != "yaml" or block["composes"] or _DIALECTS[block["dialect"]].name == "omegaconf":
         return False
     if not isinstance(root, Tree):
         return False

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cfglint.lang.compile import Emitted
 
 
-DIALECTS = ("pyyaml", "omegaconf", "json", "hjson", "toml")
+DIALECTS = ("pyyaml", "omegaconf", "omegaconf_unresolved", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")
 CLAIMS = ("last",)
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
