@@ -7,6 +7,7 @@ second file would say is unknown.
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 
 from cfglint.budget import BUDGET, spend
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
 _MOST_CODE = 2**25  # characters of a project's Python files in which an argument is looked for
+_HYDRA_MAIN = re.compile(r"""@hydra\.main\([^)]{0,200}?\bconfig_path[ ]*=[ ]*["']([^"'\n]*)["']""")
 # Keys that a manifest has a command at, and what stands beside it (shell/forms.py has the forms).
 _RUN = {"run", "command", "commands", "entrypoint", "jobs"}
 _TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}
@@ -281,7 +283,8 @@ class Library(Record):
 
     _packages: dict[tuple[str, str], bool] = field(factory=dict, init=False)
     _homeless: dict[tuple[str, str], bool] = field(factory=dict, init=False)
-    _code: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
+    _code: dict[str, tuple[tuple[str, str], ...]] = field(factory=dict, init=False)
+    _composed: dict[str, bool] = field(factory=dict, init=False)
     _texts: dict[str, str] = field(factory=dict, init=False)
     _copies: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(factory=dict, init=False)
 
@@ -328,9 +331,22 @@ class Library(Record):
         """
         from cfglint.document.arguments import declares  # most keys are known
 
-        return declares(self._code_around(os.path.dirname(os.path.abspath(path))), name, choice, begun=begun)
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        return declares((text for _, text in around), name, choice, begun=begun)
 
-    def _code_around(self, folder: str) -> tuple[str, ...]:
+    def composed(self, path: str) -> bool:
+        """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above."""
+        here = os.path.dirname(os.path.abspath(path))
+        if here not in self._composed:
+            folders = {
+                os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(program)), found[1]))
+                for program, text in self._code_around(here)
+                for found in _HYDRA_MAIN.finditer(text)
+            }
+            self._composed[here] = not folders.isdisjoint((here, *self.above(here)))
+        return self._composed[here]
+
+    def _code_around(self, folder: str) -> tuple[tuple[str, str], ...]:
         """Return the Python files of the project that a folder is in, the nearest first, up to a limit."""
         root = self.boundary.root(os.path.join(folder, "any")) if self.boundary is not None else folder
         known = self._code.get(root, self._code.get(folder))
@@ -340,7 +356,7 @@ class Library(Record):
                 left -= len(text := self._text(path))
                 if left < 0:
                     break
-                texts.append(text)
+                texts.append((path, text))
             known = self._code[root if left >= 0 else folder] = tuple(texts)
         return known
 

@@ -22,6 +22,7 @@ _LONGEST_ARGUMENT = 8  # letters before a default
 _TOLD = ("file", "target", "registry")
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
+_UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
 _HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 
@@ -53,10 +54,11 @@ def _knows_more(judged: Judged) -> bool:
 def _otherwise(judged: Judged, rule: t.Rule) -> str:
     """Say that the program is not the framework's, or older than what its errors were checked against.
 
-    A rule that names versions was checked against those.
+    A rule that names versions was checked against those; a key that one removed is wrong only since.
     """
     subject, version = judged.subject, judged.values.version
-    if subject.document.foreign or _knows_more(judged):
+    document = subject.document
+    if document.foreign or _knows_more(judged) or (document.composed is not None and document.composed()):
         return _OTHER.format(subject.framework)
     if rule.level != "error" or subject.framework is None:
         return ""
@@ -64,6 +66,8 @@ def _otherwise(judged: Judged, rule: t.Rule) -> str:
         return _OWN.format(subject.framework, subject.version_source.rpartition(":")[0])
     checked = subject.pack.frameworks[subject.framework]["checked"]
     limits = [each.operators for each in rule.scope if each.framework == subject.framework]
+    if subject.version is None and any(limits) and rule.code.startswith("CFG"):
+        return _UNTOLD.format(subject.framework)
     if version >= checked or any(limits):
         return ""
     return _OLDER.format(subject.framework, spelled(checked), spelled(version))

@@ -130,6 +130,8 @@ class Reading(Record):
             if self.library is not None:
                 document.away = self.library.lacks(document.file.path, block["home"])
                 document.foreign |= document.away
+                if document.format == "yaml" and not block["composes"]:
+                    document.composed = partial(self.library.composed, document.file.path)
                 begun = document.format == "shell"
                 document.declares = partial(self.library.declares, document.file.path, begun=begun)
         return Subject(self.pack, document, view, framework, version, self.tables)
