@@ -293,7 +293,7 @@ class Branches(Emitter):
             made = (n for n, own in self.names.symbols.types.items() if own == wanted and "." not in n)
             return next(made, "").replace("_", " ")  # the fact that is made of a word of the file
         if isinstance(subject, t.Path):
-            return str(subject.steps[-1])
+            return str(subject.steps[-1]) if subject.steps else ""
         name = subject.name.rpartition(".")[2] if isinstance(subject, t.Name) else ""
         worded = kind.kind == "text" and name not in self.names.symbols.facts
         return "" if worded else name.replace("_", " ")
