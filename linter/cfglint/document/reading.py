@@ -343,7 +343,9 @@ class Library(Record):
                 for program, text in self._code_around(here)
                 for found in _HYDRA_MAIN.finditer(text)
             }
-            self._composed[here] = not folders.isdisjoint((here, *self.above(here)))
+            # A program at the root with its config beside it has not all the repository composed.
+            around = {here, *(set(self.above(here)) - {self.root(here)})}
+            self._composed[here] = not folders.isdisjoint(around)
         return self._composed[here]
 
     def _code_around(self, folder: str) -> tuple[tuple[str, str], ...]:

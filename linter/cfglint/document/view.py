@@ -120,7 +120,8 @@ class View(Record):
     sources: dict[int, Source] | None = field(default=None, init=False)
     hung: dict[int, Node] | None = field(default=None, init=False)
     unread: dict[Path, str] | None = field(default=None, init=False)
-    unsettled: dict[Path, tuple[str, ...]] = field(factory=dict, init=False)  # below such references
+    # What is wanted for paths below a reference that leads nowhere.
+    unsettled: dict[Path, tuple[str, ...]] = field(factory=dict, init=False)
     cyclic: set[Path] = field(factory=set, init=False)
     memo: dict[str, Any] = field(factory=dict, init=False)
     overrun: str = field(default="", init=False)  # why some values are not known that the file has

@@ -7,7 +7,7 @@ import re
 from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.lang.tree import paths_in
 from cfglint.lang.versions import spelled
-from cfglint.schema.judge import mistakes
+from cfglint.schema.judge import BY_SCHEMA, mistakes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ _COUNTS = frozenset({"num_nodes", "gpus_per_node", "num_gpus"})
 _ARGUMENT = re.compile(r"\$\{\d+:?-[\"']?\Z")
 _LONGEST_ARGUMENT = 8  # letters before a default
 _TOLD = ("file", "target", "registry")
+_BY_SCHEMA = {f"document.{kind}" for kind in BY_SCHEMA}
+# What a framework's loader makes of a file, which another program or version may read otherwise.
+_BY_LOADER = {f"document.{kind}" for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings")}
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
@@ -27,12 +30,14 @@ _HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 
 
-def doubt(rule: t.Rule, judged: Judged, origins: Origins, *, scoped: bool) -> tuple[int, str]:
+def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[int, str]:
     """Return how many levels lower than its rule a finding is, and what the reader should know of that.
 
-    What a framework refuses (``scoped``), another program with its flags may take.
+    What a framework refuses, another program with its flags may take. ``listed`` names the list whose items
+    the rule speaks of, if any.
     """
     document = judged.subject.document
+    scoped = _is_of_framework(rule, judged, listed)
     other = _otherwise(judged, rule) if scoped else ""
     lower = int(bool(other) or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins))
     # What another program may not have: the framework's default, its classes, or what a version changed.
@@ -43,6 +48,18 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, *, scoped: bool) -> tu
     if hidden and (_rests_on_default(rule, origins) or _rests_on_absence(rule, origins)):
         return 2, f"{other} {_HIDDEN.format(hidden)}".strip()
     return lower, other
+
+
+def _is_of_framework(rule: t.Rule, judged: Judged, listed: str) -> bool:
+    """Whether a rule tells what a framework, its schema or its loader makes of a config."""
+    by_schema = listed in _BY_SCHEMA and (rule.level == "error" or _is_composed(judged))
+    return bool(rule.scope) or listed in _BY_LOADER or by_schema
+
+
+def _is_composed(judged: Judged) -> bool:
+    """Whether a program of the project's own has Hydra compose the file."""
+    composed = judged.subject.document.composed
+    return composed is not None and composed()
 
 
 def _knows_more(judged: Judged) -> bool:
@@ -58,7 +75,7 @@ def _otherwise(judged: Judged, rule: t.Rule) -> str:
     """
     subject, version = judged.subject, judged.values.version
     document = subject.document
-    if document.foreign or _knows_more(judged) or (document.composed is not None and document.composed()):
+    if document.foreign or _knows_more(judged) or _is_composed(judged):
         return _OTHER.format(subject.framework)
     if rule.level != "error" or subject.framework is None:
         return ""

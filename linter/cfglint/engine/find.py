@@ -37,8 +37,6 @@ _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
 _MEMORY = "MEM"  # the rules that compare memories
 _LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
-# What a framework's loader makes of a file, which another program or version may read otherwise.
-_BY_LOADER = {f"document.{kind}" for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings")}
 
 
 class Found(Record):
@@ -134,10 +132,7 @@ class Finder:
             text += _assumption(judged.assumed, judged, self.evaluator)
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
-        listed, composed = _lists(rule), judged.subject.document.composed
-        by_schema = listed in _LISTS and (rule.level == "error" or (composed is not None and composed()))
-        scoped = bool(rule.scope) or listed in _BY_LOADER or by_schema
-        lower, other = doubt(rule, judged, origins, scoped=scoped)
+        lower, other = doubt(rule, judged, origins, _lists(rule))
         if possible:
             lower = max(lower, 1) + (not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one

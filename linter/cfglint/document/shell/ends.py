@@ -20,6 +20,7 @@ _LOST = re.compile(
 _MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
 _COMMENT = re.compile(r"(?m)^[ \t]*#")
 _RETURN = re.compile(r"[\"']?[ \t]*(\\\r)\n[ \t]*")
+_FARTHEST = 200  # characters between two words of a command
 
 
 class Lost(Value):
@@ -41,11 +42,11 @@ def ends_early(document: Document) -> Lost | None:
 
 def _by_return(document: Document) -> Lost | None:
     """Return the first carriage return that a backslash stands before, and not before the end of its line."""
-    text = document.file.text
-    if document.file.format != "shell" or "\\\r\n" not in text:
-        return None
-    for word, after in pairwise(document.words):
-        found = _RETURN.fullmatch(text, word.end, after.start) if 0 < word.end < after.start else None
+    words = pairwise(document.words) if document.file.format == "shell" else ()
+    for word, after in words:
+        if not 0 < word.end < after.start < word.end + _FARTHEST:
+            continue
+        found = _RETURN.fullmatch(document.file.text, word.end, after.start)
         if found is not None:
             note = "the carriage return behind the backslash"
             first = (after.text or after.spelled).partition("=")[0]
