@@ -105,3 +105,33 @@ def test_a_program_that_imports_no_trl_has_the_lengths_of_its_own(project, level
     assert level("BAT136", "run.sh")
     project(train_DOT_py=program)
     assert level("BAT136", "run.sh") == ""
+
+
+class TestUse:
+    """A file that looks like one of Axolotl's, in a repository with programs of its own."""
+
+    FILE = f"{AXOLOTL}save_steps: 10\nsaves_per_epoch: 2\n"
+
+    @pytest.mark.parametrize(
+        "files",
+        [
+            {"own_DOT_py": "from axolotl.cli import train\n"},
+            {"own_DOT_py": "import os\n", "run_DOT_sh": "accelerate launch -m axolotl.cli.train a.yaml\n"},
+            {"own_DOT_py": "import os\n", "requirements_DOT_txt": "axolotl\n"},
+            {"own_DOT_py": "import os\n", "README_DOT_md": "```\n$ axolotl train a.yaml\n```\n"},
+            {"README_DOT_md": "Nothing runs here.\n"},
+        ],
+    )
+    def test_its_package_is_named(self, project, level, files):
+        project(a_DOT_yaml=self.FILE, **files)
+        assert level("RUN185") == "error"
+
+    @pytest.mark.parametrize("guide", ["We took Axolotl's format.\n", "```\ncd axolotl\n```\n"])
+    def test_nothing_names_its_package(self, project, level, guide):
+        project(a_DOT_yaml=self.FILE, own_DOT_py="import yaml  # as axolotl does\n", README_DOT_md=guide)
+        assert level("RUN185") == "info"
+
+    def test_somebody_names_it(self, project, level):
+        project(a_DOT_yaml=self.FILE, own_DOT_py="import yaml\n")
+        project(cfglint_DOT_toml='framework = "axolotl"\n')
+        assert level("RUN185") == "error"

@@ -10,6 +10,7 @@ from cfglint import files
 from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
+from cfglint.document.project import TELLING
 from cfglint.document.reading import Library, format_of, parsed, read
 from cfglint.document.reading import unread as not_parsed
 from cfglint.document.tree import (
@@ -42,7 +43,7 @@ _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they
 _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a cache
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
 _MOST_FOLDERS = 100  # of one, that are looked through for a package
-_MOST_PROGRAMS = 20_000  # of a project
+_MOST_TELLING = 20_000  # files of a project
 _BIGGEST_FOUND = 2**20
 _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing, and blanks
 # Why a file is not judged, as a count of such files has it.
@@ -339,16 +340,16 @@ def folders(path: str) -> list[str]:
     return sorted(next(files.walk(path), ("", [], [], []))[1])[:_MOST_FOLDERS]
 
 
-def code(path: str) -> list[str]:
-    """Return the Python files below a folder, but for those of environments, up to some thousands."""
+def telling(path: str) -> list[str]:
+    """Return what tells of a project below a folder, but for environments, up to some thousands of files."""
     found: list[str] = []
     for at, below, names, _links in files.walk(path):
         inner = any(mark in names for mark in _MARKS)
         below[:] = [
             name for name in below if not inner and name not in _PACKAGES and not name.startswith(".")
         ]
-        found += [os.path.join(at, name) for name in names if name.endswith(".py") and not inner]
-        if len(found) > _MOST_PROGRAMS:
+        found += [os.path.join(at, name) for name in names if TELLING.search(name) and not inner]
+        if len(found) > _MOST_TELLING:
             break
     return found
 

@@ -10,8 +10,9 @@ from cfglint.api import selector
 from cfglint.boundary import upwards
 from cfglint.budget import BUDGET, Alarm
 from cfglint.command import output
-from cfglint.command.inputs import Skipped, code, folders, launched_by, second
+from cfglint.command.inputs import Skipped, folders, launched_by, second, telling
 from cfglint.command.options import ByPath, Options
+from cfglint.document.project import Project
 from cfglint.document.reading import Library, unread
 from cfglint.document.tree import SCRIPTS
 from cfglint.engine.run import Run
@@ -171,7 +172,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         },
         given={"model_config": (described, "--model-config")} if described is not None else {},
         named=bool(args.gpu or args.hardware),
-        library=Library(second, args.boundary, folders, code),
+        library=Library(second, args.boundary, folders, Project(second, args.boundary, telling)),
         pinned=Pins(args.boundary),
     )
     result.report.notices += notices

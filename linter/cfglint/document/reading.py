@@ -7,7 +7,6 @@ second file would say is unknown.
 from __future__ import annotations
 
 import os
-import re
 from bisect import bisect_right
 
 from cfglint.budget import BUDGET, spend
@@ -37,14 +36,13 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
+    from cfglint.document.project import Project
     from cfglint.document.shell.run import Scripts
 
     Reader: TypeAlias = Callable[[str], bytes | None]
     Lister: TypeAlias = Callable[[str], list[str]]
 
 MAX_SCRIPT = 2**20  # characters; launch scripts have a few thousand
-_MOST_CODE = 2**25  # characters of a project's Python files in which an argument is looked for
-_HYDRA_MAIN = re.compile(r"""@hydra\.main\([^)]{0,200}?\bconfig_path[ ]*=[ ]*["']([^"'\n]*)["']""")
 # Keys that a manifest has a command at, and what stands beside it (shell/forms.py has the forms).
 _RUN = {"run", "command", "commands", "entrypoint", "jobs"}
 _TASK = {"resources", "num_nodes", "setup", "envs", "workdir", "file_mounts"}
@@ -260,15 +258,10 @@ def nothing(_path: str) -> list[str]:
     return []
 
 
-def _common(path: str, folder: str) -> str:
-    """Return the folder that a file shares with another one's folder."""
-    return os.path.commonpath((os.path.dirname(os.path.abspath(path)), folder))
-
-
 class Library(Record):
     """Files by their paths; ``read`` gives a file's bytes, and None for what is not a file.
 
-    ``folders`` gives the names of the folders in one, ``code`` the Python files of the project in one.
+    ``folders`` gives the names of the folders in one, ``project`` tells what the code around a file says.
 
     A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one.
     """
@@ -276,16 +269,12 @@ class Library(Record):
     read: Reader
     boundary: Boundary | None = None
     folders: Lister = nothing
-    code: Lister = nothing
+    project: Project | None = None
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
 
     _packages: dict[tuple[str, str], bool] = field(factory=dict, init=False)
-    _homeless: dict[tuple[str, str], bool] = field(factory=dict, init=False)
-    _code: dict[str, tuple[tuple[str, str], ...]] = field(factory=dict, init=False)
-    _composed: dict[str, bool] = field(factory=dict, init=False)
-    _texts: dict[str, str] = field(factory=dict, init=False)
     _copies: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(factory=dict, init=False)
 
     def has_any(self, path: str, what: str, names: Iterable[str]) -> bool:
@@ -313,60 +302,6 @@ class Library(Record):
                 if allowed and self.read(path) is not None:
                     return True
         return False
-
-    def lacks(self, path: str, home: str) -> bool:
-        """Whether the project of the file at ``path`` has Python files, but none in the folder ``home``."""
-        if not home or self.boundary is None:
-            return False
-        key = self.boundary.root(path), home
-        if key not in self._homeless:
-            found = [f"/{each.replace(os.sep, '/')}" for each in self.code(key[0])]
-            self._homeless[key] = bool(found) and not any(f"/{home}/" in each for each in found)
-        return self._homeless[key]
-
-    def declares(self, path: str, name: str, choice: str | None = None, *, begun: bool = False) -> bool:
-        """Whether code of the project of the file at ``path`` declares an argument, or a choice of it.
-
-        A command may give a flag by what it ``begun`` with.
-        """
-        from cfglint.document.arguments import declares  # most keys are known
-
-        around = self._code_around(os.path.dirname(os.path.abspath(path)))
-        return declares((text for _, text in around), name, choice, begun=begun)
-
-    def composed(self, path: str) -> bool:
-        """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above."""
-        here = os.path.dirname(os.path.abspath(path))
-        if here not in self._composed:
-            folders = {
-                os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(program)), found[1]))
-                for program, text in self._code_around(here)
-                for found in _HYDRA_MAIN.finditer(text)
-            }
-            # A program at the root with its config beside it has not all the repository composed.
-            around = {here, *(set(self.above(here)) - {self.root(here)})}
-            self._composed[here] = not folders.isdisjoint(around)
-        return self._composed[here]
-
-    def _code_around(self, folder: str) -> tuple[tuple[str, str], ...]:
-        """Return the Python files of the project that a folder is in, the nearest first, up to a limit."""
-        root = self.boundary.root(os.path.join(folder, "any")) if self.boundary is not None else folder
-        known = self._code.get(root, self._code.get(folder))
-        if known is None:
-            left, texts = _MOST_CODE, []
-            for path in sorted(self.code(root), key=lambda path: (-len(_common(path, folder)), path)):
-                left -= len(text := self._text(path))
-                if left < 0:
-                    break
-                texts.append((path, text))
-            known = self._code[root if left >= 0 else folder] = tuple(texts)
-        return known
-
-    def _text(self, path: str) -> str:
-        if path not in self._texts:
-            data = self.read(path)
-            self._texts[path] = "" if data is None else data[:MAX_SCRIPT].decode("utf-8", "replace")
-        return self._texts[path]
 
     def file(self, path: str, by: str) -> File | None:
         """Return the file at ``path``, parsed; None where there is none for ``by``.

@@ -389,8 +389,8 @@ class Document(Record):
     ``foreign`` that its program may differ from the framework's as it was released, ``away`` that it surely
     is another, ``repeated`` that it may be run several times; ``declares`` tells whether code of its project
     declares an argument, or a choice of it, ``composed`` whether a program of its own has Hydra compose it
-    where its framework does not; ``sites`` where the calls of a program are written
-    (python.documents.Site).
+    where its framework does not, ``used`` whether its project may use its framework's package; ``sites``
+    where the calls of a program are written (python.documents.Site).
     """
 
     start: int
@@ -420,6 +420,7 @@ class Document(Record):
     repeated: bool = field(default=False, init=False, compare=False)
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
+    used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

@@ -27,6 +27,7 @@ _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
 _HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
+_UNUSED = "No program, script or requirement of the repository names {0}; another program may read this."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 
 
@@ -38,7 +39,7 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
     """
     document = judged.subject.document
     scoped = _is_of_framework(rule, judged, listed)
-    other = _otherwise(judged, rule) if scoped else ""
+    other = _by_another(judged) or _by_version(judged, rule) if scoped else ""
     lower = int(bool(other) or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins))
     # What another program may not have: the framework's default, its classes, or what a version changed.
     lower += bool(other) and (
@@ -68,15 +69,20 @@ def _knows_more(judged: Judged) -> bool:
     return any(mistake.text == "foreign" for mistake in noted)
 
 
-def _otherwise(judged: Judged, rule: t.Rule) -> str:
-    """Say that the program is not the framework's, or older than what its errors were checked against.
+def _by_another(judged: Judged) -> str:
+    """Say that the program is not the framework's."""
+    framework, document = judged.subject.framework, judged.subject.document
+    if document.foreign or _knows_more(judged) or _is_composed(judged):
+        return _OTHER.format(framework)
+    return _UNUSED.format(framework) if document.used is not None and not document.used() else ""
+
+
+def _by_version(judged: Judged, rule: t.Rule) -> str:
+    """Say that the program may be older than what the framework's errors were checked against.
 
     A rule that names versions was checked against those; a key that one removed is wrong only since.
     """
     subject, version = judged.subject, judged.values.version
-    document = subject.document
-    if document.foreign or _knows_more(judged) or _is_composed(judged):
-        return _OTHER.format(subject.framework)
     if rule.level != "error" or subject.framework is None:
         return ""
     if subject.version is None and subject.version_source:

@@ -163,6 +163,8 @@ class Run(Reading):
                     break
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
+        if named is not None:  # somebody says who reads it
+            document.used = None
         return subject
 
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────

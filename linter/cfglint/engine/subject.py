@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.document.layers import Layers
+    from cfglint.document.project import Project
     from cfglint.document.reading import Library
     from cfglint.document.scalars import Dialect
     from cfglint.document.tree import File
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 # Steps of reading a document, of asking for a sign of a framework, and of putting its files together for one.
 _DOCUMENT, _SIGN, _FILES = 20, 3, 200
 _DOCUMENTS = "documents"
+_COMMANDS = ("shell", "python", "notebook")  # forms of documents that name their own program
 _LOGGED = frozenset(("_wandb", "wandb_version"))  # of what Weights & Biases keeps of a run
 _HYDRA = frozenset(("defaults", "hydra", "_target_"))  # at the top of a file of Hydra's
 _COMPOSED = ("dialect", "composes", "files", "knows", "resolvers")  # what a view of files rests on
@@ -127,14 +129,23 @@ class Reading(Record):
             packages = _packages(framework, block)
             document.vendored = self._is_vendored(document, framework, packages, view)
             document.foreign = is_anothers(document, block) or is_foreign(block, framework, view)
-            if self.library is not None:
-                document.away = self.library.lacks(document.file.path, block["home"])
-                document.foreign |= document.away
-                if document.format == "yaml" and not block["composes"]:
-                    document.composed = partial(self.library.composed, document.file.path)
-                begun = document.format == "shell"
-                document.declares = partial(self.library.declares, document.file.path, begun=begun)
+            if self.library is not None and self.library.project is not None:
+                self._ask(self.library.project, document, block, packages)
         return Subject(self.pack, document, view, framework, version, self.tables)
+
+    def _ask(
+        self, project: Project, document: Document, block: Mapping[str, Any], packages: tuple[str, ...]
+    ) -> None:
+        """Note what the project of a document says of its reader, most of it to be asked where it counts."""
+        path, begun = document.file.path, document.format == "shell"
+        document.away = project.lacks(path, block["home"])
+        document.foreign |= document.away
+        document.declares = partial(project.declares, path, begun=begun)
+        if document.format == "yaml" and not block["composes"]:
+            document.composed = partial(project.composed, path)
+        released = block["checked"] and not block["home"]  # it is a package, then
+        if released and document.format not in _COMMANDS:
+            document.used = partial(project.uses, document.file, (*packages, *block["packages"]))
 
     def _is_vendored(self, document: Document, framework: str, packages: tuple[str, ...], view: View) -> bool:
         """Whether a command or a file of Hydra's is for a package that its repository holds.

@@ -17,6 +17,7 @@ from cfglint import files
 from cfglint.api import check_file
 from cfglint.boundary import Boundary
 from cfglint.command import free, options, parse, setup
+from cfglint.document.project import Project
 from cfglint.document.reading import Library, read
 from cfglint.errors import CfglintError, UsageError
 from cfglint.record import Record, Value, field
@@ -157,7 +158,8 @@ class Cases(Record):
 
     def _failure(self, page: Page, name: str) -> str:
         """Return what is wrong with a case; empty where nothing is."""
-        run = self._run(page.flags.get(name, ())).but(library=Library(page.read, code=page.programs))
+        library = Library(page.read, project=Project(page.read, None, page.programs))
+        run = self._run(page.flags.get(name, ())).but(library=library)
         start, end = page.printed.get(name, (0, 0))
         told = page.source[start:end] or (self.update and bool(end))
         if told:

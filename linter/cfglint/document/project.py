@@ -1,0 +1,158 @@
+"""What the code of a project says of the files in it: which program reads them, and with which arguments."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from cfglint.boundary import Boundary
+    from cfglint.document.tree import File
+
+    Reader: TypeAlias = Callable[[str], bytes | None]
+    Lister: TypeAlias = Callable[[str], list[str]]
+
+_MOST = 2**20  # characters of one file
+_MOST_CODE = 2**25  # characters of a project's files that are searched
+_HYDRA_MAIN = re.compile(r"""@hydra\.main\([^)]{0,200}?\bconfig_path[ ]*=[ ]*["']([^"'\n]*)["']""")
+# Names of files that say what a project runs and needs: programs, scripts, requirements, images, guides.
+TELLING = re.compile(
+    r"(?i)\.(?:py|ipynb|sh|bash|slurm|sbatch|toml|cfg|lock|md|rst)$|^(?:.*requirements.*\.txt|.*dockerfile.*"
+    r"|makefile|justfile|(?:environment|conda|docker-compose|compose).*\.ya?ml)$"
+)
+_GUIDES = (".md", ".rst")
+_COMMANDS = re.compile(r"(?ms)^[ ]*(?:```|~~~).*?^[ ]*(?:```|~~~)|^(?:\t| {4})[^\n]*$")  # in a guide
+# How a package is used: by its name in scripts and requirements, in programs and guides by more than that.
+_NAMED = r"(?i)(?<![a-z0-9])(?:{})(?![a-z0-9])"
+_BY_PROGRAM = r"""(?i)(?:\b(?:import|from)[ ]+|-m["', ]{{1,4}}|\binstall\b[^\n]*[ '"])(?:{})(?![a-z0-9])"""
+_BY_GUIDE = r"(?im)(?:^[ \t$>]*(?:\w+=\S+[ ]+)*|-m[ ]|\binstall\b[^\n]*[ '\"])(?:{})(?![a-z0-9])"
+_USED = {
+    **dict.fromkeys((".py", ".ipynb"), _BY_PROGRAM), **dict.fromkeys(_GUIDES, _BY_GUIDE), "": _NAMED,
+}  # fmt: skip
+
+
+class Project(Record):
+    """The repositories that files are in; ``files`` gives the programs, scripts and the like below a folder.
+
+    ``read`` gives a file's bytes, and None for what is not a file.
+    """
+
+    read: Reader
+    boundary: Boundary | None
+    files: Lister
+    _here: dict[str, list[str]] = field(factory=dict, init=False)
+    _lacking: dict[tuple[str, str], bool] = field(factory=dict, init=False)
+    _using: dict[tuple[str, tuple[str, ...]], bool] = field(factory=dict, init=False)
+    _code: dict[str, tuple[tuple[str, str], ...]] = field(factory=dict, init=False)
+    _composed: dict[str, bool] = field(factory=dict, init=False)
+    _texts: dict[str, str] = field(factory=dict, init=False)
+
+    def lacks(self, path: str, home: str) -> bool:
+        """Whether the project of the file at ``path`` has Python files, but none in the folder ``home``."""
+        if not home or self.boundary is None:
+            return False
+        key = self.boundary.root(path), home
+        if key not in self._lacking:
+            found = [f"/{each.replace(os.sep, '/')}" for each in self._programs(key[0])]
+            self._lacking[key] = bool(found) and not any(f"/{home}/" in each for each in found)
+        return self._lacking[key]
+
+    def uses(self, file: File, packages: tuple[str, ...]) -> bool:
+        """Whether a program that uses one of some packages may read a file of a repository.
+
+        The file names one, or a program, command or requirement of the repository does. Without programs of
+        its own, or where it is too large to be searched, a repository may use any.
+        """
+        root = self.boundary.repository(os.path.dirname(file.path)) if self.boundary is not None else None
+        if root is None:
+            return True
+        named = "|".join(re.sub("[-_.]+", "[-_.]?", package) for package in packages)
+        if (root, packages) not in self._using:
+            self._using[root, packages] = not self._programs(root) or self._says(root, named)
+        return self._using[root, packages] or re.search(_NAMED.format(named), file.text) is not None
+
+    def declares(self, path: str, name: str, choice: str | None = None, *, begun: bool = False) -> bool:
+        """Whether code of the project of the file at ``path`` declares an argument, or a choice of it.
+
+        A command may give a flag by what it ``begun`` with.
+        """
+        from cfglint.document.arguments import declares  # most keys are known
+
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        return declares((text for _, text in around), name, choice, begun=begun)
+
+    def composed(self, path: str) -> bool:
+        """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above.
+
+        A program at the root with its config beside it has not all the repository composed.
+        """
+        here = os.path.dirname(os.path.abspath(path))
+        if here not in self._composed:
+            folders = {
+                os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(program)), found[1]))
+                for program, text in self._code_around(here)
+                for found in _HYDRA_MAIN.finditer(text)
+            }
+            top = self._root(here)
+            self._composed[here] = any(
+                each == here or (each != top and _is_in(each, top) and _is_in(here, each)) for each in folders
+            )
+        return self._composed[here]
+
+    def _root(self, folder: str) -> str:
+        return self.boundary.root(os.path.join(folder, "any")) if self.boundary is not None else folder
+
+    def _programs(self, root: str) -> list[str]:
+        return [path for path in self._listed(root) if path.endswith(".py")]
+
+    def _listed(self, root: str) -> list[str]:
+        if root not in self._here:
+            self._here[root] = self.files(root)
+        return self._here[root]
+
+    def _says(self, root: str, named: str) -> bool:
+        patterns = {form: re.compile(pattern.format(named)) for form, pattern in _USED.items()}
+        left = _MOST_CODE
+        for path in self._listed(root):
+            text = self._text(path)
+            left -= len(text)
+            form = os.path.splitext(path)[1]
+            said = "\n".join(_COMMANDS.findall(text)) if form in _GUIDES else text
+            if left < 0 or patterns.get(form, patterns[""]).search(said):
+                return True
+        return False
+
+    def _code_around(self, folder: str) -> tuple[tuple[str, str], ...]:
+        """Return the Python files of the project that a folder is in, the nearest first, up to a limit."""
+        root = self._root(folder)
+        known = self._code.get(root, self._code.get(folder))
+        if known is None:
+            left, texts = _MOST_CODE, []
+            for path in sorted(self._programs(root), key=lambda path: (-len(_common(path, folder)), path)):
+                left -= len(text := self._text(path))
+                if left < 0:
+                    break
+                texts.append((path, text))
+            known = self._code[root if left >= 0 else folder] = tuple(texts)
+        return known
+
+    def _text(self, path: str) -> str:
+        if path not in self._texts:
+            data = self.read(path)
+            self._texts[path] = "" if data is None else data[:_MOST].decode("utf-8", "replace")
+        return self._texts[path]
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+def _common(path: str, folder: str) -> str:
+    """Return the folder that a file shares with another one's folder."""
+    return os.path.commonpath((os.path.dirname(os.path.abspath(path)), folder))
