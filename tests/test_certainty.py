@@ -135,3 +135,32 @@ class TestUse:
         project(a_DOT_yaml=self.FILE, own_DOT_py="import yaml\n")
         project(cfglint_DOT_toml='framework = "axolotl"\n')
         assert level("RUN185") == "error"
+
+
+def test_a_launch_has_flags_before_its_launcher_s_config(project, level):
+    config = "distributed_type: DEEPSPEED\nnum_processes: 2\nmixed_precision: bf16\n"
+    named = "deepspeed_config: {deepspeed_config_file: ds.json}\n"
+    launch = "accelerate launch --config_file a.yaml {} train.py --bf16\n"
+    project(a_DOT_yaml=config + named, train_DOT_py="import accelerate\n", run_DOT_sh=launch.format(""))
+    assert level("RUN170") == "error"
+    project(run_DOT_sh=launch.format("--mixed_precision bf16"))
+    assert level("RUN170") == "warning"
+
+
+def test_a_section_that_the_project_s_own_code_asks_for_is_no_unknown_key(project, level):
+    config = "model_name_or_path: a/b\nstage: sft\ndo_train: true\nfinetuning_type: lora\ntemplate: qwen\n"
+    config += "dataset: d\ncutoff_len: 512\nmine: {a: 1}\n"
+    project(a_DOT_yaml=config, own_DOT_py="import llamafactory\n")
+    assert level("CFG012") == "warning"
+    project(own_DOT_py="import llamafactory\nfor key in c:\n    if key == 'mine':\n        use(c[key])\n")
+    assert level("CFG012") == ""
+
+
+def test_files_of_a_folder_that_is_not_here_may_be_others(project, level):
+    command = "deepspeed --module trl.scripts.sft --model_name_or_path a/b --dataset_name c --output_dir out"
+    command += " --deepspeed ds.json --per_device_train_batch_size 1 --gradient_accumulation_steps 2\n"
+    project(ds_DOT_json='{"gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}}')
+    project(run_DOT_sh=command)
+    assert level("DOC121", "run.sh") == "error"
+    project(run_DOT_sh=f"cd /home/me/elsewhere\n{command}")
+    assert level("DOC121", "run.sh") == "warning"

@@ -15,7 +15,7 @@ from cfglint.document.scalars import SHELL
 from cfglint.document.shell.run import Runner
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, walk
-from cfglint.document.view import View
+from cfglint.document.view import Missing, View
 from cfglint.text import apply_edits
 from tiers import tried
 
@@ -341,6 +341,12 @@ def test_an_array_of_flags_that_nothing_sets_is_no_value():
     seen = view(script)[1]
     assert {key: seen.get((key,)) for key in ("colocate", "n", "b")} == {"colocate": True, "n": 8, "b": 2}
     assert seen.get(("launch", "unread")) == ["MODEL_ARGS", "MORE"]
+
+
+def test_an_array_of_a_launcher_s_flags_that_nothing_sets_may_say_how_many_processes_there_are():
+    seen = view("torchrun ${RUN_ARGS[@]} train.py --n 8\n")[1]
+    assert isinstance(seen.get(("launch", "processes")), Missing)
+    assert view("torchrun train.py --n 8\n")[1].get(("launch", "processes")) == 1
 
 
 def test_a_definition_that_two_flags_read_names_both():

@@ -138,6 +138,7 @@ OTHERS = {
     "X=1\nsource $(dirname $0)/env.sh\n{} --x $X": ("X=5\nexport Y=2\n", {"x": 5}),
     "X=1\nsource env.sh\n{} --x $X": ("return\nX=5\n", {"x": 1}),
     "X=1\nsource gone.sh\n{} --x $X": ("", {"x": 1}),
+    "X=1\nsource $WORK/project/conf/env.sh\n{} --x $X": ("", {"x": 1}),
     "export X=1\nY=2\nbash env.sh 7": ("{} --x $X --y $Y --z $1\n", {"x": 1, "y": None, "z": 7}),
     "Z=3 sbatch -N 1 env.sh 7 8": ("{} --x ${{Z:-1}} --y $# \n", {"x": 3, "y": 2}),
     "./env.sh -x 9": ("while [ $# -gt 0 ]; do case $1 in -x) X=$2;; esac; shift; done\n{} --x $X", {"x": 9}),
@@ -164,6 +165,13 @@ OTHERS = {
     "#SBATCH --job-name=%x\n{} --x $SLURM_JOB_NAME --y $SLURM_GPUS_PER_NODE": ("", {"x": None, "y": None}),
     "echo 1 2 | xargs -n 1 -I N {} --x N --y 2": ("", {"x": None, "y": 2}),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", ["/work/me/project", "$WORK/project", "$WORK/$ME/project"])
+def test_a_script_of_a_checkout_elsewhere_is_the_one_that_is_here(folder):
+    script = f"X=1\nsource {folder}/conf/env.sh\n{LAUNCH} --x $X\n"
+    assert flags(script, **{"conf/env": "X=5\n"}) == {"x": 5}
+    assert flags(script, env="X=5\n") == {"x": 1}, "a name alone is no place"
 
 
 @pytest.mark.parametrize("script", OTHERS)

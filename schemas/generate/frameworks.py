@@ -165,7 +165,7 @@ FRAMEWORKS = {
         tuple(_TRL_VERSIONS),
         readers.trl,
         loader="argparse",
-        unknown="subclass",
+        unknown="newer",  # TRL 0.19 began to stop at one (trl/scripts/utils.py: parse_args_and_config)
         others={version: {"transformers": other} for version, other in _TRL_VERSIONS.items()},
     ),
     "llamafactory": Framework(

@@ -43,6 +43,7 @@ _PACKAGES = frozenset({"node_modules", "site-packages"})  # of others; that they
 _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # of a virtual environment, and of a cache
 # In folders, a file with more to say than this is data; a file named on its own is read up to MAX_BYTES.
 _MOST_FOLDERS = 100  # of one, that are looked through for a package
+_LAUNCHER = "launch.flags."  # where a launcher's config hangs in a launch
 _MOST_TELLING = 20_000  # files of a project
 _BIGGEST_FOUND = 2**20
 _PADDING = rb"(?m)^[ \t]*(?:#[^\n]*)?\r?\n|[ \t]{16,}"  # lines that say nothing, and blanks
@@ -134,17 +135,27 @@ def load(path: str, boundary: Boundary, *, named: bool) -> tuple[File, bytes]:
         raise Skipped("not parsed") from None
 
 
-def launched_by(run: Run, path: str, boundary: Boundary, *, named: bool) -> Iterator[str]:
-    """Yield the absolute paths of the config files that the launches of a script start their programs with.
+def launched_by(
+    run: Run, path: str, boundary: Boundary, *, named: bool
+) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """Yield the absolute paths of the config files that the launches of a script name.
 
-    Those are parts of a job, which is judged where it is launched. Raises UsageError and Skipped as `load`.
+    What a program is started with is part of a job, which is judged where it is launched. With what its
+    launcher is given, the launcher's flags beside it are told. Raises UsageError and Skipped as `load`.
     """
     file, content = load(path, boundary, named=named)
     _launching[path] = file, content
     for subject in run.subjects(file, judge_broken=False):
         layers = subject.view.layers
-        if subject.is_launch and layers is not None and layers.based:
-            yield from (os.path.abspath(source.file.path) for source in layers.files)
+        if not subject.is_launch or layers is None:
+            continue
+        flags = frozenset(subject.view.keys(("launch", "flags")))
+        for source in layers.files:
+            at = os.path.abspath(source.file.path)
+            if layers.based:
+                yield at, None
+            elif source.hung and source.key.startswith(_LAUNCHER) and source.by is None:
+                yield at, flags - {source.key[len(_LAUNCHER) :]}
 
 
 def _says_much(content: bytes) -> bool:

@@ -15,7 +15,7 @@ from cfglint.command.options import ByPath, Options
 from cfglint.document.project import Project
 from cfglint.document.reading import Library, unread
 from cfglint.document.tree import SCRIPTS
-from cfglint.engine.run import Run
+from cfglint.engine.run import Launches, Run
 from cfglint.errors import CfglintError, OverBudgetError, UsageError, bug, did_you_mean
 from cfglint.findings import Report
 from cfglint.hardware.target import Target, parse_target
@@ -267,30 +267,36 @@ class Outcome(Record):
 
 def outcomes(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
     """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
-    run.parts = _parts(run, args, files)
+    run.launches = _launches(run, args, files)
     for outcome in _each(run, args, files, task):
         _gather(run, outcome)
         yield outcome
 
 
-def _parts(run: Run, args: Own, files: Sequence[tuple[str, bool]]) -> frozenset[str]:
-    """Return the config files of folders that scripts among the files launch, by their absolute paths."""
+def _launches(run: Run, args: Own, files: Sequence[tuple[str, bool]]) -> Launches:
+    """Return which config files of folders the scripts among the files launch, and with which flags."""
     scripts = [each for each in files if each[0].lower().endswith(SCRIPTS)]
     stems = {os.path.splitext(os.path.basename(path))[0] for path, named in files if not named}
     parts: set[str] = set()
+    beside: dict[str, frozenset[str]] = {}
     if not scripts or len(scripts) == len(files):
-        return frozenset()
+        return Launches()
 
     def task(run: Run, args: Own, path: str, named: bool, _outcome: Outcome) -> None:
         words = set(re.findall(rb"[\w-]+", second(path) or b""))
-        if any(stem.encode() in words for stem in stems):
-            parts.update(launched_by(run, path, args.boundary, named=named))
+        if not any(stem.encode() in words for stem in stems):
+            return
+        for config, flags in launched_by(run, path, args.boundary, named=named):
+            if flags is None:
+                parts.add(config)
+            else:
+                beside[config] = beside.get(config, flags) | flags
 
     import re
 
     for path, named in scripts:
         _apart(run, args, path, named, task)
-    return frozenset(parts) - {os.path.abspath(path) for path, named in files if named}
+    return Launches(frozenset(parts) - {os.path.abspath(path) for path, named in files if named}, beside)
 
 
 def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
@@ -306,7 +312,7 @@ def _each(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own
     # There is nothing to do for more, and no core that does it; settings may ask for any number.
     processes = min(jobs, -(-len(files) // _CHUNK), os.cpu_count() or 1)
     with ProcessPoolExecutor(
-        processes, initializer=_begin, initargs=(args, run.targets, run.parts, task)
+        processes, initializer=_begin, initargs=(args, run.targets, run.launches, task)
     ) as pool:
         yield from pool.map(_one, files, chunksize=_CHUNK)
 
@@ -362,10 +368,10 @@ def _gather(run: Run, outcome: Outcome) -> None:
 _state: list[tuple[Run, Any, Task[Any]]] = []
 
 
-def _begin(args: Own, targets: Sequence[Target], parts: frozenset[str], task: Task[Own]) -> None:
+def _begin(args: Own, targets: Sequence[Target], launches: Launches, task: Task[Own]) -> None:
     """Set a worker up. The main process has said all that there is to say about flags and targets."""
     _state[:] = [(run(args, targets), args, task)]
-    _state[0][0].parts = parts
+    _state[0][0].launches = launches
 
 
 def _one(file: tuple[str, bool]) -> Outcome:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FIELD = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$"""
 _FLAG = r"""["']--{0}["']"""
 _BEGUN = r"""["']--{0}[\w-]*["']"""  # argparse takes the beginning of a flag for the flag
-_KEY = r"""(?:\bpop\(|^[A-Z_]+ = )["']{0}["']"""
+_KEY = r"""(?:\bpop\(|^[A-Z_]+ = |\bkey == )["']{0}["']"""
 _ASKED = r"""\b(?:cfg|conf|config|args|\w+_(?:cfg|config|args))\.(?:get\(["'])?{0}\b(?!\()"""
 
 

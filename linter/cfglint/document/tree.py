@@ -381,7 +381,8 @@ class Document(Record):
     A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
     list), with the ``job`` that it is part of. ``over`` are the scalars that name files which the document
     is laid over (a launch's ``--config``), ``folder`` is where the command runs, seen from where its script
-    does. ``lax`` is the first thing that JSON forbids and hjson takes.
+    does; ``elsewhere`` says that this is a folder that is not known. ``lax`` is the first thing that JSON
+    forbids and hjson takes.
     A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
@@ -389,8 +390,9 @@ class Document(Record):
     ``foreign`` that its program may differ from the framework's as it was released, ``away`` that it surely
     is another, ``repeated`` that it may be run several times; ``declares`` tells whether code of its project
     declares an argument, or a choice of it, ``composed`` whether a program of its own has Hydra compose it
-    where its framework does not, ``used`` whether its project may use its framework's package; ``sites``
-    where the calls of a program are written (python.documents.Site).
+    where its framework does not, ``used`` whether its project may use its framework's package; ``replaced``
+    are the keys that a launch gives itself; ``sites`` where the calls of a program are written
+    (python.documents.Site).
     """
 
     start: int
@@ -421,6 +423,8 @@ class Document(Record):
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
+    elsewhere: bool = field(default=False, init=False, compare=False)
+    replaced: frozenset[str] = field(default=frozenset(), init=False, compare=False)
     loader: str = field(default="", init=False)
     overrun: str = field(default="", init=False)
     claimed: tuple[str, ...] = field(default=(), init=False)

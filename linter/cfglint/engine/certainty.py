@@ -28,6 +28,8 @@ _OWN = "The repository has a package {} of its own, in {}, which may differ from
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
 _HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
 _UNUSED = "No program, script or requirement of the repository names {0}; another program may read this."
+_GIVEN = "A launch of the repository gives {} itself."
+_ELSEWHERE = "The script goes to a folder that is not here, which may have other files of these names."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 
 
@@ -45,6 +47,10 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
     lower += bool(other) and (
         document.away or _rests_on_default(rule, origins) or _is_of_versions(rule, judged)
     )
+    given = _given_by_launches(rule, judged, origins)
+    more = _GIVEN.format(given) if given else _ELSEWHERE if _is_of_others(rule, judged, origins) else ""
+    if more:
+        return lower + 1, f"{other} {more}".strip()
     hidden = _hidden(judged) if scoped else ""
     if hidden and (_rests_on_default(rule, origins) or _rests_on_absence(rule, origins)):
         return 2, f"{other} {_HIDDEN.format(hidden)}".strip()
@@ -65,8 +71,9 @@ def _is_composed(judged: Judged) -> bool:
 
 def _knows_more(judged: Judged) -> bool:
     """Whether the keys of a document say that another version or program reads them."""
-    noted = mistakes(judged.subject.framework, judged.subject.view).get("ignored_keys", ())
-    return any(mistake.text == "foreign" for mistake in noted)
+    noted = mistakes(judged.subject.framework, judged.subject.view)
+    keys = (*noted.get("ignored_keys", ()), *noted.get("own_keys", ()))
+    return any(mistake.text == "foreign" for mistake in keys)
 
 
 def _by_another(judged: Judged) -> str:
@@ -131,6 +138,21 @@ def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
     counts = _COUNTS.intersection(names_of(rule, origins))
     paths = (path for name in counts for path in origins.of(name).paths)
     return any(trace.present and trace.source is not None for trace in traces(paths, origins))
+
+
+def _given_by_launches(rule: t.Rule, judged: Judged, origins: Origins) -> str:
+    """Return the keys of a launcher's config that a rule rests on, and a launch has a flag for."""
+    replaced = judged.subject.document.replaced
+    read = dict.fromkeys(str(path[0]) for path in origins.read_by(rule.requirement)) if replaced else ()
+    return ", ".join(key for key in read if key in replaced and judged.subject.view.has((key,)))
+
+
+def _is_of_others(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
+    """Whether a rule rests on a file that a command names in a folder that is not known."""
+    if not judged.subject.document.elsewhere:
+        return False
+    read = traces(origins.read_by(rule.requirement), origins)
+    return any(trace.present and trace.source is not None for trace in read)
 
 
 def _takes_arguments(rule: t.Rule, origins: Origins) -> bool:

@@ -296,3 +296,17 @@ class Origins:
         for name in names:
             yield name
             yield from self.leaves(name)
+
+    def read_by(self, node: t.Expr) -> Iterator[Steps]:
+        """Yield the paths that an expression reads or asks for, itself and by the names in it."""
+        seen: set[str] = set()
+        waiting = [node]
+        while waiting:
+            part = waiting.pop()
+            yield from (each.steps for each in walk(part) if isinstance(each, t.Path))
+            for name in self.names_in(part):
+                yield from self.of(name).paths
+                let = self.own_lets.get(name) or self.symbols.lets.get(name)
+                if let is not None and name not in seen:
+                    waiting.append(let.body)
+                seen.add(name)

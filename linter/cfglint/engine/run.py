@@ -15,7 +15,7 @@ from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Report, TargetInfo, Undecided
 from cfglint.models.registry import near
-from cfglint.record import field, replace
+from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,17 @@ def _is_last(rule: CompiledRule) -> bool:
     return rule.code == _LAST
 
 
+class Launches(Record):
+    """What the scripts of a folder do with the config files in it, by the absolute paths of these.
+
+    ``parts`` are what programs are started with, and judged there, as parts of a job. ``beside`` are the
+    flags that launchers are given beside a config of theirs: they go before what it says.
+    """
+
+    parts: frozenset[str] = frozenset()
+    beside: Mapping[str, frozenset[str]] = field(factory=dict)
+
+
 class Run(Reading):
     """The rules, targets and flags of a run, the same for all its files; `but` returns a changed copy.
 
@@ -59,6 +70,7 @@ class Run(Reading):
     is None where the framework's package is here and does not say it.
     ``tables`` are those of the file at hand: a path in it is seen from its folder. ``parts`` are the config
     files that launches of other files name, by their absolute paths: they are judged there, as parts.
+    ``beside`` are the flags of launchers beside a config of theirs, by its absolute path: they go before it.
     """
 
     targets: Sequence[Target] = ()
@@ -71,7 +83,7 @@ class Run(Reading):
     named: bool = field(default=True, kw_only=True)
     pinned: Pinned | None = field(default=None, kw_only=True)
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
-    parts: frozenset[str] = field(default=frozenset(), kw_only=True)
+    launches: Launches = field(factory=Launches, kw_only=True)
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
     histories: dict[str, History] = field(factory=dict, init=False)  # of the repositories that were asked
@@ -165,6 +177,8 @@ class Run(Reading):
         subject.version_source = source
         if named is not None:  # somebody says who reads it
             document.used = None
+        if self.launches.beside and not subject.is_launch:
+            document.replaced = self.launches.beside.get(os.path.abspath(document.file.path), frozenset())
         return subject
 
     # ── from subject to verdicts ───────────────────────────────────────────────────────────────────────
@@ -187,7 +201,8 @@ class Run(Reading):
     def _is_part(self, subject: Subject, values: Values) -> bool:
         """Whether a document is a part of jobs alone: a base, or what a launch of another file names."""
         path = subject.document.file.path
-        launched = bool(self.parts) and not subject.is_launch and os.path.abspath(path) in self.parts
+        parts = self.launches.parts
+        launched = bool(parts) and not subject.is_launch and os.path.abspath(path) in parts
         return launched or not is_job(subject, values)
 
     def on(self, target: Target | None, subject: Subject) -> Judged:

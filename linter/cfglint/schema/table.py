@@ -11,8 +11,9 @@ keys     the number of a node for each key of a mapping, or None where no key is
 others   the node of all other keys; ANY or NONE
 item     the node of a list's items, or ANY
 mark     what becomes of an unknown key: refused, ignored; or none of the framework's, but perhaps of the
-         job's own class (subclass), of its own code (own), of another version (versions); "named" where other
-         members may work. A section is refused unless a class of the job's own takes its place (section)
+         job's own class (subclass; newer, where older versions ignore it), of its own code (own), of another
+         version (versions); "named" where other members may work. A section is refused unless a class of
+         the job's own takes its place (section)
 """
 
 from __future__ import annotations

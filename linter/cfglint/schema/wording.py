@@ -28,12 +28,13 @@ _SHORT = 5  # letters; in a shorter name, two differences are another word
 _LONGEST_LIST = 240  # characters of the members that a message lists
 _MOST_FOREIGN = 2  # unknown keys; where there are more, a program of one's own is likelier than mistakes
 _MOST_LISTED = 4
-_MAYBE = ("section", "subclass", "own", "versions")
+_MAYBE = ("section", "subclass", "newer", "own", "versions")
 _FATE = {
     "refused": "",
     "section": "",
     "ignored": ": the framework ignores it",
     "subclass": ": the run stops unless one of your own classes defines it",
+    "newer": ": newer versions stop at it unless one of your own classes defines it, older ones ignore it",
     "own": ": ignored by the framework (your own code may read it)",
     "versions": ": the server refuses it, unless its version differs",
 }
@@ -57,8 +58,13 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
     if any(problem.what == "key" for problem in counted) and _extended(table, view):
         counted = [problem for problem in counted if problem.what != "key"]
     foreign = [p for p in counted if p.what == "key" and p.node[6] == "refused" and not likely[id(p)]]
+    own = [problem for problem in foreign if _is_asked_for(problem, view)]
+    known = set(map(id, own))
+    counted, foreign = ([p for p in each if id(p) not in known] for each in (counted, foreign))
     names = list(dict.fromkeys(dotted(problem.path) for problem in foreign))
     by_kind: dict[str, list[Mistake]] = {}
+    if own:
+        by_kind["own_keys"] = [Mistake("", *span, dotted(p.path), "foreign") for p, span in unique(own, view)]
     # A whole section is no slip of the pen, but of another version; a key like no other may be a fork's.
     if len(names) <= _MOST_FOREIGN and not table.forked:
         foreign = [problem for problem in foreign if isinstance(view.get(problem.path), MappingView)]
@@ -90,6 +96,13 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
             mistake = Mistake(note, *span, key, shown(problem.value), "refused", problem)
         by_kind.setdefault(kind, []).append(mistake)
     return by_kind
+
+
+def _is_asked_for(problem: Problem, view: View) -> bool:
+    """Whether a whole section is the project's own: its code asks for it, in what may be another's config."""
+    declares, name = view.document.declares, problem.path[-1]
+    whole = isinstance(view.get(problem.path), MappingView)
+    return whole and declares is not None and isinstance(name, str) and declares(name)
 
 
 def _is_declared(problem: Problem, table: Table, view: View) -> bool:

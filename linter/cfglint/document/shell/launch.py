@@ -101,6 +101,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         document.words, document.repeated = command.words, command.repeated
         where = command.exported.get("PWD")
         document.folder = placed(where) or "" if isinstance(where, tuple) else ""
+        document.elsewhere = isinstance(where, tuple) and not document.folder
         document.job = asked = _own(container_job(command.outer) or container_job(command.words), job)
         if asked is not None:
             _add_job(root, asked, each=asked.everywhere or _is_spread(start))
@@ -408,8 +409,10 @@ class _Reader:
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }
-        sources |= {number: self._computed("1") for number in counts.single if sources[number] is None}
-        sources |= machines(launcher, flags, sources, self._computed("1"))
+        more = self._start.hidden
+        one = self._computed("1") if more is None else self._unread(more, _why(more.pieces[0]))
+        sources |= {number: one for number in counts.single if sources[number] is None}
+        sources |= machines(launcher, flags, sources, one)
         per_node, nodes, total = sources.get("per_node"), sources.get("nodes"), sources.get("total")
         if nodes is not None and whole(nodes) is None:
             nodes = hidden(nodes, "the number of nodes")

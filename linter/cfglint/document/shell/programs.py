@@ -153,7 +153,8 @@ class Start(Record):
 
     ``options`` are the launcher's own words, ``rest`` the program's. ``suite`` names the framework whose own
     command it is; a server's flags have dashes, as in its config file. ``positional`` is the key of what has
-    no flag. ``environment`` is what comes before the program as ``NAME=value``.
+    no flag. ``environment`` is what comes before the program as ``NAME=value``, ``hidden`` a word of the
+    launcher's that may be any flags.
     """
 
     launcher: str
@@ -165,6 +166,7 @@ class Start(Record):
     positional: str = field(default="", kw_only=True)
     environment: dict[str, Word] = field(factory=dict, init=False)
     before: Words = field(factory=list, init=False)
+    hidden: Word | None = field(default=None, init=False)
 
     def configs(self) -> tuple[Words, Words]:
         """Return the files that the program is told to read, and the arguments without them."""
@@ -352,6 +354,7 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
     options: Words = []
     module = False
     unnamed: Start | None = None
+    hidden: Word | None = None
     while at < len(words):
         text = words[at].spelled
         if not text.startswith("-"):
@@ -363,12 +366,15 @@ def _launched(words: Words, at: int, cli: Cli) -> Start | None:
                 return inner
             if words[at].text or (_base(words[at]) and not words[at].maybe):
                 launcher = cli.behind if cli.behind and options else cli.launcher
-                return Start(launcher, options, words[at], words[at + 1 :], module=module, suite=cli.suite)
+                start = Start(launcher, options, words[at], words[at + 1 :], module=module, suite=cli.suite)
+                start.hidden = hidden
+                return start
             if text:
                 return unnamed
             if unnamed is None and _is_program(words, at):
                 unnamed = Start(cli.launcher, list(options), words[at], words[at + 1 :], module=module)
-            at += 1  # `$OPTIONS`, which nobody set
+            hidden = words[at]  # `$OPTIONS`, which nobody set
+            at += 1
             continue
         key = text.lstrip("-").partition("=")[0].replace("-", "_")
         options.append(words[at])

@@ -26,7 +26,7 @@ from cfglint.document.shell.nested import (
     text_given,
 )
 from cfglint.document.shell.source import SCRIPT, Source
-from cfglint.document.shell.substituted import placed
+from cfglint.document.shell.substituted import names_of, placed
 from cfglint.document.shell.variables import Variables, added
 from cfglint.document.shell.words import (
     HERE,
@@ -376,12 +376,11 @@ class Runner(Branches):
     def _script(self, word: Word) -> Pieces | None:
         """Return the text of a script that is here, all of it at the place of its name."""
         name = word.text if word.text is not None else placed(word.pieces)
-        if not name or word.spelled in self._open or len(self._open) > _MOST_OPEN:
+        if word.spelled in self._open or len(self._open) > _MOST_OPEN:
             return None
         if name in self._written:
             return self._written[name]
-        spend(_FILE, SCRIPT)
-        text = self._text_of_script(name) if self._scripts is not None else None
+        text = next(filter(None, map(self._text_of_script, names_of(name, word.pieces))), None)
         if text is None:
             return None
         spend(len(text) // 8, SCRIPT)
@@ -389,7 +388,9 @@ class Runner(Branches):
 
     def _text_of_script(self, name: str) -> str | None:
         """Return the text of a script by its name, seen from the working folder or from the script's own."""
-        assert self._scripts is not None
+        if self._scripts is None:
+            return None
+        spend(_FILE, SCRIPT)
         folder = self.variables.get("PWD")
         where = placed(folder) if isinstance(folder, tuple) and not name.startswith("/") else None
         below = self._scripts(f"{where}/{name}") if where else None

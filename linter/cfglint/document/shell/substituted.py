@@ -23,7 +23,7 @@ from cfglint.document.shell.words import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 
@@ -31,6 +31,7 @@ _PLACES = (HERE, BESIDE)
 _ECHO = re.compile(r"-[neE]+\Z")  # its options
 _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 _DEEPEST = 20  # of substitutions in each other, with what is between them
+_MOST_ENDS = 8  # of a path, that are looked for
 _SILENT = ("file_redirect", "herestring_redirect")
 
 
@@ -197,3 +198,15 @@ def placed(pieces: Sequence[Piece]) -> str | None:
     if parts is None or parts[0] is None or parts[0].unknown not in _PLACES or not parts[1].startswith("/"):
         return None
     return "." + parts[1]
+
+
+def names_of(path: str | None, pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield a script's path, or the ends of one in a folder of another machine, the longest first.
+
+    A checkout of the repository lies there, too: ``$WORK/project/configs/env.sh`` may be ``configs/env.sh``.
+    """
+    if path:
+        yield path
+    end = tail_of(pieces) if path is None else path
+    parts = end.strip("/").split("/") if end and (path is None or path.startswith("/")) else []
+    yield from ("/".join(parts[at:]) for at in range(min(len(parts) - 1, _MOST_ENDS)))
