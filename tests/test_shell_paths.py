@@ -147,6 +147,9 @@ OTHERS = {
     'C="{} --x 1"\necho "$C" | bash': ("", {"x": 1}),
     'C="{} --x 1"\nbash <<< "$C"': ("", {"x": 1}),
     "printf '{} --x 1' | sbatch -N 1": ("", {"x": 1}),
+    "bash env.sh 4 5": (
+        "read -r -d '' A <<E\n--x $1 --y \\$1 --z a-$2\nE\n{} $A", {"x": 4, "y": "$1", "z": "a-5"},
+    ),
     "J=$(sbatch --parsable env.sh 4)": ("{} --x $1", {"x": 4}),
     "bsub -q long '{} --x 1'": ("", {"x": 1}),
     "gcloud compute ssh host --zone z --command='{} --x 1'": ("", {"x": 1}),

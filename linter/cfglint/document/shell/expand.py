@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 60
 _HEADS = {"PWD": HERE, "0": SELF, "BASH_SOURCE": SELF}
+_ARGUMENT = re.compile(rb"(?<!\\)\$([0-9#?])")
 _BETWEEN = re.compile(rb"(?:[ \t\r\n]|\\\n)*")
 _NO_FILE = re.compile(r"[\w.+-]+=|\(")
 _IN_QUOTES = '$`"\\\n'
@@ -189,11 +190,21 @@ class Expander(Record):
                 continue
             # The grammar counts blanks and continued lines between two expansions as part of the second.
             begun = _BETWEEN.match(self.source.data, child.start_byte).end()  # type: ignore[union-attr]
-            pieces.extend(self.literal(at, begun, QUOTED))
+            pieces.extend(self._arguments_in(at, begun))
             pieces.extend(self.pieces(child, depth + 1, QUOTED))
             at = child.end_byte
-        pieces.extend(self.literal(at, end, QUOTED))
+        pieces.extend(self._arguments_in(at, end))
         return pieces
+
+    def _arguments_in(self, start: int, end: int) -> list[Piece]:
+        """Return a text with the arguments ``$1`` in it, which the grammar does not see in here-documents."""
+        pieces: list[Piece] = []
+        at = start
+        for found in _ARGUMENT.finditer(self.source.data, start, end):
+            pieces.extend(self.literal(at, found.start(), QUOTED))
+            pieces.extend(self.variable(found[1].decode(), QUOTED))
+            at = found.end()
+        return [*pieces, *self.literal(at, end, QUOTED)]
 
     def variable(self, name: str, mode: str) -> list[Piece]:
         """Return what ``$name`` stands for."""
