@@ -118,6 +118,8 @@ class TestUse:
             {"own_DOT_py": "from axolotl.cli import train\n"},
             {"own_DOT_py": "import os\n", "run_DOT_sh": "accelerate launch -m axolotl.cli.train a.yaml\n"},
             {"own_DOT_py": "import os\n", "requirements_DOT_txt": "axolotl\n"},
+            {"own_DOT_py": "import os\n", "sky_DOT_yaml": "run: |\n  axolotl train a.yaml\n"},
+            {"setup_DOT_py": "setup(install_requires=['axolotl'])\n"},
             {"own_DOT_py": "import os\n", "README_DOT_md": "```\n$ axolotl train a.yaml\n```\n"},
             {"README_DOT_md": "Nothing runs here.\n"},
         ],
@@ -161,6 +163,8 @@ def test_files_of_a_folder_that_is_not_here_may_be_others(project, level):
     command += " --deepspeed ds.json --per_device_train_batch_size 1 --gradient_accumulation_steps 2\n"
     project(ds_DOT_json='{"gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}}')
     project(run_DOT_sh=command)
+    assert level("DOC121", "run.sh") == "error"
+    project(run_DOT_sh=f'cd "$(dirname "$0")"\n{command}')
     assert level("DOC121", "run.sh") == "error"
     project(run_DOT_sh=f"cd /home/me/elsewhere\n{command}")
     assert level("DOC121", "run.sh") == "warning"

@@ -286,7 +286,15 @@ def larger(one, other):
 OMEGACONF_FOLDERS = ["areal", "areal_nexthybrid", "llamafactory", "torchtune", "verl"]
 
 
+@pytest.fixture
+def own_resolvers():
+    """What a test registers is registered for it alone."""
+    yield
+    OmegaConf.clear_resolvers()
+
+
 @shared
+@pytest.mark.usefixtures("own_resolvers")
 @pytest.mark.parametrize("folder", OMEGACONF_FOLDERS)
 def test_every_value_of_the_corpus_is_omegaconfs(folder, monkeypatch):
     """Each file by itself, as OmegaConf reads it: no value differs, and no file is left out."""

@@ -23,17 +23,23 @@ _MOST_CODE = 2**25  # characters of a project's files that are searched
 _HYDRA_MAIN = re.compile(r"""@hydra\.main\([^)]{0,200}?\bconfig_path[ ]*=[ ]*["']([^"'\n]*)["']""")
 # Names of files that say what a project runs and needs: programs, scripts, requirements, images, guides.
 TELLING = re.compile(
-    r"(?i)\.(?:py|ipynb|sh|bash|slurm|sbatch|toml|cfg|lock|md|rst)$|^(?:.*requirements.*\.txt|.*dockerfile.*"
-    r"|makefile|justfile|(?:environment|conda|docker-compose|compose).*\.ya?ml)$"
+    r"(?i)\.(?:py|ipynb|sh|bash|slurm|sbatch|toml|cfg|lock|md|rst|ya?ml)$"
+    r"|^(?:.*requirements.*\.txt|.*dockerfile.*|makefile|justfile)$"
 )
 _GUIDES = (".md", ".rst")
 _COMMANDS = re.compile(r"(?ms)^[ ]*(?:```|~~~).*?^[ ]*(?:```|~~~)|^(?:\t| {4})[^\n]*$")  # in a guide
 # How a package is used: by its name in scripts and requirements, in programs and guides by more than that.
 _NAMED = r"(?i)(?<![a-z0-9])(?:{})(?![a-z0-9])"
-_BY_PROGRAM = r"""(?i)(?:\b(?:import|from)[ ]+|-m["', ]{{1,4}}|\binstall\b[^\n]*[ '"])(?:{})(?![a-z0-9])"""
-_BY_GUIDE = r"(?im)(?:^[ \t$>]*(?:\w+=\S+[ ]+)*|-m[ ]|\binstall\b[^\n]*[ '\"])(?:{})(?![a-z0-9])"
+_BY_PROGRAM = (
+    r"""(?i)(?:\b(?:import|from)[ ]+|-m["', ]{{1,4}}|\binstall\b[^\n]{{0,200}}[ '"])(?:{})(?![a-z0-9])"""
+)
+_BY_GUIDE = (
+    r"(?im)(?:^[ \t$>-]*(?:\w+:[ ]+)?(?:\w+=\S+[ ]+)*|-m[ ]|\binstall\b[^\n]{{0,200}}[ '\"])"
+    r"(?:{})(?![a-z0-9])"
+)
 _USED = {
-    **dict.fromkeys((".py", ".ipynb"), _BY_PROGRAM), **dict.fromkeys(_GUIDES, _BY_GUIDE), "": _NAMED,
+    **dict.fromkeys((".py", ".ipynb"), _BY_PROGRAM), "": _NAMED,
+    **dict.fromkeys((*_GUIDES, ".yaml", ".yml"), _BY_GUIDE),
 }  # fmt: skip
 
 
@@ -122,7 +128,7 @@ class Project(Record):
         for path in self._listed(root):
             text = self._text(path)
             left -= len(text)
-            form = os.path.splitext(path)[1]
+            form = os.path.splitext(path)[1] if not path.endswith("setup.py") else ""
             said = "\n".join(_COMMANDS.findall(text)) if form in _GUIDES else text
             if left < 0 or patterns.get(form, patterns[""]).search(said):
                 return True

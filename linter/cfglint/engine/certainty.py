@@ -143,7 +143,8 @@ def _inherits_gpus(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
 def _given_by_launches(rule: t.Rule, judged: Judged, origins: Origins) -> str:
     """Return the keys of a launcher's config that a rule rests on, and a launch has a flag for."""
     replaced = judged.subject.document.replaced
-    read = dict.fromkeys(str(path[0]) for path in origins.read_by(rule.requirement)) if replaced else ()
+    paths = origins.read_by(rule.requirement) if replaced else ()
+    read = dict.fromkeys(str(path[0]) for path in paths if path)
     return ", ".join(key for key in read if key in replaced and judged.subject.view.has((key,)))
 
 

@@ -68,9 +68,8 @@ class Run(Reading):
     are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
     ``pinned`` gives the version that files beside a document pin its framework to, and the place; the version
     is None where the framework's package is here and does not say it.
-    ``tables`` are those of the file at hand: a path in it is seen from its folder. ``parts`` are the config
-    files that launches of other files name, by their absolute paths: they are judged there, as parts.
-    ``beside`` are the flags of launchers beside a config of theirs, by its absolute path: they go before it.
+    ``tables`` are those of the file at hand: a path in it is seen from its folder. ``launches`` say what
+    scripts beside a file do with it.
     """
 
     targets: Sequence[Target] = ()

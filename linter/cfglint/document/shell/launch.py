@@ -25,7 +25,7 @@ from cfglint.document.shell.processes import (
 )
 from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, program_of, registered, sought
 from cfglint.document.shell.run import Runner
-from cfglint.document.shell.substituted import placed, tail_of
+from cfglint.document.shell.substituted import is_placed, placed, tail_of
 from cfglint.document.shell.words import (
     ALL,
     EXPANDED,
@@ -101,7 +101,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         document.words, document.repeated = command.words, command.repeated
         where = command.exported.get("PWD")
         document.folder = placed(where) or "" if isinstance(where, tuple) else ""
-        document.elsewhere = isinstance(where, tuple) and not document.folder
+        document.elsewhere = isinstance(where, tuple) and not is_placed(where)
         document.job = asked = _own(container_job(command.outer) or container_job(command.words), job)
         if asked is not None:
             _add_job(root, asked, each=asked.everywhere or _is_spread(start))
@@ -409,7 +409,7 @@ class _Reader:
             for number in ("per_node", "nodes", "total")
             if (source := getattr(counts, number))
         }
-        more = self._start.hidden
+        more = self._start.hidden if sources.get("per_node") is None else None
         one = self._computed("1") if more is None else self._unread(more, _why(more.pieces[0]))
         sources |= {number: one for number in counts.single if sources[number] is None}
         sources |= machines(launcher, flags, sources, one)

@@ -26,7 +26,7 @@ from cfglint.document.shell.nested import (
     text_given,
 )
 from cfglint.document.shell.source import SCRIPT, Source
-from cfglint.document.shell.substituted import names_of, placed
+from cfglint.document.shell.substituted import ends_of, placed
 from cfglint.document.shell.variables import Variables, added
 from cfglint.document.shell.words import (
     HERE,
@@ -380,7 +380,7 @@ class Runner(Branches):
             return None
         if name in self._written:
             return self._written[name]
-        text = next(filter(None, map(self._text_of_script, names_of(name, word.pieces))), None)
+        text = next(filter(None, map(self._text_of_script, ends_of(name, word.pieces))), None)
         if text is None:
             return None
         spend(len(text) // 8, SCRIPT)

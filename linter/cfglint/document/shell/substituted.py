@@ -192,6 +192,12 @@ def tail_of(pieces: Sequence[Piece]) -> str | None:
     return text
 
 
+def is_placed(pieces: Sequence[Piece]) -> bool:
+    """Whether a path is the working folder's or the script's, or below it."""
+    parts = _split(pieces)
+    return parts is not None and parts[0] is not None and parts[0].unknown in _PLACES
+
+
 def placed(pieces: Sequence[Piece]) -> str | None:
     """Return a path below the working folder or the script's as one that is seen from there."""
     parts = _split(pieces)
@@ -200,7 +206,7 @@ def placed(pieces: Sequence[Piece]) -> str | None:
     return "." + parts[1]
 
 
-def names_of(path: str | None, pieces: Sequence[Piece]) -> Iterator[str]:
+def ends_of(path: str | None, pieces: Sequence[Piece]) -> Iterator[str]:
     """Yield a script's path, or the ends of one in a folder of another machine, the longest first.
 
     A checkout of the repository lies there, too: ``$WORK/project/configs/env.sh`` may be ``configs/env.sh``.
