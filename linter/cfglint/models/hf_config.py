@@ -11,7 +11,7 @@ from math import ceil, floor
 from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import NOTHING, Interval, Open, interval
-from cfglint.models import COLUMNS, EXPERTS
+from cfglint.models import COLUMNS, EXPERTS, NOT_DENSE, PARTS
 from cfglint.models.size import FORMS, active_params, params
 
 TYPE_CHECKING = False
@@ -194,7 +194,9 @@ def _columns(config: dict[str, Any], file: str) -> dict[str, object]:
     figures = _figures(inner, family, file)
     figures["tied"] = tied = _tied(config, inner, family)
     figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
+    figures = {**dict.fromkeys(NOT_DENSE, 0), **dict.fromkeys(PARTS, figures["layers"]), **figures}
     columns: dict[str, object] = {name: figures[name] for name in COLUMNS if name in figures}
+    columns["named"] = False
     columns["family"] = family if family in FORMS else "unknown"  # no text of a file that may be anywhere
     share, towers = _margin(family, config, figures)
     least, most = ({**figures, "tied": state if isinstance(tied, Open) else tied} for state in (True, False))

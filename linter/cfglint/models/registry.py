@@ -12,7 +12,7 @@ from cfglint import files
 from cfglint.boundary import inside
 from cfglint.budget import spend
 from cfglint.cache import cached
-from cfglint.models import NOT_DENSE
+from cfglint.models import NOT_DENSE, PARTS
 from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
@@ -39,7 +39,8 @@ def _build(text: str) -> dict[str, dict[str, object]]:
     rows = {}
     for entry in yaml.load(text, Loader=yaml.CSafeLoader)["models"]:
         figures = entry["figures"]
-        row = {**dense, "active_params": figures["params"], **figures, "family": entry["family"]}
+        whole = {**dense, **dict.fromkeys(PARTS, figures["layers"]), "active_params": figures["params"]}
+        row = {**whole, "named": False, **figures, "family": entry["family"]}
         for name in entry.get("ids") or (entry["id"],):
             rows[name.lower()] = row
     return rows
@@ -49,7 +50,7 @@ def _build(text: str) -> dict[str, dict[str, object]]:
 def catalogue() -> Mapping[str, Mapping[str, object]]:
     """Return the figures of all known models, by their ids in lower case."""
     text = files.shipped_text("models", "models.yaml")
-    return cached("models3", {"models.yaml": text}, lambda: _build(text))  # type: ignore[return-value]
+    return cached("models4", {"models.yaml": text}, lambda: _build(text))  # type: ignore[return-value]
 
 
 @cache

@@ -22,7 +22,7 @@ import re
 from math import ceil, floor
 
 from cfglint.lang.values import NOTHING, Open, hull, interval, parts
-from cfglint.models import EXPERTS, SHAPE
+from cfglint.models import EXPERTS, NOT_DENSE, PARTS, SHAPE
 from cfglint.record import Record, replace
 
 TYPE_CHECKING = False
@@ -244,9 +244,10 @@ def _bits(name: str) -> int:
 def _figures(total: Number, active: Number, rows: Iterable[Mapping[str, Any]]) -> dict[str, object]:
     moe = parts(active) != parts(total)
     alike = _alike(total, [row for row in rows if bool(row["experts"]) is moe])
-    figures: dict[str, object] = {"params": total, "active_params": active, "quantized_bits": 0}
+    figures: dict[str, object] = {**dict.fromkeys(NOT_DENSE, 0), "params": total, "active_params": active}
     for column in (*SHAPE, *EXPERTS, "latent_dim"):
         figures[column] = hull([row[column] for row in alike]) if moe or column in SHAPE else 0
+    figures.update(dict.fromkeys(PARTS, figures["layers"]), named=True)
     tied = {row["tied"] for row in alike}
     figures["tied"] = tied.pop() if len(tied) == 1 else Open(NOTHING)
     llama = all(row["family"] in _LIKE_LLAMA for row in alike)
