@@ -4,7 +4,7 @@ import pytest
 
 from cfglint.lang.values import Interval, Open, needs_of, parts
 from cfglint.models import COLUMNS, SHAPE
-from cfglint.models.registry import COUNTED, NAMED, catalogue, find
+from cfglint.models.registry import CATALOGUE, COUNTED, NAMED, catalogue, find
 from cfglint.models.size import by_name, by_number, margins
 
 ROWS = list(catalogue().values())
@@ -32,17 +32,71 @@ def test_every_known_model_lies_in_the_bounds_of_its_name(id_):
 def test_a_folder_called_as_a_model_holds_it():
     exact = find("meta-llama/Llama-2-7b-hf")
     for name in ("Llama-2-7b-hf", "./Llama-2-7b-hf/", "/data/models/llama-2-7b-hf", "a/b/Llama-2-7b-hf"):
-        assert find(name) == exact, name
-    for name in ("mine/Llama-2-7b-hf", "/data/Llama-2-7b-hf-sft"):  # may differ: the size alone is told
-        assert find(name) != exact, name
-        assert find(name) is not None, name
+        assert all(find(name)[column] == exact[column] for column in COLUMNS), name
+    for name in ("mine/Llama-2-7b-hf", "/data/Llama-2-7b-hf-sft", "mine/Meta-Llama-2-7b-chat"):
+        assert all(find(name)[column] == exact[column] for column in COLUMNS), name
+    for name in ("mine/Llama-2-7b-draft", "mine/draft-Llama-2-7b-hf"):  # may differ: the size alone is told
+        assert find(name)["named"] is True, name
+
+
+def test_a_copy_is_packed_as_its_name_says():
+    plain = find("Qwen/Qwen2.5-7B-Instruct")
+    for name, bits in {
+        "Qwen/Qwen2.5-7B-Instruct-AWQ": 4,
+        "unsloth/Qwen2.5-7B-Instruct-bnb-4bit": 4,
+        "RedHatAI/Qwen2.5-7B-Instruct-FP8-dynamic": 8,
+        "mlx-community/Qwen2.5-7B-Instruct-8bit": 8,
+        "unsloth/Qwen2.5-7B": 0,
+        "/models/Qwen2.5-7B-Instruct-GPTQ-Int4": 4,
+    }.items():
+        found = find(name)
+        assert {column: found[column] for column in COLUMNS} == {
+            **{column: plain[column] for column in COLUMNS},
+            "quantized_bits": bits,
+        }, name
+        assert find.source_of(name) == CATALOGUE
+    assert find("mirror/gpt-oss-20b")["quantized_bits"] == 4, "it is published in four bits"
+    assert find("unsloth/gpt-oss-20b-BF16")["quantized_bits"] == 0
+
+
+# Names that tell what a token passes, or that there are experts, and not the whole.
+MIXED = {
+    "org/Llama-4-Scout-17B-16E-draft": None,
+    "org/Llama-4-Maverick-17B-128E-draft": None,
+    "org/foo-17b-128e": None,
+    "org/foo-7B-8experts": None,
+    "org/foo-moe-16b": None,
+    "org/foo-3_5B-MoE": None,
+    "org/foo-13B-moe-A13B": None,
+    "org/foo-A3B": None,
+    "org/foo-E4B": None,
+    "org/foo-7b-13b-merge": None,
+    "org/FooMoE-1B-7B": (7e9, 1e9),
+    "org/foo-moe-2b-16b": (16e9, 2e9),
+    "org/foo-1.8B-A0.3B": (1.8e9, 0.3e9),
+    "org/foo-1b-a400m": (1e9, 0.4e9),
+    "org/foo-235BA22B": (235e9, 22e9),
+    "org/foo-8x7B": (46.7e9, 12.9e9),
+    "org/foo-7Bx2-moe": (12.9e9, 12.9e9),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_name_with_experts_tells_the_whole_or_nothing(name):
+    found, true = find(name), MIXED[name]
+    if true is None:
+        assert found is None
+        return
+    assert inside(true[0], found["params"])
+    assert inside(true[1], found["active_params"])
+    assert found["named"] is True
 
 
 def test_a_name_without_a_size_tells_nothing():
     for name in ("org/gpt2", "org/model", "", "/", "foo-3bit", "checkpoint-500", "run7", "a-b", "1e-6"):
         assert find(name) is None, name
         assert find.source_of(name) == ""
-    assert find("mine/Qwen1.5-MoE-A2.7B") is None, "what one token passes is not the whole"
+    assert find("mine/Foo1.5-MoE-A2.7B") is None, "what one token passes is not the whole"
     assert find("x-99999B") is None
 
 

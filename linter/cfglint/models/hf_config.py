@@ -12,6 +12,8 @@ from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import NOTHING, Interval, Open, interval
 from cfglint.models import COLUMNS, EXPERTS, NOT_DENSE, PARTS
+from cfglint.models.families import ALIASES, DEFAULTS, DENSE, FIXED, FOUR_TIMES, OWN_OUTPUT, TIED
+from cfglint.models.kinds import kinds, layer_kinds, vision
 from cfglint.models.size import FORMS, active_params, params
 
 TYPE_CHECKING = False
@@ -40,15 +42,17 @@ _KEYS = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
     "kv_heads": ("num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv"),
-    "head_dim": ("head_dim", "kv_channels"),
+    "head_dim": ("head_dim", "kv_channels", "attention_head_dim"),
     "ffn": ("intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner", "intermediate_dim"),
     "vocab": ("padded_vocab_size", "vocab_size"),
     "max_positions": ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
     "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k"),
+    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k"),
     "expert_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size"),
-    "shared_experts": ("n_shared_experts", "num_shared_experts", "num_shared_expert"),
-    "dense_layers": ("first_k_dense_replace",),
+    "shared_experts": (
+        *("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
+    ),
+    "dense_layers": ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"),
 }
 # Where a config may say how long a sequence is (vllm/transformers_utils/model_arch_config_convertor.py:374).
 _LENGTHS = (
@@ -61,42 +65,18 @@ _UNSCALED = (
 )  # fmt: skip
 # Where a config of several models has the language model.
 _INNER = ("text_config", "llm_config", "language_config", "thinker_config")
+# The width of all experts that each token passes, and how many layers lie between two that have experts.
+_SHARED = (
+    "shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size",
+)  # fmt: skip
+_STEPS = ("decoder_sparse_step", "interleave_moe_layer_step", "expert_layer_period", "moe_layer_interval")
 _LATENT = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "q_lora_rank")
 _BITS = ("bits", "w_bit", "nbits", "weight_bits")
 _METHODS = (("fp8", 8), ("int8", 8), ("fp4", 4), ("nf4", 4))
 _INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _BYTES = {"float32": 4, "float64": 8, "float8_e4m3fn": 1}
 
-# What the classes of transformers take where a config says nothing.
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "gpt2": {"hidden": 768, "layers": 12, "heads": 12, "vocab": 50257, "max_positions": 1024},
-    "gemma": {"head_dim": 256},
-    "gemma2": {"heads": 8, "kv_heads": 4, "head_dim": 256, "vocab": 256000},
-    "gemma3": {"heads": 8, "kv_heads": 4, "head_dim": 256, "vocab": 262208},
-    "mistral": {"kv_heads": 8},
-    "mixtral": {"kv_heads": 8, "experts": 8, "experts_per_token": 2},
-    "qwen3": {"head_dim": 128},
-}
-_ALIASES = {
-    "gemma3_text": "gemma3",
-    **dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), "qwen2"),
-    "qwen3_vl_text": "qwen3",
-    "qwen3_vl_moe_text": "qwen3_moe",
-    **dict.fromkeys(("RefinedWebModel", "RefinedWeb"), "falcon"),
-}
-# Families whose embeddings are tied where nothing is said, whose layers are 4 x hidden wide where no width is
-# given, whose classes read no key about biases, and that have no experts.
-_TIED = (
-    "bloom", "falcon", "gemma", "gemma2", "gemma3", "gpt2", "gpt_bigcode", "mpt", "opt", "smollm3",
-    "starcoder2",
-)  # fmt: skip
-_FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "mpt")
 _KINDS = {str: "string", list: "list", dict: "mapping", bool: "boolean", float: "fraction"}
-_FIXED = ("qwen2", "qwen2_moe", "mistral", "mixtral", "phi3")
-_DENSE = (
-    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "granite", "internlm2",
-    "smollm3", "ernie4_5", "exaone4", "olmo3",
-)  # fmt: skip
 
 
 def read(path: str) -> dict[str, object]:
@@ -186,25 +166,34 @@ def _stored(folder: str, config: dict[str, Any], figures: dict[str, Any]) -> int
 
 
 # ── columns ────────────────────────────────────────────────────────────────────────────────────────────────
-def _columns(config: dict[str, Any], file: str) -> dict[str, object]:
-    """Return the registry's columns, and the lengths that a config states."""
+def shape_of(config: dict[str, Any], file: str = FILE) -> tuple[str, dict[str, Any]]:
+    """Return a config's family, and its shape as size.py counts it. Raises ModelConfigError."""
     inner = _inner(config)
     family = str(inner.get("model_type") or config.get("model_type") or "unknown")
-    family = _ALIASES.get(family, family)
-    figures = _figures(inner, family, file)
-    figures["tied"] = tied = _tied(config, inner, family)
+    family = ALIASES.get(family, family)
+    figures = {**_figures(inner, family, file), **vision(config)}
+    figures["tied"] = _tied(config, inner, family)
     figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
+    return family, figures
+
+
+def _columns(config: dict[str, Any], file: str) -> dict[str, object]:
+    """Return the registry's columns, and the lengths that a config states."""
+    family, figures = shape_of(config, file)
     figures = {**dict.fromkeys(NOT_DENSE, 0), **dict.fromkeys(PARTS, figures["layers"]), **figures}
     columns: dict[str, object] = {name: figures[name] for name in COLUMNS if name in figures}
     columns["named"] = False
     columns["family"] = family if family in FORMS else "unknown"  # no text of a file that may be anywhere
     share, towers = _margin(family, config, figures)
+    tied = figures["tied"]
     least, most = ({**figures, "tied": state if isinstance(tied, Open) else tied} for state in (True, False))
     for name, count in (("params", params), ("active_params", active_params)):
         low, high = count(family, least), count(family, most)
         wide = share or towers
         columns[name] = interval(floor(low * (1 - share)), ceil(high * (1 + share) + towers)) if wide else low
-    return {**columns, **_lengths(config, inner)}
+    if towers:
+        columns["vision_params"] = interval(0, ceil(towers))
+    return {**columns, **_lengths(config, _inner(config))}
 
 
 def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]:
@@ -261,7 +250,7 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
     for name, keys in _KEYS.items():
         value = _first(config, keys)
         if value is None:
-            value = _DEFAULTS.get(family, {}).get(name)
+            value = DEFAULTS.get(family, {}).get(name)
         if isinstance(value, (list, tuple)) and value and all(type(v) is int for v in value):
             value = max(value)  # one number for each layer; the largest is the fullest
         if value is None:
@@ -271,6 +260,8 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
             kind = _KINDS.get(type(value), "number of that size")
             raise ModelConfigError(f"{file}: {key} is a whole number, not a {kind}; correct it")
         figures[name] = value
+    if "layers" not in figures and (each := layer_kinds(config, family, 0)):
+        figures["layers"] = len(each)
     _complete(figures, config, family)
     missing = [name for name in ("hidden", "layers", "heads", "ffn", "vocab") if not figures.get(name)]
     if missing:
@@ -286,9 +277,14 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
 
 def _complete(figures: dict[str, Any], config: dict[str, Any], family: str) -> None:
     """Add what a family says in a way of its own."""
+    if family == "lfm2" and config.get("block_auto_adjust_ff_dim", True) and "ffn" in figures:
+        unit = _whole(config, "block_multiple_of") or 256
+        figures["ffn"] = ceil(int(2 * figures["ffn"] / 3) / unit) * unit
+    if family == "glm4_moe" and config.get("use_qk_norm") is True:
+        figures["qk_norm"] = True
     if family == "qwen" and "ffn" in figures:
         figures["ffn"] //= 2  # it counts both halves of the gated layer
-    if family in _FOUR_TIMES and not figures.get("ffn"):
+    if family in FOUR_TIMES and not figures.get("ffn"):
         ratio = _whole({"expansion_ratio": 4, **config}, "expansion_ratio")
         figures["ffn"] = (4 if ratio is None else ratio) * figures.get("hidden", 0)
     attention = config.get("attn_config") if family == "mpt" else None
@@ -301,37 +297,57 @@ def _complete(figures: dict[str, Any], config: dict[str, Any], family: str) -> N
     if family == "opt" and (width := _whole(config, "word_embed_proj_dim")) is not None:
         figures["embed_dim"] = width
     _complete_biases(figures, config, family)
-    _complete_experts(figures, config)
+    _complete_experts(figures, config, family)
     _complete_latent(figures, config)
+    figures.update(kinds(config, family, figures.get("layers", 0)))
+    if family == "nemotron_h" and not figures.get("ffn"):
+        figures["ffn"] = figures["expert_ffn"]
+    if family in ("mamba", "mamba2", "falcon_mamba"):  # no heads of attention, no feed-forward layer
+        figures["heads"] = figures["kv_heads"] = figures.get("ssm_heads") or 1
+        figures["head_dim"] = figures.get("ssm_head_dim") or figures.get("ssm_inner", 0)
+        figures["ffn"] = figures.get("ssm_inner", 0)
 
 
 def _complete_biases(figures: dict[str, Any], config: dict[str, Any], family: str) -> None:
     for key in ("attention_bias", "mlp_bias"):
-        if isinstance(config.get(key), bool) and family not in _FIXED:
+        if isinstance(config.get(key), bool) and family not in FIXED:
             figures[key] = config[key]
-    if "attention_bias" in figures and family not in ("glm", "glm4"):  # elsewhere it is the output's, too
+    if "attention_bias" in figures and family not in OWN_OUTPUT:  # elsewhere it is the output's, too
         figures["output_bias"] = figures["attention_bias"]
     if family == "chatglm" and isinstance(config.get("add_qkv_bias"), bool):
         figures["attention_bias"] = config["add_qkv_bias"]
 
 
-def _complete_experts(figures: dict[str, Any], config: dict[str, Any]) -> None:
+def _complete_experts(figures: dict[str, Any], config: dict[str, Any], family: str) -> None:
     experts = figures.get("experts", 0)
     if not experts or experts == 1:
         figures.update(dict.fromkeys(EXPERTS, 0))
+        if family == "granitemoehybrid":
+            figures["ffn"] = _whole(config, "shared_intermediate_size") or figures.get("ffn", 0)
         return
     figures.setdefault("expert_ffn", figures.get("ffn", 0))
     figures.setdefault("ffn", figures["expert_ffn"])
     figures.setdefault("experts_per_token", 1)
-    width = _whole(config, "shared_expert_intermediate_size")
+    if family == "llama4":
+        figures.update(expert_ffn=figures["ffn"], shared_experts=1)
+        figures["ffn"] = _whole(config, "intermediate_size_mlp") or figures["ffn"]
+    width = next((width for key in _SHARED if (width := _whole(config, key)) is not None), None)
     if width is not None and figures["expert_ffn"]:
-        figures.setdefault("shared_experts", round(width / figures["expert_ffn"]))
+        figures["shared_experts"] = round(width / figures["expert_ffn"])
+    if latent := _whole(config, "moe_latent_size"):
+        figures["expert_hidden"] = latent
+    layers = figures.get("layers", 0)
     dense = config.get("mlp_only_layers")
     if isinstance(dense, list):
         figures.setdefault("dense_layers", len(dense))
-    step = _whole(config, "decoder_sparse_step") or 1
+    sorts = config.get("mlp_layer_types")
+    if isinstance(sorts, list):
+        figures.setdefault("dense_layers", sorts.count("dense"))
+    with_experts = config.get("moe_layers")
+    if isinstance(with_experts, list):
+        figures.setdefault("dense_layers", layers - len(with_experts))
+    step = next((step for key in _STEPS if (step := _whole(config, key))), 1)
     if step > 1:  # only every step-th layer has experts
-        layers = figures.get("layers", 0)
         figures["dense_layers"] = max(figures.get("dense_layers", 0), layers - layers // step)
     for name in EXPERTS:
         figures.setdefault(name, 0)
@@ -351,7 +367,7 @@ def _tied(config: dict[str, Any], inner: dict[str, Any], family: str) -> object:
         if isinstance(value, bool):
             return value
     if family in FORMS or inner is not config:
-        return family in _TIED
+        return family in TIED
     return Open(NOTHING)
 
 
@@ -380,7 +396,7 @@ def _dicts(values: Iterable[object]) -> list[dict[str, Any]]:
 
 def _margin(family: str, config: dict[str, Any], figures: dict[str, Any]) -> tuple[float, float]:
     """Return what the count may miss: a share of it to both sides, and parameters on top."""
-    odd = family not in FORMS or (family in _DENSE and figures["experts"])
+    odd = family not in FORMS or (family in DENSE and figures["experts"])
     odd = odd or (family == "falcon" and config.get("bias") is True)  # falcon-rw: no form is written for it
     towers = _dicts(config.get(key) for key in ("vision_config", "audio_config"))
     return UNSURE if odd else 0, sum(_tower(tower, figures) for tower in towers)

@@ -17,7 +17,7 @@ from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from cfglint.boundary import Boundary
@@ -32,35 +32,136 @@ NAMED = "the size in its name"
 COUNTED = "the number of parameters"
 
 
-def _build(text: str) -> dict[str, dict[str, object]]:
+_FILES = ("models.yaml", "configs.yaml")  # collected by hand; written by schemas/models
+
+
+def _build(texts: Mapping[str, str]) -> dict[str, dict[str, object]]:
     import yaml
 
-    dense = dict.fromkeys(NOT_DENSE, 0)
     rows = {}
-    for entry in yaml.load(text, Loader=yaml.CSafeLoader)["models"]:
-        figures = entry["figures"]
-        whole = {**dense, **dict.fromkeys(PARTS, figures["layers"]), "active_params": figures["params"]}
-        row = {**whole, "named": False, **figures, "family": entry["family"]}
+    entries = (yaml.load(text, Loader=yaml.CSafeLoader)["models"] for text in texts.values())
+    for entry in (entry for several in entries for entry in several):
+        row = {**entry["figures"], "family": entry["family"]}
         for name in entry.get("ids") or (entry["id"],):
             rows[name.lower()] = row
     return rows
 
 
-@cache
-def catalogue() -> Mapping[str, Mapping[str, object]]:
-    """Return the figures of all known models, by their ids in lower case."""
-    text = files.shipped_text("models", "models.yaml")
-    return cached("models4", {"models.yaml": text}, lambda: _build(text))  # type: ignore[return-value]
+_ZEROS: Row = {**dict.fromkeys(NOT_DENSE, 0), "named": False}
+
+
+def _whole(row: Row) -> Row:
+    """Return a row with the columns that it does not state."""
+    return {**_ZEROS, **dict.fromkeys(PARTS, row["layers"]), "active_params": row["params"], **row}
+
+
+class Catalogue:
+    """The figures of models by their ids in lower case; made whole when they are asked for."""
+
+    def __init__(self, kept: Mapping[str, Row]) -> None:
+        self.kept = kept
+        self._whole: dict[int, Row] = {}
+
+    def __getitem__(self, name: str) -> Row:
+        row = self.kept[name]
+        if id(row) not in self._whole:
+            self._whole[id(row)] = _whole(row)
+        return self._whole[id(row)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def get(self, name: str) -> Row | None:
+        """Return the figures of a model, None for one that is not known."""
+        return self[name] if name in self.kept else None
+
+    def items(self) -> Iterator[tuple[str, Row]]:
+        """Return all ids and figures; models of one row share them."""
+        return ((name, self[name]) for name in self.kept)
+
+    def values(self) -> Iterator[Row]:
+        """Return the figures of each id."""
+        return (self[name] for name in self.kept)
 
 
 @cache
-def by_base() -> Mapping[str, Mapping[str, object]]:
-    """Return the figures of models by the last component of their ids, where all of that name agree."""
-    rows: dict[str, Mapping[str, object] | None] = {}
-    for name, row in catalogue().items():
-        last = name.rpartition("/")[2]
-        rows[last] = row if rows.get(last, row) == row else None
-    return {name: row for name, row in rows.items() if row is not None}
+def catalogue() -> Catalogue:
+    """Return the figures of all known models."""
+    texts = _texts()
+    return Catalogue(cached("models5", texts, lambda: _build(texts)))  # type: ignore[arg-type]
+
+
+def _texts() -> dict[str, str]:
+    return {name: files.shipped_text("models", name) for name in _FILES}
+
+
+# What says how a checkpoint is packed, by whom and for what use, and nothing of the architecture.
+_PACKED = (
+    r"(awq|gptq|bnb|gguf|mlx|int4|int8|fp8|nf4|nvfp4|mxfp4|fp4|w4a16|w8a8|w8a16|[48]-?bit|q[248](_k)?(_[sm])?"
+    r"|bf16|fp16|bfloat16|dynamic|static|block|unsloth|quantized|hf|mirror)"
+)
+_TUNED = r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|kto|orpo|ppo|grpo|rlvr|rl|\d{4})"
+_SHORTEST = 5  # letters of a name that says which model it is
+
+
+def trunk(name: str) -> str:
+    """Return what the last component of an id says of the architecture: ``qwen2.5-7b``, ``llama-3.1-8b``.
+
+    ``unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit`` is the model of ``meta-llama/Llama-3.1-8B``, in 4 bits.
+    """
+    import re
+
+    last = name.rpartition("/")[2].lower().removeprefix("meta-")
+    return re.sub(rf"([-_.]({_PACKED}|{_TUNED}))+$", "", last)
+
+
+_APART = ("quantized_bits", "max_positions")  # differ between checkpoints of one architecture
+
+
+@cache
+def by_trunk() -> Catalogue:
+    """Return the figures of models by their trunks, where all of that trunk have one architecture."""
+
+    def built() -> dict[str, Row]:
+        import re
+
+        rows: dict[str, Row | None] = {}
+        ones: dict[int, Row] = {}
+        packed: dict[str, object] = {}  # as it is published
+        for name, row in catalogue().kept.items():
+            alike = ones.setdefault(id(row), {key: row[key] for key in row if key not in _APART})
+            key = trunk(name)
+            rows[key] = alike if rows.get(key, alike) == alike else None
+            if not re.search(rf"[-_.]{_PACKED}\b", name):
+                packed.setdefault(key, row.get("quantized_bits", 0))
+        return {
+            name: {**row, "quantized_bits": packed[name]} if packed.get(name) else row
+            for name, row in rows.items()
+            if row is not None
+        }
+
+    return Catalogue(cached("trunks2", _texts(), built))  # type: ignore[arg-type]
+
+
+def of_trunk(name: str) -> Mapping[str, object] | None:
+    """Return the figures of the model that a name is a copy of, as it is packed; None where none is known."""
+    from cfglint.models.size import bits
+
+    key = trunk(name)
+    says = len(key) >= _SHORTEST and (any(letter.isdigit() for letter in key) or len(key) >= 2 * _SHORTEST)
+    row = by_trunk().get(key) if says or _is_path(name) else None
+    return None if row is None else {**row, "quantized_bits": bits(name) or _published(row, name)}
+
+
+def _published(row: Mapping[str, object], name: str) -> object:
+    """Return the bits of a checkpoint as its makers published it; 0 for a copy that is in 16 bits."""
+    import re
+
+    whole = re.search(r"(?i)[-_.](bf16|fp16|bfloat16)\b", name) is not None
+    return 0 if whole else row.get("quantized_bits", 0)
 
 
 def _is_path(name: str) -> bool:
@@ -130,7 +231,7 @@ class Models(Record):
             row, source = self._on_disk(name)
             if row is not None:
                 return row, source
-        row = by_base().get(name.strip("/").rpartition("/")[2].lower()) if _is_path(name) else None
+        row = of_trunk(name.strip("/"))
         if row is not None:
             return row, CATALOGUE
         from cfglint.models.size import by_name
