@@ -1,6 +1,8 @@
 """The data that benchmarks/accuracy.py judges: every row speaks the vocabulary and names real targets."""
 
 import json
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,16 @@ from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.lang.values import needs_of
 
-DATA = Path(__file__).resolve().parents[1] / "benchmarks" / "data"
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+DATA = BENCHMARKS / "data"
+COUNTED = {"published": 696, "outcomes": 361}
+READY, STATED = 499, 124
+MOST = 25  # collected rows of a group and statistic: one sweep must not drown the rest
 STATISTICS = {"allocated", "active", "reserved", "nvidia-smi", "unknown"}
 SCOPES = {"per_gpu", "fullest_gpu", "sum_over_gpus", "process"}
 SUBJECTS = {"trainer", "engine", "engine.pool", "engine.graphs"}
+# What benchmarks/collect makes.
+COLLECTED = ("adapters-", "arctic-", "fmsaccel-", "foundry-", "fsdpqlora-", "primerl-", "read-", "simumax-")
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +43,12 @@ def pack():
     return load()
 
 
+@pytest.fixture
+def collect(monkeypatch):
+    """The modules of benchmarks/collect, which are no package."""
+    monkeypatch.setattr(sys, "path", [str(BENCHMARKS / "collect"), *sys.path])
+
+
 def replayed(pack, row):
     """A row as a facts file, as benchmarks/accuracy.py reads it."""
     text = json.dumps({"cfglint": "facts", **row["facts"]})
@@ -48,9 +62,56 @@ def test_ids_are_unique_over_both_files(rows):
 
 
 def test_there_are_as_many_rows_as_were_collected(rows):
-    assert {name: len(some) for name, some in rows.items()} == {"published": 366, "outcomes": 188}
-    assert sum(row["estimator_ready"] for row in rows["published"]) == 201
-    assert sum(row["states_what_is_needed"] for row in rows["outcomes"]) == 38
+    assert {name: len(some) for name, some in rows.items()} == COUNTED
+    assert sum(row["estimator_ready"] for row in rows["published"]) == READY
+    assert sum(row["states_what_is_needed"] for row in rows["outcomes"]) == STATED
+
+
+def test_a_row_names_its_group_by_the_project_it_is_from(rows):
+    for some in rows.values():
+        for row in some:
+            project, family = row["group"].split("|")
+            assert row["source"].split(":")[0].split("#")[0].strip() == project, row["id"]
+            assert family, row["id"]
+
+
+def test_no_sweep_gives_more_rows_than_the_rest(rows):
+    collected = Counter(
+        (row["group"], row.get("statistic", "outcome"))
+        for some in rows.values()
+        for row in some
+        if row["id"].startswith(COLLECTED)
+    )
+    assert [group for group, count in collected.items() if count > MOST] == []
+
+
+def test_what_was_read_by_hand_is_what_the_data_files_hold(rows, collect):
+    import handread
+
+    for name, made in zip(("published", "outcomes"), handread.rows_of_all(), strict=True):
+        kept = [row for row in rows[name] if row["id"].startswith(handread.PREFIX)]
+        assert kept == [json.loads(json.dumps(row)) for row in made]
+
+
+def test_rows_are_thinned_evenly_and_by_group_and_statistic(collect):
+    from rows import thinned
+
+    made = [{"group": "a|b", "statistic": kind, "id": number} for number in range(100) for kind in ("x", "y")]
+    kept = thinned(made, 4)
+    assert [row["id"] for row in kept if row["statistic"] == "x"] == [0, 25, 50, 75]
+    assert len(kept) == 8
+    assert thinned(made[:3], 4) == sorted(made[:3], key=lambda row: row["statistic"])
+
+
+def test_a_collectors_rows_replace_those_with_its_prefix_and_no_others(collect, tmp_path, monkeypatch):
+    import rows as module
+
+    monkeypatch.setattr(module, "DATA", tmp_path)
+    path = tmp_path / "published.yaml"
+    path.write_text("# head\n- id: old-1\n  a: 1\n- id: new-1\n  a: 1\n", encoding="utf-8")
+    module.write("published", "new-", [{"id": "new-2", "facts": {"task": "sft", "lora_targets": ["q_proj"]}}])
+    text = path.read_text(encoding="utf-8")
+    assert text == "# head\n- id: old-1\n  a: 1\n- id: new-2\n  facts: {task: sft, lora_targets: [q_proj]}\n"
 
 
 def test_every_fact_is_in_the_vocabulary_and_has_a_value_of_its_type(rows, pack):

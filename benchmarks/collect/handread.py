@@ -1,0 +1,105 @@
+"""handread.yaml: small tables that a person read, each row with the words of the source that say so.
+
+A quote that does not stand in the source's file at its commit stops the collection; threads are not
+fetched.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from rows import GIB, checkout, measured, outcome
+
+if TYPE_CHECKING:
+    from rows import Row
+
+PREFIX = "read-"
+SOURCES = Path(__file__).with_name("handread.yaml")
+HERE = (
+    "unchecked",
+    "repo",
+    "commit",
+    "path",
+    "config",
+    "family",
+    "measured",
+    "outcomes",
+    "id",
+    "quote",
+    "result",
+    "peak",
+    "gb",
+    "bytes",
+)
+GB = 1e9
+
+
+def collect_from(folder: Path) -> tuple[list[Row], list[Row]]:
+    """Return the measured rows and the outcomes of all sources, checked against ``folder``'s repositories."""
+    for source in _sources():
+        if not source.get("unchecked"):
+            _check(source, folder)
+    return rows_of_all()
+
+
+def rows_of_all() -> tuple[list[Row], list[Row]]:
+    """Return the measured rows and the outcomes of all sources."""
+    published: list[Row] = []
+    outcomes: list[Row] = []
+    for source in _sources():
+        published += [_measured(source | row, source) for row in source.get("measured", ())]
+        outcomes += [_outcome(source | row, source) for row in source.get("outcomes", ())]
+    return published, outcomes
+
+
+def _sources() -> list[Row]:
+    found: list[Row] = yaml.safe_load(SOURCES.read_text(encoding="utf-8"))
+    return found
+
+
+def _check(source: Row, folder: Path) -> None:
+    found = checkout(folder, source["repo"], source["commit"])
+    if found is None:
+        raise SystemExit(f"handread: no checkout of {source['repo']} in {folder}")
+    for row in (*source.get("measured", ()), *source.get("outcomes", ())):
+        path = row.get("path", source["path"])
+        if row["quote"] not in found.read(path):
+            raise SystemExit(f"handread: {row['id']}: not in {found.at(path)}: {row['quote']}")
+
+
+def _measured(row: Row, source: Row) -> Row:
+    fields = _fields(row, source)
+    statistic, gpu, facts = fields.pop("statistic"), fields.pop("gpu"), fields.pop("facts")
+    around = fields.pop("around", 0.0)
+    if "gb" in row:
+        peak: Any = [(row["gb"] - around) * GB / GIB, row["gb"] + around]
+    elif "bytes" in row:
+        peak = row["bytes"] / GIB
+    else:
+        peak = [row["peak"] - around, row["peak"] + around]
+    return measured(PREFIX + row["id"], _where(row), row["family"], peak, statistic, gpu, facts, **fields)
+
+
+def _outcome(row: Row, source: Row) -> Row:
+    fields = _fields(row, source)
+    gpu, facts = fields.pop("gpu"), fields.pop("facts")
+    for name in ("statistic", "likely", "around", "of", "ready"):
+        fields.pop(name, None)
+    return outcome(PREFIX + row["id"], _where(row), row["family"], row["result"], gpu, facts, **fields)
+
+
+def _where(row: Row) -> str:
+    config = f" + {row['config']}" if "config" in row else ""
+    if "issue" in row:
+        commit = f" @{row['commit'][:12]}" if "commit" in row else ""
+        return f"{row['repo']}#{row['issue']}{config}{commit}"
+    return f"{row['repo']}:{row['path']}{config} @{row['commit'][:12]}"
+
+
+def _fields(row: Row, source: Row) -> Row:
+    """Return the row's other fields; its facts lie over its source's, and null takes one away."""
+    fields = {name: value for name, value in row.items() if name not in HERE}
+    facts = {name: value for name, value in (source["facts"] | row["facts"]).items() if value is not None}
+    return fields | {"facts": facts}
