@@ -18,6 +18,10 @@ def main() -> int:
     grid.add_argument("--out", required=True, help="a file of JSON lines")
     grid.add_argument("--jobs", type=int, default=2)
     grid.add_argument("--list", action="store_true", help="print the configurations instead")
+    commands.add_parser("spread", help="compare a layer of each decoder of transformers with Llama's")
+    commands.add_parser("towers", help="what a layer of a vision tower keeps per patch")
+    trainers = commands.add_parser("trainers", help="measure the losses of the trainers that are installed")
+    trainers.add_argument("--out", required=True, help="a file of JSON lines")
     options = parser.parse_args()
     if options.command == "measure":
         from oracle.measure import measure
@@ -25,6 +29,14 @@ def main() -> int:
         case = Case.from_json(json.loads(options.case))
         print(json.dumps({"config": case.as_json(), **measure(case)}))
         return 0
+    if options.command in ("spread", "towers"):
+        from oracle import layers
+
+        return layers.spread() if options.command == "spread" else layers.towers()
+    if options.command == "trainers":
+        from oracle import trainers as losses
+
+        return losses.fill(options.out)
     from oracle.run import fill, show
 
     return show() if options.list else fill(options.out, options.jobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
 if TYPE_CHECKING:
@@ -55,13 +56,25 @@ def _half(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def _flash(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **kwargs: Any
+) -> tuple[Tensor, None]:
+    # A quantized model's fp32 is cast to the model's dtype (transformers integrations/flash_attention.py).
+    if hasattr(module.config, "_is_quantized"):
+        query, key, value = (tensor.to(module.config.dtype) for tensor in (query, key, value))
+    return _fused(module, query, key, value, *rest, **kwargs)
+
+
 def _fused(
     _: nn.Module, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **kwargs: Any
 ) -> tuple[Tensor, None]:
     del rest, kwargs
+    size = value.shape[-1]
+    if size != query.shape[-1]:  # latent attention: transformers pads the values, flash-attn 2 takes one size
+        value = functional.pad(value, [0, query.shape[-1] - size])
     query, key, value = (_half(tensor).transpose(1, 2) for tensor in (query, key, value))
     out: Tensor = _Fused.apply(query, key, value)
-    return out, None
+    return out[..., :size], None
 
 
 def _sdpa(
@@ -90,6 +103,6 @@ def _no_mask(*args: Any, **kwargs: Any) -> None:
 
 def register() -> None:
     """Make the functions known to transformers."""
-    for name, function in (("oracle_fused", _fused), ("oracle_sdpa", _sdpa)):
+    for name, function in (("oracle_fused", _flash), ("oracle_sdpa", _sdpa)):
         AttentionInterface.register(name, function)
         AttentionMaskInterface.register(name, _no_mask)

@@ -22,11 +22,18 @@ class Case:
     lora_rank: int = 0
     lora_targets: tuple[str, ...] = ()
     lora_dtype: str = ""  # empty: as param_dtype
+    lora_dropout: float = 0.0
+    lora_experts: str = ""  # what PEFT makes of all-linear for a mixture of experts: fused since 0.20
     fused_loss: str = "none"  # none, chunked, liger
     loss_chunks: int = 8
     dp_shard: int = 1
     fsdp_reshard: bool = True
     grad_accum: int = 1
+    quantization: int = 0  # bits of the frozen base: 0, 4 (NF4)
+    double_quantization: bool = True
+    kbit_lift: str = "none"  # what of the rest is cast to fp32: none, norms, rest (PEFT's preparation)
+    amp: bool = False  # autocast over 16-bit weights too, as in Hugging Face's Trainer
+    unsynced_accumulation: bool = False  # no_sync, as accelerate has it: gradients are reduced in 16 bits
 
     forward_only: bool = False  # log-probabilities without gradients; no optimizer
     embedding_bits: int = 8  # of an 8-bit optimizer: transformers' Trainer keeps 32-bit states for embeddings
@@ -34,7 +41,7 @@ class Case:
     @property
     def autocast(self) -> bool:
         """Whether operators cast their inputs; FSDP casts the parameters that it gathers instead."""
-        return self.param_dtype == "fp32" and self.dtype == "bf16" and self.dp_shard == 1
+        return self.amp or (self.param_dtype == "fp32" and self.dtype == "bf16" and self.dp_shard == 1)
 
     def as_json(self) -> dict[str, object]:
         """Return every field, so that a row can be read without this file's defaults."""

@@ -44,11 +44,20 @@ def _dropout(tensor: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return torch.native_dropout(tensor, p, training)[0] if training and p else tensor
 
 
+_is_enabled = torch.is_autocast_enabled
+
+
+def _enabled(device: str = "cpu") -> bool:
+    return _is_enabled(device)
+
+
 @contextlib.contextmanager
 def like_cuda(*, autocast: bool) -> Iterator[None]:
     """Keep a byte per element for dropout, as CUDA's fused kernel does, and cast as CUDA's autocast does."""
     with contextlib.ExitStack() as patches:
         patches.enter_context(mock.patch.object(functional, "dropout", _dropout))
+        # PEFT asks for autocast without naming a device, which means CUDA.
+        patches.enter_context(mock.patch.object(torch, "is_autocast_enabled", _enabled))
         # A TorchFunctionMode would do, were it not suspended during the backward pass, which recomputes.
         for owner, name in _FP32 if autocast else ():
             patches.enter_context(mock.patch.object(owner, name, _casting(getattr(owner, name))))

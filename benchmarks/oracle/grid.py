@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from oracle.case import Case
+from oracle.models import shapes
 
 # Formulas are written while looking at rows of the other models only. Whole models are held out, from every
 # family, and measured at other sequence lengths; this list stood before the first row was measured.
@@ -67,6 +68,11 @@ _LARGE = (
     "Qwen/Qwen3-235B-A22B",
 )
 
+_MIXTURES = (
+    *("mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x22B-v0.1"),
+    "Qwen/Qwen3-235B-A22B",
+)
+
 _FULL = {"gradient_checkpointing": "full"}
 _AUTOCAST = {"param_dtype": "fp32"}
 _FP32 = {"param_dtype": "fp32", "dtype": "fp32"}
@@ -75,6 +81,12 @@ _ALL = {"lora_rank": 16, "lora_targets": ("all-linear",)}
 _MLP = {"lora_rank": 8, "lora_targets": ("gate_proj", "down_proj")}
 _QKVO = {"lora_rank": 64, "lora_targets": ("q_proj", "k_proj", "v_proj", "o_proj")}
 _SHARD = {"param_dtype": "fp32", "dp_shard": 8}
+_AMP = {"amp": True}
+_DROP = {"lora_dropout": 0.05}
+_WIDE = {"lora_dtype": "fp32"}
+_NF4 = {"quantization": 4, "lora_dtype": "bf16"}
+_NORMS = _NF4 | {"kbit_lift": "norms"}
+_LIFT = _NF4 | _WIDE | {"kbit_lift": "rest"}
 
 
 def _shape(micro_batch_size: int, seq_len: int) -> dict[str, Any]:
@@ -150,26 +162,117 @@ _MANY: tuple[dict[str, Any], ...] = (
     _FULL | _shape(1, 2048) | {"grad_accum": 2},
     _shape(1, 1024) | {"grad_accum": 4, "optimizer": "adamw_fused"},
     _SHARD | _FULL | _shape(1, 2048) | {"grad_accum": 2},
+    _SHARD | _FULL | _shape(1, 512) | {"grad_accum": 2, "unsynced_accumulation": True},
+    _SHARD | _FULL | _shape(1, 2048) | {"grad_accum": 3, "unsynced_accumulation": True},
     _QV | _shape(4, 2048) | {"forward_only": True, "optimizer": "none"},
 )
 
+# For the shapes of other architectures: SGD and long sequences, so that activations are most of the peak.
+_BARE = {"optimizer": "sgd"}
+_SHAPES: tuple[dict[str, Any], ...] = (
+    _BARE | _shape(2, 4096),
+    _BARE | _FULL | _shape(1, 8192),
+    _BARE | _AUTOCAST | _shape(1, 4096),
+    _BARE | _AUTOCAST | _FULL | _shape(1, 8192),
+    _shape(1, 2048),
+    _SHARD | _FULL | _shape(1, 4096),
+    _FULL | _shape(1, 8192) | {"fused_loss": "chunked", "optimizer": "adamw_fused"},
+    _ALL | _shape(2, 4096),
+    _ALL | _FULL | _shape(4, 4096),
+    _ALL | _AUTOCAST | _shape(1, 4096),
+    _ALL | _shape(1, 8192) | {"fused_loss": "chunked"},
+    _QV | _shape(2, 2048),
+)
+
 _FAIRLY_MANY = (*_SOME, *_MANY[len(_SOME) :: 2])
+
+# Adapters as Hugging Face's Trainer runs them, under autocast, and on a 4-bit base, of which frameworks lift
+# more or less to fp32 (kbit_lift); without autocast, as loops of their own do.
+_KBIT_FEW: tuple[dict[str, Any], ...] = (
+    _ALL | _NF4 | _AMP | _FULL | _shape(1, 2048),
+    _ALL | _LIFT | _AMP | _FULL | _shape(1, 4096),
+)
+_KBIT_SOME: tuple[dict[str, Any], ...] = (
+    *_KBIT_FEW,
+    _ALL | _AMP | _WIDE | _shape(1, 1024),
+    _ALL | _NF4 | _WIDE | _AMP | _shape(1, 1024),
+    _ALL | _NORMS | _AMP | _shape(2, 1024),
+    _ALL | _LIFT | _AMP | _shape(1, 1024),
+    _QKVO | _LIFT | _FULL | _shape(2, 1024) | {"double_quantization": False},
+)
+_KBIT: tuple[dict[str, Any], ...] = (
+    *_KBIT_SOME,
+    _QV | _AMP | _WIDE | _FULL | _shape(1, 512),
+    _ALL | _NORMS | _AMP | _FULL | _shape(1, 2048),
+    _ALL | _LIFT | _shape(1, 1024),
+    _QV | _LIFT | _AMP | _shape(1, 2048),
+    _MLP | _NF4 | _AMP | _shape(1, 2048),
+    _ALL | _NF4 | _AMP | _FULL | _shape(1, 4096) | {"fused_loss": "chunked"},
+    _ALL | _NF4 | _FULL | _shape(1, 256),
+    _QKVO | _AMP | _WIDE | _FULL | _shape(1, 2048) | {"attn_impl": "eager"},
+    _QKVO | _LIFT | _FULL | _shape(1, 2048) | {"attn_impl": "eager"},
+    _ALL | _AMP | _WIDE | _shape(1, 1024) | _DROP,
+    _ALL | _NF4 | _AMP | _shape(1, 1024) | _DROP,
+    _ALL | _LIFT | _AMP | _shape(1, 1024) | _DROP,
+    _ALL | _LIFT | _AMP | _FULL | _shape(1, 512) | {"optimizer": "sgd"},
+    _ALL | _NF4 | _WIDE | _AMP | _FULL | _shape(1, 1024) | {"grad_accum": 2},
+)
+
+# A mixture's frozen experts without recomputation, and adapters on experts.
+_KBIT_EXPERTS: tuple[dict[str, Any], ...] = (
+    _QV | _AMP | _WIDE | _shape(1, 1024),
+    _ALL | _AMP | _WIDE | _FULL | _shape(1, 1024) | {"lora_experts": "fused"},
+)
+
+# Models whose linear layers are all nn.Linear, one or two of each family.
+_KBIT_MODELS = (
+    *("Qwen/Qwen2.5-1.5B", "HuggingFaceTB/SmolLM2-1.7B", "Qwen/Qwen3-0.6B", "google/gemma-2-2b"),
+    *("google/gemma-3-1b-it", "microsoft/Phi-4-mini-instruct", "allenai/OLMo-2-0425-1B"),
+    *("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "mistralai/Mistral-7B-v0.3", "Qwen/Qwen3-1.7B"),
+    *("google/gemma-2-9b", "google/gemma-3-4b-it", "microsoft/Phi-3-mini-4k-instruct"),
+    "allenai/OLMo-2-1124-7B",
+)
+_KBIT_LARGE = (
+    *("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-14B", "Qwen/Qwen3-32B", "microsoft/phi-4"),
+    *("Qwen/Qwen2.5-7B", "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-14B", "meta-llama/Llama-3.1-70B"),
+)
 
 _GPT2_POSITIONS = 1024  # its position table ends there
 # Their linear layers have other names, so only all-linear means the same.
 _OTHER_NAMES = ("openai-community/", "microsoft/Phi-3", "microsoft/Phi-4", "microsoft/phi-4")
 _EXPERTS = ("mistralai/Mixtral", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen3-235B")
+# PyTorch's grouped products take no fp32 under autocast.
+_GROUPED = tuple(name for name, row in shapes().items() if "experts" in row["figures"])
+
+
+def held_out(model: str) -> bool:
+    """Whether a model's rows are kept from the fit."""
+    return model in HOLD_OUT or bool(shapes().get(model, {}).get("held_out"))
 
 
 def _fit(model: str, case: Case) -> Case | None:
     """Return the configuration as this model takes it."""
-    if model in HOLD_OUT:
+    if held_out(model):
         case = dataclasses.replace(case, seq_len=case.seq_len * 3 // 2)
     if model.startswith("openai-community/"):
         case = dataclasses.replace(case, seq_len=min(case.seq_len, _GPT2_POSITIONS))
     if case.lora_targets not in ((), ("all-linear",)) and model.startswith(_OTHER_NAMES):
         return None
-    if case.lora_rank and model.startswith(_EXPERTS):  # experts are one tensor, which all-linear leaves out
+    figures = shapes().get(model, {}).get("figures", {})
+    # The shapes have their attention layers last; frozen layers below them would keep nothing.
+    without = figures.get("attention_layers", figures.get("layers")) != figures.get("layers")
+    if case.lora_targets == ("all-linear",) and model in _GROUPED:
+        case = dataclasses.replace(case, lora_targets=_QKVO["lora_targets"])
+    if case.lora_rank and "latent_dim" in figures:  # other names for the layers of latent attention
+        return None
+    heads_only = (_QV["lora_targets"], _QKVO["lora_targets"])
+    if (case.autocast and model in _GROUPED) or (without and case.lora_targets in heads_only):
+        return None
+    if case.lora_targets == ("all-linear",) and "ssm_layers" in figures:
+        # PEFT leaves a Mamba layer's output projection alone: its kernel takes the weight itself.
+        attention = _QV["lora_targets"] if figures.get("attention_layers", 1) else ()
+        case = dataclasses.replace(case, lora_targets=(*attention, "in_proj"))
+    if case.lora_rank and model.startswith(_EXPERTS) and not case.lora_experts:
         return dataclasses.replace(case, lora_targets=("q_proj", "v_proj"))
     return case
 
@@ -177,10 +280,15 @@ def _fit(model: str, case: Case) -> Case | None:
 def grid() -> list[tuple[str, Case]]:
     """Return all configurations with the set that each belongs to: the fit set, then breadth before depth."""
     rows: dict[Case, tuple[str, int]] = {}
-    for models, settings in ((_THOROUGH, _MANY), (_FAIRLY, _FAIRLY_MANY), (_SEVERAL, _SOME), (_LARGE, _FEW)):
+    for models, settings in (
+        *((_THOROUGH, _MANY), (_FAIRLY, _FAIRLY_MANY), (_SEVERAL, _SOME), (_LARGE, _FEW)),
+        *((_THOROUGH + _FAIRLY, _KBIT), (_KBIT_MODELS, _KBIT_SOME), (_KBIT_LARGE, _KBIT_FEW)),
+        (tuple(shapes()), _SHAPES),
+        (_MIXTURES, _KBIT_EXPERTS),
+    ):
         for model in models:
             for depth, fields in enumerate(settings):
                 case = _fit(model, Case(model_path=model, **fields))
                 if case:
-                    rows[case] = ("holdout", depth) if model in HOLD_OUT else ("fit", 0)
+                    rows[case] = ("holdout", depth) if held_out(model) else ("fit", 0)
     return [(rows[case][0], case) for case in sorted(rows, key=rows.__getitem__)]

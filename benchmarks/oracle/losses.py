@@ -98,9 +98,11 @@ def install(model: PreTrainedModel, kind: str, chunks: int) -> None:
     compute = loss_function(kind, chunks)
     softcap = getattr(model.config, "final_logit_softcapping", None)
 
+    decoder = model.model if model.base_model is model else model.base_model
+
     def forward(input_ids: Tensor, labels: Tensor, **kwargs: Any) -> Any:
         del kwargs  # what PEFT passes through
-        hidden = model.base_model(input_ids=input_ids).last_hidden_state
+        hidden = decoder(input_ids=input_ids).last_hidden_state
         return {"loss": compute(hidden, model.lm_head, labels, softcap)}
 
     model.forward = forward

@@ -15,9 +15,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools import fake_collectives  # noqa: F401 — importing it registers the fake collectives
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from oracle import attention, losses, models, optimizers
+from oracle import attention, losses, models, optimizers, quantized, scan
 from oracle.cuda import like_cuda
 from oracle.tracker import Tracker
 
@@ -33,8 +34,14 @@ if TYPE_CHECKING:
 _DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
+def _decoder(model: PreTrainedModel) -> nn.Module:
+    """Return what is below the output head."""
+    decoder: nn.Module = model.model if model.base_model is model else model.base_model
+    return decoder
+
+
 def _layers(model: PreTrainedModel) -> nn.ModuleList:
-    decoder: Any = model.base_model
+    decoder: Any = _decoder(model)
     layers: nn.ModuleList = decoder.h if hasattr(decoder, "h") else decoder.layers
     return layers
 
@@ -44,7 +51,9 @@ def _adapt(model: PreTrainedModel, case: Case) -> nn.Module:
     from peft import LoraConfig, get_peft_model
 
     targets = "all-linear" if case.lora_targets == ("all-linear",) else list(case.lora_targets)
-    settings = LoraConfig(r=case.lora_rank, target_modules=targets, lora_dropout=0.0, task_type="CAUSAL_LM")
+    settings = LoraConfig(
+        r=case.lora_rank, target_modules=targets, lora_dropout=case.lora_dropout, task_type="CAUSAL_LM"
+    )
     # Adapters are made in their dtype: moving them to the base layer's swaps tensors, which fake ones refuse.
     torch.set_default_dtype(_DTYPES[case.lora_dtype or case.param_dtype])
     with mock.patch.object(torch.nn.Module, "to", lambda module, *_, **__: module):
@@ -56,7 +65,8 @@ def _adapt(model: PreTrainedModel, case: Case) -> nn.Module:
 def _shard(root: nn.Module, model: PreTrainedModel, case: Case, mesh: DeviceMesh) -> None:
     """Shard each layer and then what is left, as trainers do."""
     mixed = case.param_dtype == "fp32" and case.dtype == "bf16"
-    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if mixed else MixedPrecisionPolicy()
+    reduced = torch.bfloat16 if case.unsynced_accumulation else torch.float32
+    policy = MixedPrecisionPolicy(torch.bfloat16, reduced) if mixed else MixedPrecisionPolicy()
     for part in (*_layers(model), root):
         fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=case.fsdp_reshard)
 
@@ -119,7 +129,23 @@ def _watch_decoder(tracker: Tracker, model: PreTrainedModel) -> None:
         if output.last_hidden_state.requires_grad:
             output.last_hidden_state.register_hook(lambda _: tracker.enter("backward"))
 
-    model.base_model.register_forward_hook(leaves)
+    _decoder(model).register_forward_hook(leaves)
+
+
+@contextlib.contextmanager
+def _without_shapes(tracker: Tracker) -> Iterator[None]:
+    """Leave out what DTensor allocates to work out the shape of an operator's result that it meets first."""
+    original = ShardingPropagator._propagate_tensor_meta_non_cached  # noqa: SLF001
+
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        tracker.asleep = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            tracker.asleep = False
+
+    with mock.patch.object(ShardingPropagator, "_propagate_tensor_meta_non_cached", quiet):
+        yield
 
 
 def _run(case: Case, root: nn.Module, tracker: Tracker, optimizer: torch.optim.Optimizer | None) -> int:
@@ -130,8 +156,10 @@ def _run(case: Case, root: nn.Module, tracker: Tracker, optimizer: torch.optim.O
         tracker.hold(tensor, "inputs")
     after_forward = 0
     autocast = torch.autocast("cpu", torch.bfloat16) if case.autocast else contextlib.nullcontext()
-    with tracker, like_cuda(autocast=case.autocast):
-        for _ in range(case.grad_accum):
+    with tracker, like_cuda(autocast=case.autocast), _without_shapes(tracker):
+        for micro in range(case.grad_accum):
+            if case.unsynced_accumulation:
+                root.set_requires_gradient_sync(micro == case.grad_accum - 1)  # type: ignore[operator]
             tracker.enter("forward")
             if case.forward_only:
                 with torch.no_grad(), autocast:
@@ -168,6 +196,7 @@ def measure(case: Case) -> dict[str, object]:
     """Return the peak of a step whose optimizer has its states already, and what it consists of."""
     started = time.monotonic()
     attention.register()
+    scan.register()
     mesh = None
     if case.dp_shard > 1:
         dist.init_process_group("fake", rank=0, world_size=case.dp_shard, store=FakeStore())
@@ -177,7 +206,11 @@ def measure(case: Case) -> dict[str, object]:
         torch.set_default_dtype(_DTYPES[case.param_dtype])
         model = models.build(row, case.seq_len, attention.NAMES[case.attn_impl])
         torch.set_default_dtype(torch.float32)
+        figures = models.figures(row, model)
         model.train()
+        if case.quantization:
+            quantized.quantize(model, _DTYPES[case.dtype], nested=case.double_quantization)
+            quantized.lift(model, case.kbit_lift)
         root: nn.Module = _adapt(model, case) if case.lora_rank else model
         if case.gradient_checkpointing == "full":
             if case.lora_rank:
@@ -204,6 +237,7 @@ def measure(case: Case) -> dict[str, object]:
         after_forward = _run(case, root, tracker, optimizer)
     return {
         **_result(tracker.peaks, after_forward, first_step, states),
+        **({"figures": figures} if figures else {}),
         "trainable": sum(parameter.numel() for parameter in trainable),
         "torch": torch.__version__,
         "transformers": transformers.__version__,

@@ -1,7 +1,8 @@
-"""Build a transformers model from a row of the package's own catalogue."""
+"""Build a transformers model from a row of the package's own catalogue, or of shapes.yaml."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,33 +13,159 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _CATALOGUE = Path(__file__).resolve().parents[2] / "linter/cfglint/models/models.yaml"
+_SHAPES = Path(__file__).with_name("shapes.yaml")
+# What a family's classes are called, where it is not the family's name in capitals.
+_NAMES = {
+    "gpt2": "GPT2",
+    "olmo2": "Olmo2",
+    "smollm3": "SmolLM3",
+    "glm4_moe": "Glm4Moe",
+    "gpt_oss": "GptOss",
+    "qwen2_moe": "Qwen2Moe",
+    "qwen3_moe": "Qwen3Moe",
+    "granitemoe": "GraniteMoe",
+    "seed_oss": "SeedOss",
+    "granitemoehybrid": "GraniteMoeHybrid",
+    "falcon_h1": "FalconH1",
+    "nemotron_h": "NemotronH",
+    "deepseek_v2": "DeepseekV2",
+    "deepseek_v3": "DeepseekV3",
+}
 _CLASSES = {
-    "llama": ("LlamaConfig", "LlamaForCausalLM"),
-    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM"),
-    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM"),
-    "qwen3_moe": ("Qwen3MoeConfig", "Qwen3MoeForCausalLM"),
-    "mixtral": ("MixtralConfig", "MixtralForCausalLM"),
-    "gemma": ("GemmaConfig", "GemmaForCausalLM"),
-    "gemma2": ("Gemma2Config", "Gemma2ForCausalLM"),
     "gemma3": ("Gemma3TextConfig", "Gemma3ForCausalLM"),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
-    "phi": ("PhiConfig", "PhiForCausalLM"),
-    "phi3": ("Phi3Config", "Phi3ForCausalLM"),
-    "olmo2": ("Olmo2Config", "Olmo2ForCausalLM"),
+    "llama4_text": ("Llama4TextConfig", "Llama4ForCausalLM"),
 }
+_NO_HEAD_DIM = (  # these divide the hidden size
+    *("phi", "phi3", "nemotron", "starcoder2", "gpt2", "cohere2", "olmo3", "olmoe", "granite"),
+    *("granitemoe", "deepseek_v2", "deepseek_v3", "granitemoehybrid", "bamba"),
+)
+_PADDED = ("phi3", "cohere2", "glm", "glm4", "granite", "granitemoe", "granitemoehybrid")
+_HYBRID = ("granitemoehybrid", "bamba")
+
+
+@cache
+def shapes() -> dict[str, dict[str, Any]]:
+    """Return the rows of shapes.yaml by their ids."""
+    rows = yaml.load(_SHAPES.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return {row["id"]: row for row in rows}
 
 
 def row_of(model: str) -> dict[str, Any]:
-    """Return a model's figures, and its family."""
+    """Return a model's figures, and its family; `shape` where they are of some of its layers."""
+    if model in shapes():
+        row = shapes()[model]
+        return {**row["figures"], "family": row["family"], "shape": True, "own": row.get("own", {})}
     for row in yaml.load(_CATALOGUE.read_text(encoding="utf-8"), yaml.CSafeLoader)["models"]:
-        if row["id"].lower() == model.lower():
+        if model.lower() in (name.lower() for name in row.get("ids") or (row["id"],)):
             return {**row["figures"], "family": row["family"]}
     raise LookupError(f"{model} is not in {_CATALOGUE.name}")
 
 
+def _experts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return how a family calls the sizes of its experts."""
+    number, width, shared = row["experts"], row["expert_ffn"], row.get("shared_experts", 0)
+    deepseek = {
+        "n_routed_experts": number,
+        "n_shared_experts": shared,
+        "first_k_dense_replace": row.get("dense_layers", 0),
+        "n_group": 1,
+        "topk_group": 1,
+    }
+    named: dict[str, dict[str, Any]] = {
+        "mixtral": {"num_local_experts": number, "intermediate_size": width},
+        "gpt_oss": {"num_local_experts": number, "intermediate_size": width},
+        "granitemoe": {"num_local_experts": number, "intermediate_size": width},
+        "olmoe": {"num_experts": number, "intermediate_size": width},
+        "granitemoehybrid": {"num_local_experts": number, "intermediate_size": width},
+        "qwen2_moe": {"num_experts": number, "shared_expert_intermediate_size": shared * width},
+        "glm4_moe": {**deepseek, "use_qk_norm": True},
+        "deepseek_v2": deepseek,
+        "deepseek_v3": deepseek,
+        "llama4_text": {
+            "num_local_experts": number,
+            "intermediate_size": width,
+            "intermediate_size_mlp": row["ffn"],
+            "interleave_moe_layer_step": 2 if row.get("dense_layers") else 1,
+        },
+    }
+    own = named.get(row["family"], {"num_experts": number})
+    if "intermediate_size" not in own:
+        own["moe_intermediate_size"] = width
+    return {**own, "num_experts_per_tok": row["experts_per_token"]}
+
+
+def _blocks(row: dict[str, Any]) -> list[str]:
+    """Return a hybrid's layers: attention last, and in Nemotron-H Mamba and feed-forward layers by turns."""
+    if row["family"] != "nemotron_h":
+        return ["mamba"] * row["ssm_layers"] + ["attention"] * row["attention_layers"]
+    pairs = ["mamba", "mlp"] * row["mlp_layers"] + ["mamba"] * (row["ssm_layers"] - row["mlp_layers"])
+    return pairs + ["attention"] * row["attention_layers"]
+
+
+def _scan(row: dict[str, Any]) -> dict[str, Any]:
+    """Return how a family calls the sizes of its Mamba layers."""
+    family = row["family"]
+    sizes = {
+        "n_heads": row.get("ssm_heads"),
+        "d_head": row.get("ssm_head_dim"),
+        "n_groups": row.get("ssm_groups"),
+        "d_state": row["ssm_state"],
+        "d_conv": row["ssm_conv"],
+    }
+    if family == "falcon_h1":
+        return {f"mamba_{name}": size for name, size in sizes.items()} | {"mamba_d_ssm": row["ssm_inner"]}
+    expand = row["ssm_inner"] // row["hidden"]
+    if family in _HYBRID:
+        places = [at for at, kind in enumerate(_blocks(row)) if kind == "attention"]
+        where = {"attn_layer_indices": places} if family == "bamba" else {"layer_types": _blocks(row)}
+        if family == "granitemoehybrid":
+            where |= {"shared_intermediate_size": row["ffn"], "num_local_experts": 0}
+        return {f"mamba_{name}": size for name, size in sizes.items()} | {"mamba_expand": expand} | where
+    common = {"state_size": row["ssm_state"], "conv_kernel": row["ssm_conv"], "expand": expand}
+    if family == "mamba":
+        return common
+    if family == "mamba2":
+        return common | {
+            "num_heads": row["ssm_heads"],
+            "head_dim": row["ssm_head_dim"],
+            "n_groups": row["ssm_groups"],
+        }
+    return {
+        "layers_block_type": _blocks(row),
+        "mamba_num_heads": row["ssm_heads"],
+        "mamba_head_dim": row["ssm_head_dim"],
+        "ssm_state_size": row["ssm_state"],
+        "n_groups": row["ssm_groups"],
+        "conv_kernel": row["ssm_conv"],
+    }
+
+
+def _more(row: dict[str, Any], positions: int) -> dict[str, Any]:
+    """Return what else a family's configuration needs, or has another default for."""
+    family = row["family"]
+    more: dict[str, Any] = {"pad_token_id": 0} if family in _PADDED else {}
+    match family:
+        case "phi3":
+            more["original_max_position_embeddings"] = positions
+        case "gemma3":
+            more["query_pre_attn_scalar"] = row["head_dim"]
+        case "exaone4":
+            more["layer_types"] = ["full_attention"] * row["layers"]
+        case "starcoder2":
+            more |= {"embedding_dropout": 0.0, "residual_dropout": 0.0, "attention_dropout": 0.0}
+        case "seed_oss":
+            more["residual_dropout"] = 0.0
+        case "lfm2":
+            kinds = ["conv"] * row["linear_layers"] + ["full_attention"] * row["attention_layers"]
+            more |= {"layer_types": kinds, "block_auto_adjust_ff_dim": False}
+    return more | row.get("own", {})
+
+
 def _settings(row: dict[str, Any], seq_len: int) -> dict[str, Any]:
     positions = max(seq_len, 4096)
-    if row["family"] == "gpt2":
+    family = row["family"]
+    if family == "gpt2":
         return {
             "n_embd": row["hidden"],
             "n_layer": row["layers"],
@@ -50,37 +177,45 @@ def _settings(row: dict[str, Any], seq_len: int) -> dict[str, Any]:
     settings = {
         "hidden_size": row["hidden"],
         "num_hidden_layers": row["layers"],
-        "num_attention_heads": row["heads"],
-        "num_key_value_heads": row["kv_heads"],
-        "intermediate_size": row["ffn"],
         "vocab_size": row["vocab"],
         "tie_word_embeddings": row["tied"],
-        "max_position_embeddings": positions,
     }
-    if row["family"] not in ("phi", "phi3"):  # these divide the hidden size
-        settings["head_dim"] = row["head_dim"]
-    if row["family"] == "phi3":
-        settings |= {"original_max_position_embeddings": positions, "pad_token_id": 0}
-    if row["family"] == "gemma3":
-        settings["query_pre_attn_scalar"] = row["head_dim"]
-    if row.get("experts"):
-        expert_ffn = row["expert_ffn"]
-        settings |= (
-            {"num_local_experts": row["experts"], "intermediate_size": expert_ffn}
-            if row["family"] == "mixtral"
-            else {"num_experts": row["experts"], "moe_intermediate_size": expert_ffn}
-        )
-        settings["num_experts_per_tok"] = row["experts_per_token"]
-    return settings
+    if family not in ("mamba", "mamba2"):
+        settings |= {
+            "num_attention_heads": row["heads"],
+            "num_key_value_heads": row["kv_heads"],
+            "intermediate_size": row["ffn"],
+            "max_position_embeddings": positions,
+        }
+        if family not in _NO_HEAD_DIM:
+            settings["head_dim"] = row["head_dim"]
+    settings |= _more(row, positions)
+    if row.get("ssm_layers"):
+        settings |= _scan(row)
+    if family == "nemotron_h":
+        del settings["num_hidden_layers"]  # the list of its blocks says it
+    return settings | (_experts(row) if row.get("experts") else {})
 
 
 def build(row: dict[str, Any], seq_len: int, attention: str) -> PreTrainedModel:
     """Return the model of a catalogue row, in the default dtype and without its weights."""
-    config_class, model_class = (getattr(transformers, name) for name in _CLASSES[row["family"]])
+    family = row["family"]
+    name = _NAMES.get(family, family.capitalize())
+    classes = _CLASSES.get(family, (f"{name}Config", f"{name}ForCausalLM"))
+    config_class, model_class = (getattr(transformers, one) for one in classes)
     config = config_class(**_settings(row, seq_len), use_cache=False)
     config._attn_implementation = attention  # noqa: SLF001 — the way to name a registered function without checks
     model: PreTrainedModel = model_class(config)
     counted = sum(parameter.numel() for parameter in model.parameters())
-    if counted != row["params"]:
+    wanted = row.get("params", counted + row.get("vision_params", 0)) - row.get("vision_params", 0)
+    if counted != wanted:
         raise ValueError(f"{counted} parameters, the catalogue says {row['params']}")
     return model
+
+
+def figures(row: dict[str, Any], model: PreTrainedModel) -> dict[str, Any]:
+    """Return what a rule is to read of a model that the catalogue does not have as it was measured."""
+    if not row.get("shape"):
+        return {}
+    kept = {name: value for name, value in row.items() if name not in ("shape", "own")}
+    return {**kept, "params": sum(parameter.numel() for parameter in model.parameters())}

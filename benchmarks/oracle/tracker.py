@@ -52,6 +52,7 @@ class Tracker(TorchDispatchMode):
     def __init__(self, look: Callable[[], Iterable[tuple[torch.Tensor, str]]]) -> None:
         super().__init__()
         self.phase = "forward"
+        self.asleep = False
         self.total = 0
         self.peaks: dict[str, Peak] = {}
         self._look = look
@@ -113,16 +114,22 @@ class Tracker(TorchDispatchMode):
             result = args[0]  # the fake version would allocate, the real one does not
         else:
             result = func(*args, **(kwargs or {}))
-        if active_fake_mode() is not self._mode:
-            return result  # DTensor works out shapes in a fake mode of its own
+        if self.asleep or active_fake_mode() is not self._mode:
+            return result  # DTensor works out shapes: nothing is there
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
                 storage = leaf.untyped_storage()
                 known = self._storages.get(storage._cdata)  # noqa: SLF001
                 if known is None:
-                    self._add(storage, _BORN[self.phase])
+                    self._add(storage, _BORN.get(self.phase, self.phase))
                 else:
                     self._change(known, storage.nbytes())
+        if func is torch.ops.aten._softmax_backward_data.default:  # noqa: SLF001
+            # CUDA's multiplies the gradient with the softmax first (native/cuda/SoftMax.cu).
+            product = args[0].numel() * args[0].element_size()
+            self.total += product
+            self._note_peak()
+            self.total -= product
         self._since_look += 1
         if self._since_look == _OPS_BETWEEN_LOOKS:
             self._since_look = 0
