@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +23,8 @@ from cfglint.facts import missing  # noqa: E402
 from cfglint.hardware.target import parse_target  # noqa: E402
 from cfglint.lang.pack import load  # noqa: E402
 from cfglint.lang.values import INF, Interval, needs_of  # noqa: E402
+from cfglint.models import NOT_DENSE, PARTS, VISION  # noqa: E402
+from cfglint.models.registry import catalogue  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +36,46 @@ GIB = 2**30
 DATA = ROOT / "benchmarks" / "data"
 PER_NODE = 8  # GPUs of a machine, where a row has more than one machine
 RULES = ("MEM", "ENG")  # the rules that tell of memory
+# Whose code trains, by what a row calls its framework: the value of trainer.code (rules/memory.rules).
+CODES = {
+    "transformers": (
+        *(
+            "transformers",
+            "peft",
+            "ms-swift",
+            "ms-swift 2",
+            "trl",
+            "llama-factory",
+            "axolotl",
+            "unsloth",
+            "accelerate",
+        ),
+        *(
+            "deepspeed",
+            "deepspeed-chat",
+            "fastchat",
+            "yarn",
+            "open-instruct",
+            "dllm",
+            "dfactory",
+            "fsdp_qlora",
+        ),
+    ),
+    "rl": ("verl", "openrlhf", "areal", "nemo-rl", "easyr1", "open-reasoner-zero", "skyrl"),
+    "native": ("torchtune", "torchtitan", "litgpt", "prime-rl", "llm-foundry"),
+    "megatron": (
+        "megatron",
+        "megatron-lm",
+        "megatron-bridge",
+        "megatron-llm",
+        "slime",
+        "gpt-neox",
+        "ms-swift (megatron)",
+    ),
+}
+
+
+_VALUES: dict[str, Values] = {}  # of rows by their id, which are asked for again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +88,13 @@ class Estimate:
 
     @property
     def middle(self) -> float:
-        """The number to compare where one is wanted."""
-        return (self.lo + self.hi) / 2
+        """The number to compare where one is wanted: errors are factors, so it is the geometric middle."""
+        return math.sqrt(self.lo * self.hi) if self.lo > 0 and self.hi < INF else (self.lo + self.hi) / 2
 
     @property
     def width(self) -> float:
-        """The interval's width relative to its middle."""
-        return (self.hi - self.lo) / self.middle if self.middle else 0.0
+        """The interval's width relative to the point half way between its ends."""
+        return 2 * (self.hi - self.lo) / (self.hi + self.lo) if self.hi + self.lo else 0.0
 
     def times(self, factor: float) -> Estimate:
         """Return the estimate of several alike."""
@@ -63,6 +107,7 @@ def pack() -> Pack:
     return load()
 
 
+@lru_cache
 def rows(name: str) -> list[dict[str, Any]]:
     """Return a data file's rows."""
     found: list[dict[str, Any]] = yaml.load(
@@ -87,10 +132,28 @@ def oracle_estimate(row: Mapping[str, Any]) -> tuple[Values, Estimate]:
     facts = {name: value for name, value in row["config"].items() if value != ""}
     forward = facts.pop("forward_only", False)
     facts["optimizer_embedding_bits"] = facts.pop("embedding_bits", 8)
+    if not facts.get("amp"):
+        facts.pop("amp", None)  # autocast over fp32 weights follows from the precisions
     if not facts.get("lora_rank"):
         facts.pop("lora_targets", None)
+    if figures := row.get("figures"):
+        every = {**dict.fromkeys(NOT_DENSE, 0), **dict.fromkeys(PARTS, figures["layers"]), **figures}
+        facts |= {f"model.{name}": value for name, value in every.items()}
+    else:
+        facts |= _text_alone(str(facts.get("model_path", "")))
     values = facts_of(facts)
     return values, estimate(values, "moment.logprobs" if forward else "trainer.allocated")
+
+
+def _text_alone(name: str) -> dict[str, object]:
+    """Return the facts of a model without its vision tower, which the oracle's steps leave out."""
+    row = catalogue().get(name.lower())
+    if row is None or not row["vision_params"]:
+        return {}
+    alone: dict[str, object] = {f"model.{column}": 0 for column in VISION}
+    for column in ("params", "active_params"):
+        alone[f"model.{column}"] = row[column] - row["other_params"]  # type: ignore[operator]
+    return alone
 
 
 def target_of(row: Mapping[str, Any]) -> str | None:
@@ -100,6 +163,14 @@ def target_of(row: Mapping[str, Any]) -> str | None:
         return name
     nodes = number // PER_NODE if number > PER_NODE and number % PER_NODE == 0 else 1
     return f"{name}:{number // nodes}x{nodes}"
+
+
+def code_of(framework: str) -> str:
+    """Return whose code trains in a framework of a row; those that nobody listed are unknown."""
+    name = framework.lower()
+    plain = re.split(r"[ +(]", name)[0]
+    found = (code for wanted in (name, plain) for code, names in CODES.items() if wanted in names)
+    return next(found, "unknown")
 
 
 def facts_of(facts: Mapping[str, Any], target: str | None = None, untold: Iterable[str] = ()) -> Values:
@@ -113,13 +184,29 @@ def facts_of(facts: Mapping[str, Any], target: str | None = None, untold: Iterab
     return values_for(Run(rules).subject_of(document, "facts"), given)
 
 
+def launched(command: str, target: str | None) -> Values:
+    """Return the values of a launch, as cfglint reads it in a script."""
+    run = Run(pack(), [parse_target(target)] if target else [])
+    (subject,) = run.subjects(read_text(f"{command}\n", "train.sh"), judge_broken=True)
+    return run.judged(subject)[0].values
+
+
 def values_of(row: Mapping[str, Any]) -> Values:
     """Return the values of a row on its own target.
 
-    Which fused attention kernel ran makes no difference; what else nobody tells is unknown.
+    A row with a ``command`` is read as its framework's launch; the others are facts files, in which
+    which fused attention kernel ran makes no difference, and what else nobody tells is unknown.
     """
-    untold = [name for name in row.get("untold", ()) if name not in ("attn_impl", "enforce_eager")]
-    return facts_of(row["facts"], target_of(row), untold)
+    name = row["id"]
+    if name not in _VALUES and "command" in row:
+        _VALUES[name] = launched(row["command"], target_of(row))
+    elif name not in _VALUES:
+        untold = [one for one in row.get("untold", ()) if one not in ("attn_impl", "enforce_eager")]
+        facts = {"trainer.code": code_of(row["framework"]), **row["facts"]}
+        if row.get("seq_reached") is False:  # the page gives the limit, and not the lengths
+            facts["seq_cuts"] = True
+        _VALUES[name] = facts_of(facts, target_of(row), untold)
+    return _VALUES[name]
 
 
 def estimate(values: Values, *names: str) -> Estimate:
@@ -164,12 +251,12 @@ def published(row: Mapping[str, Any]) -> Estimate:
 
 
 def verdict(need: Estimate, capacity: Estimate) -> str:
-    """Return error, may, fits, or unknown, as ``cfglint fit`` does."""
+    """Return oom, tight, fits, or unknown, as ``cfglint fit`` does."""
     if need.lo > capacity.hi:
-        return "error"
+        return "oom"
     if need.wants or capacity.wants:
         return "unknown"
-    return "fits" if need.hi <= capacity.lo else "may"
+    return "fits" if need.hi <= capacity.lo else "tight"
 
 
 def outcome(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -186,15 +273,15 @@ def outcome(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         if rule.code.startswith(RULES) and rule.level == "error" and rule.covers("facts", values.version):
             truth = rule.test(values)
             if truth is False:
-                return "error", ()
-            if truth is not None and truth is not True and not needs_of(truth) and said != "error":
-                said = "may"
+                return "oom", ()
+            if truth is not None and truth is not True and not needs_of(truth) and said != "oom":
+                said = "tight"
     return said, (*need.wants, *capacity.wants) if said == "unknown" else ()
 
 
 def host(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """Return the verdict on a machine's memory; pages say GB without saying which, so it spans both."""
-    need = estimate(values_of(row), "host.memory")
+    need = estimate(values_of(row), "need.host", "host.memory")
     told = row.get("host_ram_gb")
     if told is None:
         return "unknown", (*need.wants, "the machine's memory")

@@ -1,0 +1,74 @@
+"""The classes of runs that errors are measured for, and what a published number says of each statistic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from accuracy_rows import Estimate, estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cfglint.facts import Values
+
+Path = tuple[str, ...]  # a class: the words that lead to it, from the most general
+
+NARROW = 1.3  # of an estimate whose facts are all given: its upper end to its lower
+POINTS = {  # what each statistic is compared with, before the model's own error
+    "need": "trainer.estimate",
+    "allocated": "trainer.allocated",
+    "reserved": "trainer.reserves",  # batches of one shape
+    "varying": "trainer.reserves",  # of several: the allocator's cache grows
+    "process": "trainer.shows",
+}
+READ = {"allocated": "allocated", "active": "allocated", "reserved": "reserved", "nvidia-smi": "process"}
+
+# The names of the rules that give the words of a path: whether there are experts, what is trained, whether
+# GPUs share its states, and whose code it is.
+KINDS, TUNED = ("dense", "MoE"), ("full", "LoRA", "QLoRA")
+WORDS = ("error.kind", "error.tuned", "error.states", "trainer.code")
+
+
+def path_of(values: Values) -> Path | None:
+    """Return the class of a row's values; None where they leave it open."""
+    words = tuple(values[name] for name in WORDS)
+    path = tuple(word for word in words if isinstance(word, str))
+    return path if len(path) == len(WORDS) else None
+
+
+def statistic_of(row: Mapping[str, Any]) -> str | None:
+    """Return what a row's number is; None where nobody knows, or where it is of more than a trainer."""
+    if row["of"] != "trainer" or row.get("outside") or row["facts"].get("colocated"):
+        return None
+    return READ.get(row.get("likely", row["statistic"]))
+
+
+def per_gpu(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the published number, between the ends that its page allows."""
+    ranks = row["gpus"] if row["scope"] == "sum_over_gpus" else 1
+    low, high = row["peak_gib"]
+    return low / ranks, high / ranks
+
+
+def implied(row: Mapping[str, Any], values: Values) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield what a row says of each statistic: of its own, and by the model's own difference of others.
+
+    Where batches differ in length nobody knows how much of the reserved bytes is cache: they imply no need.
+    """
+    read, varies = statistic_of(row), values["shapes_vary"]
+    if read is None or not isinstance(varies, bool):
+        return
+    told = ["allocated", "need"] if read == "allocated" or not varies else []
+    if read != "allocated":
+        told.append("varying" if varies else "reserved")
+    low, high = per_gpu(row)
+    for statistic in told:
+        point = estimate(values, POINTS[statistic])
+        if not point.wants:
+            beside = point.middle - estimate(values, POINTS[read]).middle
+            yield statistic, (max(low + beside, low / 2), max(high + beside, high / 2))
+
+
+def is_given(told: Estimate) -> bool:
+    """Whether an estimate is a point, or nearly: its facts are all given."""
+    return not told.wants and 0 < told.hi <= NARROW * told.lo
