@@ -52,16 +52,16 @@ def missing(name: str, spec: Spec, needs: frozenset[str] = NOTHING) -> object:
 
 def convert(name: str, value: object, spec: Spec) -> object:
     """Return a value of the file as a value of the fact's type, in base units; missing where it cannot be."""
-    kind, factor, _, _, spellings = spec
+    kind, factor, low, high, spellings = spec
     own = type(value)
     if (own is str and kind == "text") or (own is bool and kind == "bool"):
         return value
     result = value
     if kind == "number":
-        if own is int and -_LARGE < value < _LARGE:  # type: ignore[operator]
-            return value if factor == 1 else value * factor  # type: ignore[operator]
-        number = as_number(value)
-        result = number if factor == 1 else number * factor
+        number = value if own is int and -_LARGE < value < _LARGE else as_number(value)  # type: ignore[operator]
+        result = number if factor == 1 else number * factor  # type: ignore[operator]
+        if type(result) is int or type(result) is float:
+            return result if low <= result <= high else missing(name, spec)
     elif kind == "enum":
         result = as_member(value, spellings or {})
     elif kind in _CONVERTERS:
@@ -173,11 +173,11 @@ class Values(dict[str, object]):
         fresh.document = self.document
         return fresh
 
-    def as_own(self, given: Mapping[str, object]) -> Values:
-        """Return the facts where more is ``given``, and the program has its framework's defaults."""
+    def but(self, given: Mapping[str, object], *, own: bool | None = None) -> Values:
+        """Return the facts where more is ``given``; ``own``: the program has its framework's defaults."""
         pack, view, framework, version, before, tables = self._context
         fresh = Values(pack, view, framework, version, {**before, **given}, tables)
-        fresh._take_as(own=True)
+        fresh._take_as(own=self.own if own is None else own)
         fresh.document = self.document
         return fresh
 
@@ -363,7 +363,8 @@ class Values(dict[str, object]):
             return null(self) if null is not None else missing(name, spec)
         if source is None:  # a key by itself
             return convert(name, self.key(paths[0]), spec)
-        return source(self)
+        value = source(self)
+        return value if len(paths) != 1 or is_within(value, spec) else missing(name, spec)
 
     # ── the file, as rules see it ──────────────────────────────────────────────────────────────────────
     def key(self, steps: Steps) -> object:
@@ -433,8 +434,12 @@ def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:
 
 
 def _in_part(blank: object, tail: str) -> object:
-    """Return what is not known, with the end of a path that is."""
     return Unknown(blank.needs, tail) if tail and isinstance(blank, Unknown) else blank
+
+
+def is_within(value: object, spec: Spec) -> bool:
+    """Whether a fact may have a value; a number outside of its range says nothing."""
+    return type(value) not in (int, float) or spec[2] <= value <= spec[3]  # type: ignore[operator]
 
 
 def _nothing(_values: Values) -> object:
@@ -472,7 +477,8 @@ def _bound_by(
                     return blank if null is None else null(values)
                 if value is not ABSENT:
                     if source is not None:
-                        return source(values)
+                        result = source(values)
+                        return result if is_within(result, spec) else blank
                     known = type(value) is not Missing
                     return convert(name, value, spec) if known else _in_part(blank, value.tail)  # type: ignore[attr-defined]
             elif _gives(view, paths):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from cfglint.record import Record, field
+from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.text import Edit
 
 LEVELS = ("info", "warning", "error")
+_MODEL = ("model_path", "model_config")
 _COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")
 
 
@@ -99,6 +100,57 @@ class Finding(Record):
     alternatives: tuple[Fix, ...] = field(default=(), kw_only=True)
 
 
+class Span(Value):
+    """An interval in GiB; ``high`` is infinite where nothing bounds it from above."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """The distance between the bounds, in GiB."""
+        return self.high - self.low
+
+
+class MemoryCase(Value):
+    """What a job needs where facts that it leaves open have the values ``given``."""
+
+    given: dict[str, str]
+    verdict: str
+    need_gib: Span
+    bound_gib: Span
+
+
+class Memory(Value):
+    """What a job needs on the most loaded GPU of a target, in GiB, and the verdict on it.
+
+    ``need_gib`` is a 90 % interval, ``bound_gib`` holds one-sided 99 % bounds, which the verdict rests on:
+    fits, tight, oom, or unknown. ``target`` is empty where none is named. ``cases`` are told apart where the
+    job leaves a fact open that has few values; the verdict is then that of all of them together. ``gpus`` is
+    the number of GPUs that was taken where nothing says it. ``ask`` is the one thing to type that would
+    settle or sharpen the verdict.
+    """
+
+    target: str
+    capacity_gib: float | None
+    need_gib: Span
+    bound_gib: Span
+    verdict: str
+    cases: tuple[MemoryCase, ...] = ()
+    gpus: int | None = None
+    ask: str | None = None
+
+
+class Job(Record):
+    """A job of a file, the one that starts at the offset ``start``, and its memory on one target."""
+
+    path: str
+    start: int
+    framework: str
+    model: str | None
+    memory: Memory
+
+
 class Undecided(Record):
     """A rule that could not be decided, and the names of the facts that it needs."""
 
@@ -117,9 +169,7 @@ def question(name: str, *, counted: bool = False) -> str:
         return "how many GPUs? add :N to --gpu"
     if name.startswith("gpu."):
         return "which GPU? add --gpu NAME"
-    return (
-        "which model? add --model-config PATH" if name.startswith("model.") or name == "model_path" else name
-    )
+    return "which model? add --model-config PATH" if name.startswith("model.") or name in _MODEL else name
 
 
 class TargetInfo(Record):
@@ -151,7 +201,8 @@ class Report(Record):
     keys: dict[str, str] = field(factory=dict, init=False)
     texts: dict[str, str] = field(factory=dict, init=False)
     files: int = field(default=0, init=False)
-    jobs: int = field(default=0, init=False)
+    jobs: list[Job] = field(factory=list, init=False)
+    judged: int = field(default=0, init=False)
     unread: int | None = field(default=None, init=False)
     skipped: int = field(default=0, init=False)
     unjudged: dict[str, list[str]] = field(factory=dict, init=False)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Own = TypeVar("Own", bound="Options")
 
 PATHS = "files or folders, - for stdin (default: .)"
-FAIL_ON = ("error", "warning", "info", "never", "skipped")
+FAIL_ON = ("error", "warning", "info", "never", "not-judged", "skipped")
 
 
 class Options(Arguments):
@@ -84,6 +84,12 @@ class Options(Arguments):
         group="hardware",
         setting=PATH,
     )
+    lengths: str | None = text(
+        "how long the samples of the data are: a sheet, written by `cfglint facts --lengths`",
+        "FILE",
+        group="model",
+        setting=PATH,
+    )
     framework: str | None = text(
         "the files' framework (default: recognised from their keys)",
         "NAME[==VERSION]",
@@ -96,8 +102,9 @@ class Options(Arguments):
     format: str | None = form(FORMATS, setting=SAME)
     fail_on: str | None = text(
         "exit with 1 on a finding of this level or a higher one: error, warning, info, never; "
-        "with ,skipped also on a file that may be a config and could not be judged (default: error)",
-        "LEVEL[,skipped]",
+        "with ,not-judged also on a job whose memory is not judged, with ,skipped on a file that may be a "
+        "config and could not be read (default: error)",
+        "LEVEL[,not-judged][,skipped]",
         choices=FAIL_ON,
         several=True,
         group="output",
@@ -152,12 +159,23 @@ def _boundary(paths: tuple[str, ...], everywhere: bool) -> Boundary:
 
 # What says which model on which GPU.
 MODEL = (
-    *("gpu", "hardware", "no_detect", "framework", "set", "rules", "model_config", "online"),
+    *("gpu", "hardware", "no_detect", "framework", "set", "rules", "model_config", "lengths", "online"),
     *("isolated", "settings", "allow_outside"),
 )
 # The flags of `check`, as its help has them; other commands offer some.
 SHARED = (
-    *("gpu", "hardware", "no_detect", "framework", "set", "model_config", "online", "rules", "rule"),
+    *(
+        "gpu",
+        "hardware",
+        "no_detect",
+        "framework",
+        "set",
+        "model_config",
+        "lengths",
+        "online",
+        "rules",
+        "rule",
+    ),
     *("isolated", "settings", "allow_outside"),
     *("select", "ignore", "skip_unknown", "format", "output_file", "fail_on", "jobs"),
     *("quiet", "verbose", "no_color"),

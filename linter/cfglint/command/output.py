@@ -109,14 +109,18 @@ def emit_report(report: Report, args: Options, *, bad: bool = False, to: TextIO 
 def failed(report: Report, args: Options) -> int:
     """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
     words = (args.fail_on or "error").split(",")
+    if "not-judged" in words and any(job.memory.verdict == "unknown" for job in report.jobs):
+        return 1
     if "skipped" in words and report.unjudged:
         if not args.verbose:
             named = sorted(path for paths in report.unjudged.values() for path in paths)
             more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
             say(f"not judged: {', '.join(named[:_MOST_NAMED])}{more}; --verbose says why")
         return 1
-    levels = [LEVELS.index(word) for word in words if word in LEVELS]
-    return int(any(LEVELS.index(finding.level) >= min(levels) for finding in report.findings if levels))
+    if "never" in words:
+        return 0
+    least = min((LEVELS.index(word) for word in words if word in LEVELS), default=LEVELS.index("error"))
+    return int(any(LEVELS.index(finding.level) >= least for finding in report.findings))
 
 
 # ── files and patches ──────────────────────────────────────────────────────────────────────────────────────

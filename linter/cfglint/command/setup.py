@@ -157,6 +157,13 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         from cfglint.models.hf_config import ready
 
         ready()
+    given: dict[str, tuple[object, str]] = {}
+    if described is not None:
+        given["model_config"] = described, "--model-config"
+    if args.lengths is not None:
+        from cfglint.command.lengths import lengths
+
+        given.update(lengths(args.lengths, rules))
     result = Run(
         rules,
         judged,
@@ -170,7 +177,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
             "models": Models((os.getcwd(),), online=args.online, tell=None if args.quiet else output.say),
             "checkpoints": Checkpoints(args.boundary, (os.getcwd(),)),
         },
-        given={"model_config": (described, "--model-config")} if described is not None else {},
+        given=given,
         named=bool(args.gpu or args.hardware),
         library=Library(second, args.boundary, folders, Project(second, args.boundary, telling)),
         pinned=Pins(args.boundary),
@@ -354,6 +361,7 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.texts.update(part.texts)
     report.files += part.files
     report.jobs += part.jobs
+    report.judged += part.judged
     if report.unread is not None:
         report.unread += part.unread or 0
     if outcome.skipped is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.engine.judge import decides
 from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.lang.tree import paths_in
 from cfglint.lang.versions import spelled
@@ -22,7 +23,10 @@ _LONGEST_ARGUMENT = 8  # letters before a default
 _TOLD = ("file", "target", "registry")
 _BY_SCHEMA = {f"document.{kind}" for kind in BY_SCHEMA}
 # What a framework's loader makes of a file, which another program or version may read otherwise.
-_BY_LOADER = {f"document.{kind}" for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings")}
+_BY_LOADER = {
+    f"document.{kind}"
+    for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings", "impossible_values")
+}
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
@@ -30,6 +34,7 @@ _HIDDEN = "cfglint cannot read the flags in {}, which may say otherwise."
 _UNUSED = "No program, script or requirement of the repository names {0}; another program may read this."
 _GIVEN = "A launch of the repository gives {} itself."
 _ELSEWHERE = "The script goes to a folder that is not here, which may have other files of these names."
+_NAMED = "The model is known by its name alone: add --model-config, the folder of its config.json."
 _OTHER = "The program is not {}'s as it was released, and may differ."
 
 
@@ -47,6 +52,8 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
     lower += bool(other) and (
         document.away or _rests_on_default(rule, origins) or _is_of_versions(rule, judged)
     )
+    if decides(rule) and judged.values["model.named"] is True:
+        return lower + 1, f"{other} {_NAMED}".strip()
     given = _given_by_launches(rule, judged, origins)
     more = _GIVEN.format(given) if given else _ELSEWHERE if _is_of_others(rule, judged, origins) else ""
     if more:

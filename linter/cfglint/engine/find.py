@@ -10,6 +10,7 @@ from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
 from cfglint.engine.certainty import doubt
 from cfglint.engine.describe import Evaluator, Origins, show_value
+from cfglint.engine.judge import decides
 from cfglint.engine.message import message
 from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
 _MEMORY = "MEM"  # the rules that compare memories
-_LISTS = {f"document.{kind}": kind for kind in BY_SCHEMA}
+_NUMBERS = "impossible_values"
+_LISTS = {f"document.{kind}": kind for kind in (*BY_SCHEMA, _NUMBERS)}
 
 
 class Found(Record):
@@ -69,10 +71,15 @@ class Finder:
         return judged.origins
 
     def findings(self, verdict: Verdict, judged: Judged, target: str | None) -> Iterator[Found]:
-        """Yield what a verdict comes to: one finding, or one for each item of the list it is about."""
+        """Yield what a verdict comes to: one finding, or one for each item of the list it is about.
+
+        A memory that may be too large, and probably is not, is no finding: the job's verdict is tight.
+        """
         rule = self.symbols.rules[verdict.rule.code]
+        possible = verdict.truth is not False or (judged.assumed is not None and not judged.whichever)
+        if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
+            return
         for spot in self._spots(rule, judged):
-            possible = verdict.truth is not False or judged.assumed is not None
             finding = self._finding(rule, judged, spot, possible=possible, target=target)
             yield Found(judged, verdict, finding)
 
@@ -134,7 +141,7 @@ class Finder:
         related += _elsewhere(rule, origins)
         lower, other = doubt(rule, judged, origins, _lists(rule))
         if possible:
-            lower = max(lower, 1) + (not self._is_likely(rule, origins))
+            lower = max(lower, 1) + (not decides(rule) and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
         return Finding(
@@ -189,6 +196,10 @@ class Finder:
         by place and target, never by code. A rule's own words are the better ones, unless the schema knows
         which key was meant: its rename can be done.
         """
+
+        def rank(mistake: Mistake | None) -> int:  # the schema's words, those on a fact's range, a rule's own
+            return 2 if mistake is None else int(mistake.kind in self.symbols.facts)
+
         mistakes = [self._mistake(each) for each in found]
         dropped: set[int] = set()
         for i, mistake in enumerate(mistakes):
@@ -202,7 +213,7 @@ class Finder:
             rivals = [
                 k
                 for k, rival in enumerate(found)
-                if mistakes[k] is None
+                if (rank(mistakes[k]) > rank(mistake))
                 and (rival.finding.place.start, rival.finding.place.end) in spans
                 and not rival.finding.possible
                 and LEVELS.index(rival.finding.level) >= LEVELS.index(finding.level)
@@ -220,7 +231,9 @@ class Finder:
         if kind is None:
             return None
         subject, place = found.judged.subject, (found.finding.place.start, found.finding.place.end)
-        noted = mistakes(subject.framework, subject.view).get(kind, ())
+        noted = list(mistakes(subject.framework, subject.view).get(kind, ()))
+        if kind == _NUMBERS:
+            noted = list(found.judged.values[f"document.{kind}"])  # type: ignore[call-overload]
         return next((m for m in noted if (m.start, m.end) == place and m.problem is not None), None)
 
     def _rests_on(self, found: Found) -> Iterator[Span]:
@@ -243,7 +256,8 @@ def process_of(finding: Finding) -> str:
 def _surest(found: list[Found]) -> list[Found]:
     """Return findings with one at most of those that say a process may not have the memory that it needs.
 
-    The trainer's rules are MEM1xx, the engine's MEM2xx; a sure finding of either makes a possible one idle.
+    The trainer's rules are MEM1xx, the engine's MEM2xx. The first sure finding of either, or else the most
+    harmful, stands for all.
     """
     best: dict[tuple[str, str | None], tuple[int, int]] = {}
     ranked: list[tuple[tuple[str, str | None], tuple[int, int]] | None] = []
@@ -255,9 +269,7 @@ def _surest(found: list[Found]) -> list[Found]:
         if process[0]:
             best[process] = min(rank, best.get(process, rank))
     return [
-        each
-        for each, place in zip(found, ranked, strict=True)
-        if place is None or not each.finding.possible or best[place[0]] == place[1]
+        each for each, place in zip(found, ranked, strict=True) if place is None or best[place[0]] == place[1]
     ]
 
 
@@ -270,6 +282,8 @@ def _lists(rule: t.Rule) -> str:
 
 def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
+    if judged.whichever:
+        return f". This holds for every {' and '.join(names)}" if names else ""
     taken = [f"{name} {show_value(judged.values[name], evaluator.type_of(name))}" for name in names]
     framework = judged.subject.framework
     taken = taken or [f"the defaults of {framework}"]

@@ -12,6 +12,7 @@ from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
+from cfglint.engine.impossible import impossible
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
 from cfglint.facts import NO_KEYS, Values, stated
@@ -20,6 +21,8 @@ from cfglint.lang.values import INF, needs_of
 from cfglint.schema.judge import BY_SCHEMA, mistakes
 from cfglint.schema.table import Mistake, typed
 
+_MEMORY = "MEM"  # the rules that compare memories
+_OF_MACHINES = ("host-", "disk-")  # those of them that are about a machine's own memory or disk
 _RULE = 10  # steps, on an average
 _MANY_OPTIONS, _EMPTY = 80, ("", "~", "null")  # no config that people run sets as many
 _MOST_NAMED = 5  # of the keys that are left to a launch
@@ -40,12 +43,13 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang.pack import CompiledRule, Pack
+    from cfglint.lang.tree import Rule
 
 
 def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
     """Return the facts of a subject; ``given`` are the target's."""
     values = Values(subject.pack, subject.view, subject.framework, subject.version, given, subject.tables)
-    values.document = lambda kind: _mistakes(subject, kind)
+    values.document = lambda kind: _mistakes(subject, kind, given)
     return values
 
 
@@ -66,6 +70,11 @@ def _lists_options(root: object) -> bool:
     return 2 * empty > len(values)
 
 
+def decides(rule: CompiledRule | Rule) -> bool:
+    """Whether a rule decides if a job runs out of a GPU's memory."""
+    return rule.level == "error" and rule.code.startswith(_MEMORY) and not rule.name.startswith(_OF_MACHINES)
+
+
 def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
     """Return the rules that do not simply hold."""
     rules = list(rules)
@@ -79,7 +88,9 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
 
 
 # ── what is wrong with a document, by the lists that the CFG rules read ─────────────────────────────────────
-def _mistakes(subject: Subject, kind: str) -> list[Any]:
+def _mistakes(subject: Subject, kind: str, given: Mapping[str, object]) -> list[Any]:
+    if kind == "impossible_values":
+        return list(impossible(subject, lambda: values_for(subject, given)))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
     if kind in BY_SCHEMA:

@@ -82,6 +82,8 @@ def alters_results(knob: t.Knob, a: object, b: object, kind: Type) -> bool:
 
 def _offered(knob: t.Knob, old: object, new: object, kind: Type) -> t.Move | None:
     """Return the move that speaks of a change to a value which the knob would give."""
+    if any(isinstance(value, Interval) or needs_of(value) for value in (old, new)):
+        return None  # nobody knows how far the way is
     if knob.domain == "values" and new not in _listed(knob.values, kind):
         return None
     if {"halving": "up", "doubling": "down"}.get(knob.domain) == _direction(old, new):

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator
     from cfglint.facts import Values
 
-# A range is judged by its middle; one of more than this factor as if it ended there, since it is wide for
-# what is seldom, such as the longest answer of all. Set on jobs that are known to run
-# (benchmarks/calibration.py).
+# The model's own error is taken at its median. What is left of a range stems from facts that nobody gave: it
+# is judged by its middle, and one of more than this factor as if it ended there, since it is wide for what is
+# seldom, such as the longest answer of all. Set on jobs that are known to run (benchmarks/calibration.py).
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
+_LIKELY, _BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
 
 
 def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
@@ -27,8 +28,9 @@ def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool
     """
     if not (isinstance(requirement, t.Compare) and len(requirement.operators) == 1):
         return True
+    usual = _at_median(values)
     try:
-        left, right = (_range(evaluator(side, values)[0]) for side in requirement.operands)
+        left, right = (_range(evaluator(side, usual)[0]) for side in requirement.operands)
     except CompileError:  # a member of an enumeration, which only the other side explains
         return True
     if left is None or right is None:
@@ -36,6 +38,16 @@ def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool
     if requirement.operators[0] not in _UPWARDS:
         left, right = right, left
     return _usual(*left) > _usual(*reversed(right))
+
+
+def _at_median(values: Values) -> Values:
+    """Return the values as they are where the model's error is neither low nor high."""
+    likely = values[_LIKELY] if _LIKELY in values.pack.lets else None
+    if not isinstance(likely, Interval) or likely.needs:
+        return values
+    found = values.again()
+    found[_LIKELY] = found[_BOUND] = math.sqrt(likely.lo * likely.hi)
+    return found
 
 
 def _range(value: object) -> tuple[float, float] | None:

@@ -1,117 +1,36 @@
-"""How much memory a config takes on each of several targets, and whether that fits.
+"""How much memory a job takes on a target, and the verdict: whether that fits.
 
-The numbers come from the rules: ``need.total`` and its parts, and ``trainer.…``. What they rest on is mostly
-the same on every target, so it is computed once: the first target's facts note which of them asked for
-something that the target gave, and the other targets take over the rest.
+The numbers come from the rules: ``need.total`` holds the one-sided 99 % bounds, which the verdict rests on,
+``need.likely`` the 90 % interval, which people are shown. A rule on memory that is broken, such as an engine
+that cannot start, makes the verdict ``oom`` as well.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from cfglint.document.tree import dotted
+from cfglint.engine.cases import cases_of
+from cfglint.engine.judge import decides
+from cfglint.findings import Memory, MemoryCase, Span, question
+from cfglint.lang.types import digits, is_number, show_number
+from cfglint.lang.values import INF, NOTHING, UNRULED, Interval, needs_of
 
-from cfglint.engine.dependencies import settled, watched
-from cfglint.engine.judge import values_for
-from cfglint.lang.types import is_number, text_of
-from cfglint.lang.values import INF, NOTHING, Interval, needs_of
-from cfglint.record import Value, field
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.estimates import Estimate
-    from cfglint.engine.run import Run
-    from cfglint.engine.subject import Subject
+    from cfglint.engine.cases import Case
+    from cfglint.engine.subject import Judged
     from cfglint.facts import Values
-    from cfglint.findings import Fix
-    from cfglint.hardware.target import Target
+    from cfglint.lang.pack import Pack
 
 GIB = 2**30
-TOTAL = "need.total"
+TOTAL, LIKELY = "need.total", "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
-PARTS = ("engine", "weights", "gradients", "optimizer", "activations", "logits", "overhead")
 VERDICTS = ("fits", "tight", "oom", "unknown")
-
-
-class Span(Value):
-    """An interval in GiB; ``high`` is infinite where nothing bounds it from above."""
-
-    low: float
-    high: float
-
-    @property
-    def width(self) -> float:
-        """The distance between the bounds, in GiB."""
-        return self.high - self.low
-
-
-class Trainer(Value):
-    """The trainer's own peak in GiB: what PyTorch allocates, at which moment, and what it reserves."""
-
-    allocated_gib: Span
-    moment: str | None
-    reserved_gib: Span
-
-
-class Remedy(Value):
-    """A proven fix, and what the config needs on the row's target once it is applied."""
-
-    fix: Fix
-    need_gib: Span
-    verdict: str
-
-
-class FitRow(Value):
-    """One target, GiB on its most loaded GPU. ``varied`` are names and values that were asked for.
-
-    ``needs`` are the facts that would settle the need; they are empty where it is settled or an estimate.
-    The JSON of a fit has the fields under these names, in this order.
-    """
-
-    target: str
-    capacity_gib: float | None
-    need_gib: Span
-    parts: dict[str, Span]
-    trainer: Trainer | None
-    verdict: str
-    needs: tuple[str, ...] = ()
-    fix: Remedy | None = None
-    varied: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def headroom(self) -> Span | None:
-        """What the need leaves of the capacity, in GiB; negative if it is short. None without a capacity."""
-        if self.capacity_gib is None:
-            return None
-        return Span(self.capacity_gib - self.need_gib.high, self.capacity_gib - self.need_gib.low)
-
-
-class Wanted(Value):
-    """Missing facts: their names, what they are, and what to type to set them."""
-
-    names: tuple[str, ...]
-    about: str
-    advice: str
-
-
-class Fit(Value):
-    """The memory of one document on all targets; ``every`` means the targets are the whole catalogue."""
-
-    path: str
-    framework: str | None
-    model: str | None
-    rows: tuple[FitRow, ...]
-    estimates: tuple[Estimate, ...] = ()
-    wanted: tuple[Wanted, ...] = ()
-    every: bool = field(default=False, kw_only=True)
-
-    @property
-    def telling(self) -> tuple[FitRow, ...]:
-        """The rows whose parts are worth a look: of a whole catalogue those on either side of the limit."""
-        if not self.every:
-            return self.rows
-        best = next((row for row in self.rows if row.verdict == "fits"), None)
-        worst = next((row for row in reversed(self.rows) if row.verdict in ("tight", "oom")), None)
-        return tuple(row for row in (worst, best) if row is not None) or self.rows[-1:]
+_TOKENS = "micro.tokens"
+_WIDE = 1.5
+_MODEL = ("model_path", "model_config")
+_FIRST = ("model_path", "model_config", "task")  # what most else follows from
 
 
 def bounds_of(value: object) -> tuple[float, float] | None:
@@ -127,78 +46,122 @@ def span_of(value: object) -> Span:
     return Span(0, INF) if bounds is None else Span(*(max(bound, 0) / GIB for bound in bounds))
 
 
-def verdict_of(need: Span, capacity: Span, needs: frozenset[str]) -> str:
-    """Return ``fits`` (for every value in the range), ``oom`` (none), ``tight`` (some) or ``unknown``."""
-    if need.high <= capacity.low:
+def verdict_of(bound: Span, capacity: Span) -> str:
+    """Return ``fits`` (the upper bound is within the capacity), ``oom`` (the lower is not) or ``tight``."""
+    if bound.high <= capacity.low:
         return "fits"
-    if need.low > capacity.high:
-        return "oom"
-    return "unknown" if needs else "tight"
+    return "oom" if bound.low > capacity.high else "tight"
 
 
-def smallest(rows: Iterable[FitRow]) -> FitRow | None:
-    """Return the row of the smallest GPU that the config certainly fits on, None without one."""
-    fitting = [row for row in rows if row.verdict == "fits" and row.capacity_gib is not None]
-    return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
+def memory_of(judged: Judged, target: str) -> Memory:
+    """Return what a judged document needs on its target."""
+    return in_all(judged.values, target, cases_of(judged, TOTAL))[0]
 
 
-def given_by(target: Target) -> dict[str, object]:
-    """Return the facts that a target gives."""
-    return {name: fact[0] for name, fact in target.facts.items()}
+def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, frozenset[str]]:
+    """Return the memory in all cases together, and the facts that would settle what is not judged.
 
-
-def fit_rows(run: Run, subject: Subject, varied: tuple[tuple[str, str], ...] = ()) -> Iterator[FitRow]:
-    """Yield what a document needs on each target of a run."""
-    given = [{name: fact[0] for name, fact in {**t.facts, **run.given}.items()} for t in run.targets]
-    if not given:
-        return
-    first = watched(subject, given[0])
-    yield row_of(first, run.targets[0], varied)
-    alike = first.without(first.resting_on(_differing(given)))
-    versioned = settled(subject, first)
-    for target, facts in zip(run.targets[1:], given[1:], strict=True):
-        values = values_for(versioned, facts)
-        values.update(alike)
-        yield row_of(values, target, varied)
-
-
-def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Yield the names that are not worth the same in all of ``given``."""
-    for name in {name for facts in given for name in facts}:
-        if any(name not in facts or not _same(facts[name], given[0].get(name)) for facts in given):
-            yield name
-
-
-def _same(a: object, b: object) -> bool:
-    """Whether two given values are the same; ranges where they are one object, as comparing is open."""
-    return a is b or (not isinstance(a, Interval) and not isinstance(b, Interval) and a == b)
-
-
-def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
-    """Return what the facts of a document come to on the target that they were computed with.
-
-    A job that shards over GPUs that the target does not have is not judged.
+    Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
+    and a model that is known by its name alone.
     """
-    total, vram = values[TOTAL], values["gpu.vram"]
-    need, capacity = span_of(total), span_of(vram)
-    needs = needs_of(total) | needs_of(vram)
-    verdict = verdict_of(need, capacity, needs)
-    if values[LACKING] is True:
+    told = [_case(each) for each in found]
+    needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
+    capacity = span_of(values["gpu.vram"])
+    verdict = _together([case.verdict for case in told])
+    ask = None
+    here = values[HERE]
+    if values[LACKING] is True and is_number(here) and verdict != "oom":
         verdict, needs = "unknown", frozenset(("gpu.count",))
-    return FitRow(
-        target.name,
+        ask = f"add :{digits(here)} to --gpu"
+    elif found[0].values["model.named"] is True:
+        verdict, ask = "unknown", question("model_path")
+        needs |= {"model_path"}
+    elif verdict == "unknown":
+        ask = asked(values, needs)
+    elif len({case.verdict for case in told}) > 1:
+        ask = asked(values, found[0].chosen)
+    elif verdict == "tight" and _is_wide(found[0].values[_TOKENS]):
+        ask = values.pack.asks.get(_TOKENS)
+    elif found[0].gpus is not None:
+        ask = question("gpu.count")
+    memory = Memory(
+        target,
         capacity.low if capacity.high < INF else None,
-        need,
-        {part: span_of(values[f"need.{part}"]) for part in PARTS},
-        _trainer(values),
+        _hull(case.need_gib for case in told),
+        _hull(case.bound_gib for case in told),
         verdict,
-        tuple(sorted(needs if verdict == "unknown" else needs_of(total) or NOTHING)),
-        varied=varied,
+        tuple(told) if len(told) > 1 else (),
+        found[0].gpus,
+        ask,
     )
+    return memory, needs if verdict == "unknown" else NOTHING
 
 
-def _trainer(values: Values) -> Trainer | None:
-    if values["trains"] is False:
-        return None
-    allocated, reserved = span_of(values["trainer.allocated"]), span_of(values["trainer.reserved"])
-    return Trainer(allocated, text_of(values["trainer.moment"]), reserved)
+def _is_wide(value: object) -> bool:
+    """Whether a number is a range of which nobody can say where in it a run will be."""
+    bounds = bounds_of(value)
+    return bounds is not None and bounds[1] > _WIDE * bounds[0]
+
+
+def _case(case: Case) -> MemoryCase:
+    """Return what one case of a job comes to."""
+    values = case.values
+    bound = span_of(values[TOTAL])
+    verdict = verdict_of(bound, span_of(values["gpu.vram"]))
+    scope = values.get("framework.name"), values.version
+    rules = [rule for rule in values.pack.rules if decides(rule) and rule.covers(*scope)]  # type: ignore[arg-type]
+    broken = [rule.test(values) for rule in rules]
+    if any(truth is False for truth in broken):
+        verdict = "oom"
+    elif verdict == "tight" and (needs_of(values[TOTAL]) or needs_of(values["gpu.vram"])):
+        verdict = "unknown"
+    elif verdict == "fits" and any(_may_not_hold(truth) for truth in broken):
+        verdict = "tight"
+    given = {name: shown_fact(values.pack, name, value) for name, value in case.chosen.items()}
+    return MemoryCase(given, verdict, span_of(values[LIKELY]), bound)
+
+
+def _may_not_hold(truth: object) -> bool:
+    return truth is not True and truth is not None and not needs_of(truth)
+
+
+def shown_fact(pack: Pack, name: str, value: object) -> str:
+    """Return a fact's value as text."""
+    return show_number(value, pack.measures[name][0]) if is_number(value) else str(value)
+
+
+def _together(verdicts: Sequence[str]) -> str:
+    """Return the verdict on cases of which nobody says which it is."""
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    return "unknown" if "unknown" in verdicts else "tight"
+
+
+def _hull(spans: Iterable[Span]) -> Span:
+    every = list(spans)
+    return Span(min(span.low for span in every), max(span.high for span in every))
+
+
+def asked(values: Values, names: Iterable[str]) -> str | None:
+    """Return the one thing to type that settles most of what is missing; None where nothing can be typed."""
+    for name in sorted(names, key=lambda name: (" " not in name, name not in _FIRST, name)):
+        if " " in name:  # the rules have no case for a value
+            return f"cfglint does not model {name.removeprefix(UNRULED)}"
+        told = question(name)
+        if name in _MODEL and "model_path" not in values.bindings and not values.named:
+            return "the file that starts the job says which model it is"
+        if told == name:
+            key = key_of(name, values)
+            told = values.pack.asks.get(name) or (f"add --set {key}=VALUE" if key else "")
+        if told:
+            return told
+    return next((f"nothing says {name}" for name in sorted(names)), None)
+
+
+def key_of(name: str, values: Values) -> str:
+    """Return the key that a missing fact is read from; empty where there is none."""
+    if name.startswith("$."):
+        return name[2:]
+    paths = (path for alternative in values.possible(name) for path in alternative[4])
+    key = next((path for path in paths if path[0] != "launch"), None)
+    return dotted(key) if key is not None else ""

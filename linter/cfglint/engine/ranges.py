@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cfglint.lang.types import Type
 
 _WIDE = 2  # times the lower bound; a range up to there needs no reason
+_QUESTION = "? add "  # between what a fact's declaration asks and what answers it
+_LENGTHS = "observed."  # where these are given, the answer has been
 _BILLION = 1_000_000_000
 _MINOR = 0.2  # of what the first estimate adds; less is no reason beside it
 
@@ -45,6 +47,13 @@ def _advice(name: str, origins: Origins) -> str:
     """Return what to type to know a name for certain; nothing where no flag and no key gives it."""
     if name.startswith("model."):
         return "add --model-config PATH"
+    fact = origins.symbols.facts.get(name)
+    if (
+        fact is not None
+        and _QUESTION in fact.asks
+        and not any(_LENGTHS in given for given in origins.values.given)
+    ):
+        return f"add {fact.asks.partition(_QUESTION)[2]}"
     bound = any(isinstance(binding.source, t.Path) for binding in origins.bindings.get(name, ()))
     return f"add --set {origins.key(name)}=VALUE" if bound else ""
 
@@ -86,7 +95,9 @@ def _because(found: Sequence[Estimate], origins: Origins) -> str:
         if each.width < _MINOR * found[0].width:
             continue
         if each.advice or each.name.partition(".")[0] in origins.symbols.registries:
-            missing.setdefault(each.advice, []).append(f"{origins.key(each.name)} ({each.value})")
+            key = origins.key(each.name)
+            named = each.about if key == each.name and each.about else key
+            missing.setdefault(each.advice, []).append(f"{named} ({each.value})")
         else:
             guessed.append(f"{each.about or each.name} ({each.value})")
     clauses = [

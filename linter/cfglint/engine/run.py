@@ -10,10 +10,10 @@ from cfglint.document.scalars import PYYAML
 from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
-from cfglint.engine.judge import is_job, judge, values_for
+from cfglint.engine.judge import decides, is_job, judge, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
-from cfglint.findings import Report, TargetInfo, Undecided
+from cfglint.findings import Job, Memory, Report, Span, TargetInfo, Undecided, question
 from cfglint.models.registry import near
 from cfglint.record import Record, field, replace
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _OBSERVED = "observed."
 _PROGRAMS = ("python", "notebook", "shell")  # of those in a folder, few are configs
+_ANYTHING = Span(0, float("inf"))
+_CUT_OFF = "the command ends before its last flags"
+_DOUBTED = "it would run out of memory, but what it rests on may not hold"
 _SYNTAX, _LAST = "CFG001", "CFG023"  # asks whether the other rules came to an end
 
 
@@ -267,9 +270,9 @@ class Run(Reading):
         if not any(v.needs and v.rule.code.startswith("MEM") for j in judgements for v in j.verdicts):
             return []  # as most files without a target
         from cfglint.engine.find import process_of
-        from cfglint.engine.usual import as_usual
+        from cfglint.engine.usual import as_usual, in_all_cases
 
-        usual = [again for again in map(as_usual, judgements) if again is not None]
+        usual = [again for each in judgements if (again := in_all_cases(each) or as_usual(each)) is not None]
         told = {(process_of(each.finding), each.finding.target) for each in found}
         return [
             each
@@ -329,7 +332,8 @@ class Run(Reading):
         for subject in subjects:
             judgements = self.judged(subject)
             sound = subject.document.error is None and subject.framework is not None
-            self.report.jobs += sound and not self._is_part(subject, judgements[0].values)
+            whole = sound and not self._is_part(subject, judgements[0].values)
+            self.report.judged += whole
             self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
             found += self._as_usual(judgements, found)
@@ -338,6 +342,8 @@ class Run(Reading):
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
+            if whole and self.asks_for_memory:
+                self.report.jobs += self._jobs(judgements, found)
             sure = [each for each in found if each.judged.assumed is None]
             if sure and mend is not None:
                 mend(self, judgements, sure)
@@ -346,6 +352,37 @@ class Run(Reading):
                 if subject.view.layers is not None:
                     self.report.texts |= {s.file.path: s.file.text for s in subject.view.layers.files}
         return True
+
+    @property
+    def asks_for_memory(self) -> bool:
+        """Whether a rule on memory is selected that decides whether a job fits."""
+        return any(self.selected(rule.code) for rule in self.pack.rules if decides(rule))
+
+    def _jobs(self, judgements: Sequence[Judged], found: Sequence[Found]) -> Iterator[Job]:
+        """Yield the memory of a job on each target; out of memory where an error says so, too."""
+        for judged in judgements:
+            subject, values = judged.subject, judged.values
+            if judged.target is None:
+                memory = Memory("", None, _ANYTHING, _ANYTHING, "unknown", ask=question("gpu.name"))
+            else:
+                from cfglint.engine.memory import memory_of
+
+                memory = memory_of(judged, judged.target.name)
+            if ends_early(subject.document) is not None:
+                memory = replace(memory, verdict="unknown", cases=(), ask=_CUT_OFF)
+            errors = {
+                each.finding.target
+                for each in found
+                if each.finding.level == "error" and decides(each.verdict.rule)
+            }
+            if memory.verdict == "oom" and errors.isdisjoint((judged.name, None)):
+                memory = replace(memory, verdict="unknown", ask=_DOUBTED)
+            document, model = subject.document, values["model_path"] if judged.target is not None else None
+            start = document.key.start if document.key is not None else document.start
+            if document.root is not None and document.key is None:
+                start = document.root.start
+            name = model if isinstance(model, str) else None
+            yield Job(document.file.path, start, subject.framework or "", name, memory)
 
     def _unknown_programs(self, file: File, recognised: Sequence[Subject]) -> list[Subject]:
         """Return the commands of no framework that end too early, or contradict what their job asks for."""

@@ -96,6 +96,8 @@ class Judged(Record):
     verdicts: list[Verdict] = field(factory=list)
     origins: Origins | None = field(default=None, init=False)  # once there is something to tell (find.py)
     assumed: tuple[str, ...] | None = field(default=None, init=False)  # facts that nobody gives (usual.py)
+    cases: list[Any] | None = field(default=None, init=False)  # once they are asked for (cases.py)
+    whichever: bool = field(default=False, init=False)  # whether all that they could be comes to the same
 
     @property
     def name(self) -> str | None:

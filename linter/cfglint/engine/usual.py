@@ -7,6 +7,9 @@ fit even so is worth a warning, never an error: the finding names what was assum
 
 from __future__ import annotations
 
+from cfglint.engine.cases import cases_of
+from cfglint.engine.judge import decides
+from cfglint.engine.memory import TOTAL
 from cfglint.engine.subject import Judged, Verdict
 from cfglint.facts import Values, convert
 from cfglint.lang.values import needs_of
@@ -17,13 +20,31 @@ _SOURCE = "assumed"
 
 def is_open(verdict: Verdict) -> bool:
     """Whether a verdict is one that unknown facts leave undecided, of a rule about too little memory."""
-    rule = verdict.rule
-    return (
-        rule.level == "error"
-        and rule.code.startswith("MEM")
-        and verdict.truth is not False
-        and bool(verdict.needs)
+    return verdict.truth is not False and bool(verdict.needs)
+
+
+def in_all_cases(judged: Judged) -> Judged | None:
+    """Return a subject with the memory rules that it breaks whichever value its open facts have.
+
+    None where there are no cases, or where some of them break none.
+    """
+    values = judged.values
+    open_rules = [v.rule for v in judged.verdicts if is_open(v) and decides(v.rule)]
+    found = cases_of(judged, TOTAL) if open_rules else []
+    if not found or found[0].values is values:
+        return None
+    broken = [[rule for rule in open_rules if rule.test(case.values) is False] for case in found]
+    if not all(broken):
+        return None
+    again = Judged(
+        judged.subject,
+        judged.target,
+        found[0].values,
+        {**judged.sources, **dict.fromkeys(found[0].values.given.keys() - values.given.keys(), _SOURCE)},
+        [Verdict(rule, False) for rule in broken[0]],
     )
+    again.assumed, again.whichever = tuple(found[0].chosen), True
+    return again
 
 
 def as_usual(judged: Judged) -> Judged | None:
@@ -31,12 +52,12 @@ def as_usual(judged: Judged) -> Judged | None:
 
     None where there is nothing to assume, or where the rules hold or stay open.
     """
-    rules = [verdict.rule for verdict in judged.verdicts if is_open(verdict)]
     values = judged.values
+    rules = [v.rule for v in judged.verdicts if is_open(v) and decides(v.rule)]
     if not rules or needs_of(values["gpu.vram"]) or not _says_what_it_trains(judged):
         return None
     assumed = _assumed(values)
-    usual = values.as_own(assumed)
+    usual = values.but(assumed, own=True)
     verdicts = [
         verdict for verdict in (Verdict(rule, rule.test(usual)) for rule in rules) if _counts(verdict, usual)
     ]

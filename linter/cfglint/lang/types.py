@@ -94,6 +94,7 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_LARGE = 10  # of a unit of memory
 _DIGITS = frozenset("-0123456789.,")  # of a number that is neither infinite nor written with an exponent
 
 
@@ -134,6 +135,8 @@ def show_number(value: Number, dimension: Dimension = PLAIN, unit: str | None = 
     low, high, _ = parts(value)
     factor, name = _scaled(low, high, dimension, unit)
     suffix = f" {name}" if name else ""
+    if dimension == MEMORY and low != high and abs(low) >= _LARGE * factor:
+        places = min(places, 1)  # an estimate: nobody reads the second decimal
     if dimension == PLAIN:
         places = max(places, 4) if abs(high) < 1000 else 0
     first, last = alike(low / factor, high / factor, places)

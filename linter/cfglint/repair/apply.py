@@ -8,7 +8,8 @@ from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.allowance import TOO_LONG, Searching
-from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend, renames
+from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend
+from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.write import comments
 from cfglint.text import Edit, apply_edits
@@ -92,7 +93,7 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
             from cfglint.repair.reasons import unfixed  # seldom needed
 
             finding.unfixed = unfixed(solver, groups[finding.code])
-    for finding, fix in renames(solver.trials, found, "info"):
+    for finding, fix in slips(solver, found, "info"):
         number(fix)
         finding.fix = fix
 
@@ -147,8 +148,9 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
         if chosen:
             return _step(solver, chosen)
         step = _Step(subject)
-        for finding, fix in renames(solver.trials, found, wanted.least) if wanted.unsafe else ():
-            step.take(finding, fix)
+        for finding, fix in slips(solver, found, wanted.least):
+            if wanted.unsafe or fix.applicability == "safe":
+                step.take(finding, fix)
         if step.applied:
             return step
     return None

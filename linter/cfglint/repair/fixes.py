@@ -11,7 +11,7 @@ from __future__ import annotations
 from cfglint.engine.judge import judge
 from cfglint.engine.memory import GIB, TOTAL, span_of
 from cfglint.facts import Values, missing
-from cfglint.findings import LEVELS, Finding, Fix, MemoryChange
+from cfglint.findings import LEVELS, Fix, MemoryChange
 from cfglint.hardware.catalogue import Gpu, gpus
 from cfglint.hardware.target import count_facts, gpu_facts
 from cfglint.lang.values import INF
@@ -20,9 +20,6 @@ from cfglint.repair.options import Repair, combined
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import titled
-from cfglint.schema.judge import mistakes
-from cfglint.schema.wording import meant
-from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +29,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.search import Search
     from cfglint.repair.tracks import Option, Track
-    from cfglint.schema.table import Mistake
 
-RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _ALTERNATIVES = 3
 _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
 _LESS = 200  # trials of a search for an alternative
@@ -322,54 +317,3 @@ def _runs(trials: Trials, goal: Goal, facts: dict[str, object]) -> bool:
         return False
     verdicts = judge(trials.base(goal.judged).rules, values)
     return not any(verdict.rule.level == "error" and to_mend(verdict) for verdict in verdicts)
-
-
-# ── unknown keys ───────────────────────────────────────────────────────────────────────────────────────
-def renames(trials: Trials, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
-    """Yield the findings of unknown keys that were surely meant to be another one, each with its rename.
-
-    No knob moves, and it is proven likewise. A key that had no effect gets one, so a rename may change
-    results: it is never a safe fix.
-    """
-    subject = trials.subject
-    noted = mistakes(subject.framework, subject.view)
-    for finding in (each.finding for each in found):
-        kind = RENAMED.get(finding.code, "").removeprefix("document.")
-        if LEVELS.index(finding.level) < LEVELS.index(least):
-            continue
-        place = finding.place
-        own = [m for m in noted.get(kind, ()) if (m.start, m.end) == (place.start, place.end)]
-        fix = _rename(trials, own[0], finding.code) if len(own) == 1 else None
-        if fix is not None:
-            yield finding, fix
-
-
-def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
-    view = trials.subject.view
-    if mistake.problem is None:
-        return None
-    new = meant(mistake.problem, view)
-    old = str(mistake.problem.path[-1])
-    source = view.document.file.text[mistake.start : mistake.end]
-    if new is None or source.count(old) != 1:  # of an override, or spelled with escapes
-        return None
-    edits = (Edit(mistake.start, mistake.end, source.replace(old, new)),)
-    if not _leaves_one_less(trials, edits, RENAMED[code]):
-        return None
-    title = f"rename {mistake.key} to {new}"
-    return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({code})",))
-
-
-def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:
-    """Whether the rename leaves one unknown key less, and breaks no rule that held."""
-    after = trials.judged_after(edits)
-    if after is None:
-        return False
-    for old, new in zip(trials.judgements, after, strict=True):
-        before = trials.base(old).before
-        broken = [verdict.rule.code for verdict in new.verdicts if verdict.truth is False]
-        if any(code not in before or before[code].truth is not False for code in broken):
-            return False
-        if len(new.values[fact]) != len(old.values[fact]) - 1:  # type: ignore[arg-type]
-            return False
-    return True

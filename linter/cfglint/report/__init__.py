@@ -36,10 +36,14 @@ def render(report: Report, form: str, *, color: bool = False, width: int = 80, v
     Raises UsageError for a form that nobody knows.
     """
     # Each form's module is imported where it is asked for: a clean run must not pay for rich or json.
-    if form in ("text", "concise") and (form == "concise" or not report.findings):
+    if form == "concise":
         from cfglint.report.order import as_concise
 
         return as_concise(report, verbose=verbose)
+    if form == "text" and not report.findings:
+        from cfglint.report.order import as_clean
+
+        return as_clean(report, width=width, verbose=verbose)
     if form == "json":
         from cfglint.report.encode import as_json, of_report
 

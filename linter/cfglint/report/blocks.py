@@ -15,13 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from cfglint.engine.memory import Span
-    from cfglint.findings import Fix
+    from cfglint.findings import Fix, Span
     from cfglint.report import Style
 
     Piece = tuple[str, str]  # a text and its style
 
 INF = float("inf")
+_LARGE = 10  # GiB
 DASH = "–"
 VERDICT_COLORS = {"fits": "green", "tight": "yellow", "oom": "bold red", "unknown": "magenta"}
 _SIGNS = {"fits": "✅ fits", "tight": "⚠️ tight", "oom": "❌ oom", "unknown": "❔ not judged"}
@@ -170,14 +170,15 @@ def said(word: str) -> str:
 
 
 # ── words and numbers ────────────────────────────────────────────────────────────────────────────────────
-def gib(value: float) -> str:
-    """Return a number of GiB with two decimals; ``?`` where nothing bounds it."""
-    return f"{value:.2f}" if abs(value) < INF else "?"
+def gib(value: float, places: int = 2) -> str:
+    """Return a number of GiB; ``?`` where nothing bounds it."""
+    return f"{value:.{places}f}" if abs(value) < INF else "?"
 
 
 def range_of(span: Span) -> Range:
-    """Return GiB as a cell."""
-    low, high = gib(span.low), gib(span.high)
+    """Return GiB as a cell; a range of large numbers with one decimal, since it is an estimate."""
+    places = 1 if _LARGE <= span.low < span.high else 2
+    low, high = gib(span.low, places), gib(span.high, places)
     return Range("" if low == high or (span.high == INF and span.low <= 0) else low, high)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cfglint.report.order import Group, Lines, closing, grouped
+from cfglint.report.order import Group, Lines, closing, grouped, opening
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -56,7 +56,8 @@ def as_github(report: Report) -> str:
     groups = grouped(report.findings)
     rows = [_command(lines, group) + "\n" for group in groups]
     # The runner still obeys the old `##[…]` commands in the middle of a line (actions/runner#4692).
-    return "".join(rows) + closing(report, groups, verbose=False).replace("##[", "# #[")
+    told = [*opening(report, verbose=False), *closing(report, groups, verbose=False)]
+    return "".join(rows) + "".join(f"{line}\n".replace("##[", "# #[") for line in told)
 
 
 def _command(lines: Lines, group: Group) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.engine.memory import Span
+from cfglint.findings import Span
 from cfglint.record import Record, fields
 from cfglint.report.order import Lines, ordered, undecided_in_order
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
-    from cfglint.findings import Finding, Fix, Report
+    from cfglint.findings import Finding, Fix, Job, Report
 
 INF = float("inf")
 _BEFORE_SPAN = (  # of a finding
@@ -59,11 +59,12 @@ def of_report(report: Report) -> dict[str, Any]:
         "version": 1,
         "targets": encode(report.targets, places=None),
         "findings": [_finding(lines, finding) for finding in ordered(report.findings)],
+        "jobs": [_job(lines, job) for job in report.jobs],
         "undecided": encode(undecided_in_order(report)),
         "notices": list(report.notices),
         "summary": {
             "files": report.files,
-            "jobs": report.jobs,
+            "jobs": report.judged,
             "unread": report.unread,
             "skipped": report.skipped,
             "unjudged": {reason: len(paths) for reason, paths in sorted(report.unjudged.items())},
@@ -71,6 +72,13 @@ def of_report(report: Report) -> dict[str, Any]:
             "undecided": len(report.undecided),
         },
     }
+
+
+def _job(lines: Lines, job: Job) -> dict[str, Any]:
+    line, _ = lines.position(job.path, job.start)
+    place = {"path": job.path, "line": line, "framework": job.framework, "model": job.model}
+    memory: dict[str, Any] = encode(job.memory, places=2)
+    return {**place, **memory, "target": job.memory.target or None}
 
 
 def _finding(lines: Lines, finding: Finding) -> dict[str, Any]:

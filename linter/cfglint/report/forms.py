@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cfglint.report.blocks import AnyCell, Block, Column, Piece
 
 _GAP = "  "
-_PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x"})
+_PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x", "·": "-"})
 _SIGN_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 # A number keeps its unit: "15 GiB" is one word.
 _BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")

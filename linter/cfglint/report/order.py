@@ -5,6 +5,7 @@ from __future__ import annotations
 from cfglint.findings import IN_PART, question
 from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
+from cfglint.report import verdicts
 from cfglint.text import LineIndex, shown
 
 TYPE_CHECKING = False
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_MEMORY = "MEM"  # the rules of which the verdicts tell
 _FILES = (".yaml", ".yml", ".json", ".toml")
+_INDENT = 8  # cells at most before a line's first word
+JOBS = 8  # jobs of which each has its lines
+_ASKS = 4  # questions that are listed for many jobs
 _WANTED = 3  # names that the line on unchecked rules lists
 
 
@@ -117,24 +122,60 @@ class Lines(Record):
 
 
 # ── a report in short: all that a clean run prints ───────────────────────────────────────────────────────
+def as_clean(report: Report, *, width: int, verbose: bool) -> str:
+    """Return the verdicts of a report without findings, and the closing lines."""
+    lines = [*opening(report, verbose=verbose), *closing(report, [], verbose=verbose)]
+    return "".join(f"{part}\n" for line in lines for part in _wrapped(line, width))
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """Break a line at blanks (0: nowhere); `forms.wrap` would bring rich, which a clean run does not load."""
+    while width and len(line) > width:
+        at = line.rfind(" ", line.rfind("  ", 0, _INDENT) + 3, width + 1)
+        if at < 0:
+            break
+        yield line[:at]
+        line = "    " + line[at + 1 :]
+    yield line
+
+
+def opening(report: Report, *, verbose: bool) -> list[str]:
+    """Return the verdicts; of many jobs those that may not fit, and what all others ask for."""
+    every = verdicts.grouped(report.jobs)
+    if len(every) <= JOBS or verbose:
+        return [line for jobs in every for line in verdicts.block(jobs)]
+    harmful = [jobs for jobs in every if any(job.memory.verdict in ("oom", "tight") for job in jobs)]
+    asked: dict[str, int] = {}
+    for jobs in every:
+        if jobs not in harmful and jobs[0].memory.verdict == "unknown":
+            text = verdicts.verdict(jobs[0].memory)
+            asked[text] = asked.get(text, 0) + 1
+    often = sorted(asked.items(), key=lambda item: (-item[1], item))
+    rest = [f"{text} ({number} job{'s' * (number != 1)})" for text, number in often]
+    return [*(line for jobs in harmful for line in verdicts.block(jobs)), *rest[:_ASKS]]
+
+
 def as_concise(report: Report, *, verbose: bool) -> str:
-    """Return ``path:line:column: level CODE message [target]`` per finding, then the closing lines."""
+    """Return the verdicts, ``path:line:column: level CODE message [target]`` per finding, and the rest."""
     lines = Lines(report.texts)
     groups = grouped(report.findings)
     rows = []
+    for job in report.jobs:
+        label = f" [{shown(job.memory.target)}]" if job.memory.target else ""
+        line, _ = lines.position(job.path, job.start)
+        rows.append(f"{shown(job.path)}:{line}: {verdicts.verdict(job.memory)}{label}\n")
     for group in groups:
         finding = group.first
         may = "(may) " if finding.possible else ""
         label = f" {group.label}" if group.label else ""
         where = lines.where(finding.place.path, finding.place.start)
         rows.append(f"{where}: {finding.level} {shown(finding.code)} {may}{shown(finding.message)}{label}\n")
-    return "".join(rows) + closing(report, groups, verbose=verbose)
+    return "".join([*rows, *(f"{line}\n" for line in closing(report, groups, verbose=verbose))])
 
 
-def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> str:
+def closing(report: Report, groups: Sequence[Group], *, verbose: bool) -> list[str]:
     """Return the lines on what was not checked, with ``verbose`` the whole list, and the summary."""
-    lines = [*unchecked(report, verbose=verbose), counts(report, groups), *coverage(report)]
-    return "\n".join(lines) + "\n"
+    return [*unchecked(report, verbose=verbose), counts(report, groups), *coverage(report)]
 
 
 def unchecked(report: Report, *, verbose: bool) -> list[str]:
@@ -154,9 +195,12 @@ def _undecided(report: Report, *, verbose: bool) -> list[str]:
     """Say in one line how many rules were not checked and what to add; with ``verbose`` list them as well."""
     if not report.undecided:
         return []
+    undecided = [rule for rule in report.undecided if not (report.jobs and rule.code.startswith(_MEMORY))]
+    if not undecided:
+        return []
     asked: dict[str, set[str]] = {}
     counted = bool(report.targets) and all(target.count is not None for target in report.targets)
-    for open_rule in report.undecided:
+    for open_rule in undecided:
         unmodelled = any(name.startswith(UNRULED) for name in open_rule.needs)
         for name in open_rule.needs:
             text = _wish(name, report.keys, counted=counted)
@@ -164,11 +208,11 @@ def _undecided(report: Report, *, verbose: bool) -> list[str]:
                 not unmodelled or "?" in text or name.startswith(UNRULED)
             ):  # else a further name settles nothing
                 asked.setdefault(text, set()).add(open_rule.code)
-    codes = {open_rule.code for open_rule in report.undecided}
-    files = len({open_rule.path for open_rule in report.undecided})
+    codes = {open_rule.code for open_rule in undecided}
+    files = len({open_rule.path for open_rule in undecided})
     what = (
         "memory"
-        if all(code.startswith("MEM") for code in codes)
+        if all(code.startswith(_MEMORY) for code in codes)
         else f"{len(codes)} rules"[: -1 if len(codes) == 1 else None]
     )
     line = f"not checked: {what}{f' in {files} files' if files > 1 else ''}"
@@ -232,7 +276,8 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
     whole = [f"{report.skipped} skipped{f': {reasons}' if reasons else ''}"] if report.skipped else []
     skipped = f" ({'; '.join([*whole, *in_part])})" if whole or in_part else ""
     if not groups:
-        return f"no findings in {files}{skipped}"
+        judged = all(job.memory.verdict == "fits" for job in report.jobs)
+        return f"no {'findings' if judged else 'other findings'} in {files}{skipped}"
     parts = []
     for level, many in (("error", "errors"), ("warning", "warnings"), ("info", "info")):
         number = sum(group.first.level == level for group in groups)
@@ -248,7 +293,9 @@ def coverage(report: Report) -> list[str]:
     """
     if report.unread is None:
         return []
-    line = f"{report.jobs} job{'s' * (report.jobs != 1)} judged"
+    line = f"{report.judged} job{'s' * (report.judged != 1)} judged"
+    if report.jobs:
+        line = verdicts.tally(report.jobs)
     if report.unread:
         launches = f"{report.unread} launch{'es' * (report.unread != 1)}"
         line += f", {launches} not read: cfglint facts lists them"

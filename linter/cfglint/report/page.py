@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from cfglint.findings import LEVELS
 from cfglint.record import Record
+from cfglint.report import Style, verdicts
 from cfglint.report.blocks import (
     Blank,
+    Column,
     Diff,
     Line,
     Paragraph,
     Range,
+    Table,
     gib,
     heading,
     kind_of,
     many,
     note,
     title_of,
+    verdict,
 )
 from cfglint.report.changes import Change, changes, difference, window
-from cfglint.report.forms import escaped
-from cfglint.report.order import Group, Lines, counts, coverage, fix_key, grouped, unchecked
+from cfglint.report.forms import as_text, escaped
+from cfglint.report.order import JOBS, Group, Lines, counts, coverage, fix_key, grouped, unchecked
 from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cfglint.findings import Finding, Fix, MemoryChange, Report
-    from cfglint.report import Style
+    from cfglint.findings import Finding, Fix, Job, MemoryChange, Report
     from cfglint.report.blocks import Block
 
+_LINES, _WIDTH = 12, 80  # of a job without --verbose, and the cells of each where there is no terminal
+_ROWS = 30  # jobs of a comment
+_BRIEF = 3  # lines for the findings after the first
+_VERDICTS = ("", "bold")
 _LEVELS = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}
 _GUTTER = "blue"
@@ -45,13 +53,38 @@ def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
         yield from _comment(report, groups)
         return
     text = _Text(report, style.width, verbose=verbose)
-    for group in groups:
-        yield from text.finding(group)
+    for jobs, own in _units(report, groups):
+        yield from text.unit(jobs, own)
     for line in unchecked(report, verbose=verbose):
-        yield Line([(line, "dim")])
-    yield Line([(counts(report, groups), "bold")])
-    for line in coverage(report):
-        yield Line([(line, "")])
+        yield Paragraph(line, "dim", rest="    ")
+    yield Paragraph(counts(report, groups), "bold")
+    yield from map(Paragraph, coverage(report))
+
+
+def _units(report: Report, groups: Sequence[Group]) -> Iterator[tuple[list[Job], list[Group]]]:
+    """Yield each job with its findings, the most harmful first.
+
+    Of many jobs those that have any, or may not fit. A finding is of the last job that starts before it in
+    its file, or of the first.
+    """
+    every = verdicts.grouped(report.jobs)
+    own: dict[int, list[Group]] = {}
+    alone: list[Group] = []
+    for group in groups:
+        place = group.first.place
+        beside = [i for i, jobs in enumerate(every) if jobs[0].path == place.path]
+        above = [i for i in beside if every[i][0].start <= place.start]
+        if beside:
+            own.setdefault(above[-1] if above else beside[0], []).append(group)
+        else:
+            alone.append(group)
+    few = len(every) <= JOBS
+    for i, jobs in enumerate(every):
+        found = sorted(own.get(i, ()), key=lambda group: -LEVELS.index(group.first.level))
+        harm = any(group.first.level != "info" for group in found)
+        if harm or few or any(job.memory.verdict in ("oom", "tight") for job in jobs):
+            yield jobs, found
+    yield from (([], [group]) for group in alone)
 
 
 def _arithmetic(group: Group) -> Iterator[str]:
@@ -83,6 +116,8 @@ def _left(amount: float) -> str:
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────
 def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
     lines = Lines(report.texts)
+    if report.jobs:
+        yield _verdicts(report)
     path = None
     for group in groups:
         finding = group.first
@@ -107,6 +142,21 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
     yield from map(note, unchecked(report, verbose=False))
     yield heading(counts(report, groups))
     yield from map(note, coverage(report))
+
+
+def _verdicts(report: Report) -> Table:
+    """Return a line for each job and target, those that may not fit first."""
+    jobs = sorted(report.jobs, key=lambda job: verdicts.ORDER.index(job.memory.verdict))[:_ROWS]
+    return Table(
+        [
+            Column("job", [verdicts.about(job) for job in jobs], left=True),
+            Column("GPU", [shown(job.memory.target) for job in jobs], left=True),
+            Column("GiB needed", [verdicts.span(job.memory.need_gib) for job in jobs]),
+            Column("of", [verdicts.capacity(job.memory, "") for job in jobs]),
+            Column("verdict", [verdict(job.memory.verdict) for job in jobs], left=True),
+            Column("", [job.memory.ask or "" for job in jobs], left=True),
+        ]
+    )
 
 
 def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
@@ -144,14 +194,68 @@ class _Text:
                 lead = f"{label} [{targets}]".strip() if targets else label
                 yield self.tell(f"{lead}: " if lead else "", shown(text), style)
 
+    def unit(self, jobs: Sequence[Job], groups: Sequence[Group]) -> Iterator[Block]:
+        """Yield a job's verdict and its findings; without --verbose in few lines."""
+        head = [
+            Paragraph(line.lstrip(), _VERDICTS[i > 0], line[: len(line) - len(line.lstrip())], rest="    ")
+            for i, line in enumerate(verdicts.block(jobs) if jobs else ())
+        ]
+        yield from head
+        if self.verbose or not jobs:
+            for group in groups:
+                yield from self.finding(group)
+            return
+        harmful = [group for group in groups if group.first.level != "info"][:1]
+        rest = [group for group in groups if group not in harmful]
+        room = _LINES - self.height(head) - min(len(rest), _BRIEF)
+        for group in harmful:
+            yield from self.fitted(list(self.parts(group)), room)
+        yield from self.brief(rest)
+        yield Blank()
+
+    def height(self, blocks: Sequence[Block]) -> int:
+        """Return how many lines blocks take on a terminal, or on one of 80 cells."""
+        return as_text(blocks, Style(width=self.width or _WIDTH)).count("\n")
+
+    def fitted(self, parts: Sequence[tuple[int, list[Block]]], room: int) -> Iterator[Block]:
+        """Yield as many parts of a finding as there is room for, those with the lowest rank first."""
+        chosen = set[int]()
+        for i in sorted(range(len(parts)), key=lambda i: parts[i][0]):
+            height = self.height(parts[i][1])
+            if height <= room or not chosen:
+                chosen.add(i)
+                room -= height
+        for i in sorted(chosen):
+            yield from parts[i][1]
+
+    def brief(self, groups: Sequence[Group]) -> Iterator[Block]:
+        """Yield a line for each of the next findings, the last of which counts the rest."""
+        for group in groups if len(groups) <= _BRIEF else groups[: _BRIEF - 1]:
+            finding = group.first
+            line, column = self.lines.position(finding.place.path, finding.place.start)
+            said = shown(finding.message.partition("\n")[0])
+            text = f"{line}:{column} {finding.level} {shown(finding.code)} {said}"
+            room = (self.width or _WIDTH) - 2
+            yield Line([("  ", ""), (text if len(text) <= room else text[: room - 1] + "…", "")])
+        if len(groups) > _BRIEF:
+            rest = [group.first.level for group in groups[_BRIEF - 1 :]]
+            told = ", ".join(many(rest.count(level), level) for level in reversed(LEVELS) if level in rest)
+            yield Line([(f"  and {told}: -v shows them", "dim")])
+
     def finding(self, group: Group) -> Iterator[Block]:
+        """Yield all of a finding."""
+        yield from (block for _, part in self.parts(group) for block in part)
+        yield Blank()
+
+    def parts(self, group: Group) -> Iterator[tuple[int, list[Block]]]:
+        """Yield the parts of a finding with their ranks: what is left out first has the highest."""
         finding = group.first
         index = self.lines.index(finding.place.path)
         fixes = [(fix, names, changes(index, fix.edits)) for fix, names in group.fixes() if fix]
         last = max((c.new_line + len(c.new) - 1 for *_, changed in fixes for c in changed), default=0)
         # The empty line after the last line break has no number in an editor.
         self.gutter = len(str(max(len(index.starts) - index.text.endswith("\n"), last)))
-        yield Line(
+        head = Line(
             [
                 (self.lines.where(finding.place.path, finding.place.start), "bold"),
                 (": ", ""),
@@ -160,20 +264,19 @@ class _Text:
                 (f" {group.label}" if group.label else "", "magenta"),
             ]
         )
-        yield from self.source(group)
-        for line in finding.message.splitlines():
-            yield self.tell("", shown(line))
-        for text in _arithmetic(group):
-            yield self.tell("= ", text, "bold")
-        yield from self.variants("", group, lambda finding: finding.range_reason, "")
+        yield 0, [head]
+        yield 2, list(self.source(group))
+        yield 1, [self.tell("", shown(line)) for line in finding.message.splitlines()]
+        yield 4, [self.tell("= ", text, "bold") for text in _arithmetic(group)]
+        yield 7, list(self.variants("", group, lambda finding: finding.range_reason, ""))
         if self.verbose:
-            yield from self.background(group)
+            yield 9, list(self.background(group))
         for fix, targets, changed in fixes:
-            yield from self.fix(group, fix, targets, changed)
-        yield from self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")
-        yield from self.alternatives(group, word="or" if fixes else "try")
-        yield from self.related(group)
-        yield Blank()
+            yield 1, list(self.fix(group, fix, targets, changed))
+            yield 6, list(self.outcome(group, fix))
+        yield 3, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow"))
+        yield 5, list(self.alternatives(group, word="or" if fixes else "try"))
+        yield 8, list(self.related(group))
 
     def source(self, group: Group) -> Iterator[Block]:
         """Yield the line with a caret under every cell of the value; of a longer span its first line."""
@@ -228,6 +331,9 @@ class _Text:
             yield Line([number, (f"{row.sign} {cut}".rstrip(), style)])
         if rows[most:]:
             yield self.tell("", f"… {many(len(rows) - most, 'more changed line')}")
+
+    def outcome(self, group: Group, fix: Fix) -> Iterator[Block]:
+        """Yield the memory before and after a fix, and what is next."""
         yield from self.variants(
             "memory",
             group,

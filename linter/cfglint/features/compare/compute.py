@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cfglint.engine.describe import Evaluator, show_value
 from cfglint.engine.knobs import Effect, alters_results, effects
-from cfglint.engine.memory import FitRow, fit_rows, smallest
+from cfglint.engine.rows import FitRow, fit_rows, smallest
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.features.compare.reading import (
     FactSide,

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cfglint.engine.knobs import Effect
-    from cfglint.engine.memory import FitRow, Span
+    from cfglint.engine.rows import FitRow
     from cfglint.features.compare.compute import CompareSide, Comparison, Difference, Ratio
+    from cfglint.findings import Span
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 

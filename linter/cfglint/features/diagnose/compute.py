@@ -10,7 +10,8 @@ from collections import Counter
 
 from cfglint.api import check_file
 from cfglint.document.compose import edited
-from cfglint.engine.memory import GIB, VERDICTS, FitRow, Span, bounds_of, fit_rows, span_of
+from cfglint.engine.memory import GIB, VERDICTS, bounds_of, span_of
+from cfglint.engine.rows import FitRow, fit_rows
 from cfglint.errors import UsageError
 from cfglint.features.diagnose.attribution import (
     ENGINE,
@@ -23,7 +24,7 @@ from cfglint.features.diagnose.attribution import (
     holders,
     share_of,
 )
-from cfglint.findings import LEVELS, Finding, Fix
+from cfglint.findings import LEVELS, Finding, Fix, Span
 from cfglint.hardware.target import Target, parse_target
 from cfglint.lang.types import is_number, text_of
 from cfglint.lang.values import INF, interval, needs_of

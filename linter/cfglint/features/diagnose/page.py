@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.engine.memory import GIB, Span
+from cfglint.engine.memory import GIB
 from cfglint.features.diagnose import messages
 from cfglint.features.diagnose.attribution import ENGINE, OTHER, TRAINER, Holder
 from cfglint.features.diagnose.attribution import gib as sized
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from cfglint.features.diagnose.compute import Diagnosis, Failure, Judgement, Prediction, Repair
     from cfglint.features.diagnose.messages import Incident
+    from cfglint.findings import Span
     from cfglint.report.blocks import Block
 
 SYMBOLS = f"{DASH}—"

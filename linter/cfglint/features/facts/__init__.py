@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.budget import BUDGET, Alarm
-from cfglint.command import form, free, inputs, options, output, parse, setup, switch
+from cfglint.command import form, free, inputs, options, output, parse, setup, switch, text
 from cfglint.errors import OverBudgetError, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from cfglint.features.facts.compute import Job, Unread
 
 
+_LENGTHS = ("data", "tokenizer", "field")
+
+
 class FactsOptions(options.Options):
     """The flags of ``facts``."""
 
@@ -24,9 +27,32 @@ class FactsOptions(options.Options):
         "Show what was read of each job: its program, every fact with its place, what is unknown and what to "
         "type to tell it."
     )
-    offers = (*options.MODEL, "format", "output_file", "quiet", "verbose", "no_color")
+    offers = (
+        *(flag for flag in options.MODEL if flag != "lengths"),
+        *_LENGTHS,
+        "format",
+        "output_file",
+        "quiet",
+        "verbose",
+        "no_color",
+    )
 
-    paths: list[str] = free("PATH", "files or folders, - for stdin", many=True, needed=True)
+    paths: list[str] = free("PATH", "files or folders, - for stdin", many=True)
+    data: str | None = text(
+        "write a sheet of how long the samples of DATA are (JSON lines, JSON, Parquet, or the log of a run), "
+        "for --lengths of the other commands",
+        "DATA",
+        name="lengths",
+        group="data",
+    )
+    tokenizer: str | None = text(
+        "count with this tokenizer.json, or the one in a folder (default: a range, by bytes)",
+        "PATH",
+        group="data",
+    )
+    field: str | None = text(
+        "the field that is trained on (default: text, messages, or prompt and answer)", "NAME", group="data"
+    )
     format: str | None = form(("text", "json"))
     verbose: bool = switch("also list defaults and what is derived", short="v", group="output")
 
@@ -34,6 +60,14 @@ class FactsOptions(options.Options):
 def main(arguments: list[str]) -> int:
     """Print what was read; 1 where a named file holds no job, 2 where one cannot be read."""
     args = options.merged(parse(FactsOptions, arguments))
+    if args.data is not None:
+        from cfglint.features.facts.lengths import sheet
+
+        written = sheet(args.data, args.tokenizer, args.field)
+        output.emit(lambda _: written, args)
+        return 0
+    if not args.paths:
+        raise UsageError("cfglint facts needs PATH; see cfglint facts --help")
     run = setup.run(args)
     output.announce(run.report.notices, args)
     wrong: list[str] = []

@@ -26,7 +26,7 @@ from cfglint.report.blocks import DASH
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.tree import File
-    from cfglint.engine.memory import Fit
+    from cfglint.engine.rows import Fit
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Subject
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from cfglint.budget import BUDGET
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import HERE, LACKING, TOTAL, VERDICTS, Fit, FitRow, Remedy, Wanted, fit_rows
+from cfglint.engine.memory import HERE, LACKING, TOTAL, VERDICTS
+from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from cfglint.engine.memory import VERDICTS, Fit, FitRow, Remedy, Span, Trainer, Wanted, smallest
+from cfglint.engine.memory import VERDICTS
+from cfglint.engine.rows import Fit, FitRow, Remedy, Trainer, Wanted, smallest
+from cfglint.findings import Job, Span
+from cfglint.report import verdicts
 from cfglint.report.blocks import (
     INF,
     Blank,
@@ -48,6 +51,7 @@ _WIDEST_BAR = 72
 _LONGEST = 24  # cells of a target's name above its numbers
 _NAMED = 6  # facts of one kind that are named one by one
 _ELSEWHERE = "this file does not name the model; try the file that starts the job, or a facts file"
+_MOST_LINES = 6  # targets whose verdicts are sentences; more of them are a table
 _MOST_COLUMNS = 6  # targets side by side; more of them are below each other, and the values side by side
 LETTERS = {
     "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",
@@ -62,13 +66,19 @@ _SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what 
 
 
 def page(fit: Fit, style: Style) -> Iterator[Block]:
-    """Yield the page; Markdown folds the parts and puts them behind the sentences."""
-    unit = "GiB on the most loaded GPU"
-    title = about(fit.path, fit.framework, fit.model)
-    yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
-    yield Blank()
+    """Yield the page, the verdicts first; Markdown folds the parts and puts them behind the sentences."""
     varied = any(row.varied for row in fit.rows)
-    yield _matrix(fit.rows) if varied else _table(fit.rows, style)
+    if style.markdown or varied or len(fit.rows) > _MOST_LINES:
+        unit = "GiB on the most loaded GPU"
+        title = about(fit.path, fit.framework, fit.model)
+        yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
+        yield Blank()
+        yield _matrix(fit.rows) if varied else _table(fit.rows, style)
+    else:
+        jobs = [Job(fit.path, 0, fit.framework or "", fit.model, row) for row in fit.rows]
+        title, *told = verdicts.block(jobs)
+        yield Paragraph(title, "bold")
+        yield from (Paragraph(line.lstrip(), "", "  ", rest="    ") for line in told)
     count = Paragraph(counts(fit), "bold", md="{}.")
     if style.markdown:
         yield from _fixes(fit)
@@ -77,7 +87,11 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         if not varied:
             yield Details(
                 "Memory by part",
-                [_parts(fit.telling, style, 0, 0), *map(item, peaks(fit.telling)), *_estimates(fit)],
+                [
+                    _parts(fit.telling, style, 0, 0),
+                    *map(item, [*peaks(fit.telling), *machines(fit.telling)]),
+                    *_estimates(fit),
+                ],
             )
         yield from _wanted(fit, style)
         return
@@ -87,6 +101,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
     yield from _fixes(fit)
     if not varied:
         yield from map(Paragraph, peaks(fit.telling))
+        yield from map(Paragraph, machines(fit.telling))
     if fit.estimates:
         where = f" on {shown(fit.telling[0].target)}" if len(fit.rows) > 1 else ""
         yield Paragraph(f"why the need{where} is a range:")
@@ -305,11 +320,25 @@ def peaks(rows: Iterable[FitRow]) -> list[str]:
     return [f"{', '.join(names)}: {line}" for line, names in targets.items()]
 
 
+def machines(rows: Iterable[FitRow]) -> list[str]:
+    """Return what a job takes of its machines' memory and disks, with its targets where they differ."""
+    targets: dict[str, list[str]] = {}
+    for row in rows:
+        host, disk = (verdicts.most(each) for each in (row.host_gib, row.disk_gib))
+        line = f"memory of each machine itself: {host}; checkpoints on disk: {disk}"
+        targets.setdefault(line, []).append(shown(row.target))
+    if len(targets) == 1:
+        return list(targets)
+    return [f"{', '.join(names)}: {line}" for line, names in targets.items()]
+
+
 def _peak(trainer: Trainer) -> str:
     """Return when the trainer needs most, and what PyTorch then holds."""
     when = f"peak at {shown(trainer.moment)}; " if trainer.moment else "at its peak "
-    allocated, reserved = spread(trainer.allocated_gib), spread(trainer.reserved_gib)
-    return f"{when}PyTorch allocates {allocated} GiB, reserves {reserved}"
+    # What is reserved is measured apart, and no less than what is allocated.
+    low = max(trainer.reserved_gib.low, trainer.allocated_gib.low)
+    reserved = Span(low, max(trainer.reserved_gib.high, low))
+    return f"{when}PyTorch allocates {spread(trainer.allocated_gib)} GiB, reserves {spread(reserved)}"
 
 
 def _estimates(fit: Fit) -> Iterator[Block]:

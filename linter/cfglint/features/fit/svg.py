@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from cfglint.engine.memory import PARTS, Fit, FitRow
+from cfglint.engine.rows import PARTS, Fit, FitRow
 from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report import Style
 from cfglint.report.blocks import INF, about, cut, gib, said, spread

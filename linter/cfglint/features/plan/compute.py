@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import FitRow, Span, bounds_of, given_by, row_of
+from cfglint.engine.memory import bounds_of
+from cfglint.engine.rows import FitRow, given_by, row_of
 from cfglint.errors import UsageError
+from cfglint.findings import Span
 from cfglint.lang.types import is_number, text_of
 from cfglint.lang.values import INF, needs_of
 from cfglint.record import Value, replace

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from cfglint.engine.memory import Span
     from cfglint.features.plan.compute import Choice, PlanRow
     from cfglint.features.plan.writer import Taken
+    from cfglint.findings import Span
     from cfglint.report import Style
     from cfglint.report.blocks import AnyCell, Block
 

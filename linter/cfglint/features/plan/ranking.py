@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import Span, Wanted, bounds_of, given_by, row_of
+from cfglint.engine.memory import bounds_of
+from cfglint.engine.rows import Wanted, given_by, row_of
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted
 from cfglint.features.plan.compute import (
@@ -28,6 +29,7 @@ from cfglint.features.plan.compute import (
     unreachable,
     whole,
 )
+from cfglint.findings import Span
 from cfglint.hardware.target import Target, all_targets
 from cfglint.lang.types import is_number, text_of
 from cfglint.record import Value, replace

@@ -12,7 +12,7 @@ from cfglint.document.compose import edited
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import Origins
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import row_of
+from cfglint.engine.rows import row_of
 from cfglint.lang import tree as t
 from cfglint.record import Value
 from cfglint.repair.write import Writer, Written, invert, shown

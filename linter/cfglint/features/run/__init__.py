@@ -16,7 +16,8 @@ from cfglint.budget import BUDGET, Alarm
 from cfglint.command import free, inputs, options, output, parse, setup, switch
 from cfglint.document.reading import read_text
 from cfglint.document.shell.processes import ENVIRONMENT
-from cfglint.engine.memory import GIB, FitRow, fit_rows
+from cfglint.engine.memory import GIB
+from cfglint.engine.rows import FitRow, fit_rows
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted
 from cfglint.features.fit.page import wanting

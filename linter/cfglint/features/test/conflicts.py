@@ -10,7 +10,7 @@ import json
 from itertools import combinations, islice, product
 
 from cfglint.document.reading import read_text
-from cfglint.engine.memory import given_by
+from cfglint.engine.rows import given_by
 from cfglint.engine.run import Run
 from cfglint.errors import CfglintError
 from cfglint.facts import Values

@@ -6,8 +6,9 @@ import os
 
 from cfglint import files
 from cfglint.command import free, inputs, options, output, parse, setup, switch
-from cfglint.engine.memory import GIB, Span
+from cfglint.engine.memory import GIB
 from cfglint.errors import HardwareError
+from cfglint.findings import Span
 from cfglint.record import Value
 from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, said, spread
 from cfglint.report.encode import encode
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _SHOWN = 200  # characters of a command line
 # Words in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
 _ENGINES = ("sglang", "vllm")
+_SEEN = "trainer.seen"  # with the allocator's cache, which is no need
 _NARROWEST = 40  # cells of a line
 _COLORS = {"inside": "green", "above": "red", "below": "yellow"}
 
@@ -106,7 +108,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _predicted(args: VerifyOptions, path: str, host: Host) -> dict[str, Span]:
-    """Return what the rules say of engine and trainer on this machine."""
+    """Return what the rules say that the driver shows of engine and trainer on this machine."""
+    from cfglint.engine.memory import span_of
+    from cfglint.features.diagnose.attribution import TRAINER
     from cfglint.features.diagnose.compute import predictions
     from cfglint.hardware.nvml import detection
 
@@ -114,7 +118,8 @@ def _predicted(args: VerifyOptions, path: str, host: Host) -> dict[str, Span]:
     run = setup.run(options.merged(args), targets)
     subject, *_ = inputs.recognised(run, inputs.named(path, args.boundary), path)
     values = run.on(next(iter(targets), None), subject).values
-    return {role: prediction.span for role, prediction in predictions(values).items()}
+    found = {role: prediction.span for role, prediction in predictions(values).items()}
+    return {role: span_of(values[_SEEN]) if role == TRAINER else span for role, span in found.items()}
 
 
 def _gpu(device: Device, measured: Holdings, predicted: dict[str, Span]) -> Gpu:

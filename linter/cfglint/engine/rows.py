@@ -1,0 +1,162 @@
+"""The memory of a job by part on each of several targets: the rows of ``fit``, ``compare`` and ``plan``.
+
+What the numbers rest on is mostly the same on every target, so it is computed once: the first target's facts
+note which of them asked for something that the target gave, and the other targets take over the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cfglint.engine.cases import cases
+from cfglint.engine.dependencies import settled, watched
+from cfglint.engine.judge import values_for
+from cfglint.engine.memory import TOTAL, in_all, span_of
+from cfglint.findings import Memory, Span
+from cfglint.lang.types import text_of
+from cfglint.lang.values import Interval
+from cfglint.record import Value, field, fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cfglint.engine.estimates import Estimate
+    from cfglint.engine.run import Run
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Values
+    from cfglint.findings import Fix
+    from cfglint.hardware.target import Target
+
+_NONE = Span(0, 0)
+PARTS = ("engine", "weights", "gradients", "optimizer", "activations", "logits", "overhead")
+
+
+class Trainer(Value):
+    """The trainer's own peak in GiB: what PyTorch allocates, at which moment, and what it reserves."""
+
+    allocated_gib: Span
+    moment: str | None
+    reserved_gib: Span
+
+
+class Remedy(Value):
+    """A proven fix, and what the config needs on the row's target once it is applied."""
+
+    fix: Fix
+    need_gib: Span
+    verdict: str
+
+
+class FitRow(Memory):
+    """The memory of a job on one target by part; ``varied`` are names and values that were asked for.
+
+    The parts are those of the likeliest case. ``host_gib`` is what the job takes of one machine's memory,
+    ``disk_gib`` its checkpoints on all machines. ``needs`` are the facts that would settle what is not
+    judged.
+    The JSON of a fit has the fields under these names, in this order.
+    """
+
+    parts: dict[str, Span] = field(kw_only=True)
+    trainer: Trainer | None = field(kw_only=True)
+    host_gib: Span = field(default=_NONE, kw_only=True)
+    disk_gib: Span = field(default=_NONE, kw_only=True)
+    needs: tuple[str, ...] = field(default=(), kw_only=True)
+    fix: Remedy | None = field(default=None, kw_only=True)
+    varied: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+
+    @property
+    def headroom(self) -> Span | None:
+        """What the need leaves of the capacity, in GiB; negative if it is short. None without a capacity."""
+        if self.capacity_gib is None:
+            return None
+        return Span(self.capacity_gib - self.need_gib.high, self.capacity_gib - self.need_gib.low)
+
+
+class Wanted(Value):
+    """Missing facts: their names, what they are, and what to type to set them."""
+
+    names: tuple[str, ...]
+    about: str
+    advice: str
+
+
+class Fit(Value):
+    """The memory of one document on all targets; ``every`` means the targets are the whole catalogue."""
+
+    path: str
+    framework: str | None
+    model: str | None
+    rows: tuple[FitRow, ...]
+    estimates: tuple[Estimate, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
+    every: bool = field(default=False, kw_only=True)
+
+    @property
+    def telling(self) -> tuple[FitRow, ...]:
+        """The rows whose parts are worth a look: of a whole catalogue those on either side of the limit."""
+        if not self.every:
+            return self.rows
+        best = next((row for row in self.rows if row.verdict == "fits"), None)
+        worst = next((row for row in reversed(self.rows) if row.verdict in ("tight", "oom")), None)
+        return tuple(row for row in (worst, best) if row is not None) or self.rows[-1:]
+
+
+def smallest(rows: Iterable[FitRow]) -> FitRow | None:
+    """Return the row of the smallest GPU that the config certainly fits on, None without one."""
+    fitting = [row for row in rows if row.verdict == "fits" and row.capacity_gib is not None]
+    return min(fitting, key=lambda row: row.capacity_gib or 0, default=None)
+
+
+def given_by(target: Target) -> dict[str, object]:
+    """Return the facts that a target gives."""
+    return {name: fact[0] for name, fact in target.facts.items()}
+
+
+def fit_rows(run: Run, subject: Subject, varied: tuple[tuple[str, str], ...] = ()) -> Iterator[FitRow]:
+    """Yield what a document needs on each target of a run."""
+    given = [{name: fact[0] for name, fact in {**t.facts, **run.given}.items()} for t in run.targets]
+    if not given:
+        return
+    first = watched(subject, given[0])
+    yield row_of(first, run.targets[0], varied)
+    alike = first.without(first.resting_on(_differing(given)))
+    versioned = settled(subject, first)
+    for target, facts in zip(run.targets[1:], given[1:], strict=True):
+        values = values_for(versioned, facts)
+        values.update(alike)
+        yield row_of(values, target, varied)
+
+
+def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the names that are not worth the same in all of ``given``."""
+    for name in {name for facts in given for name in facts}:
+        if any(name not in facts or not _same(facts[name], given[0].get(name)) for facts in given):
+            yield name
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two given values are the same; ranges where they are one object, as comparing is open."""
+    return a is b or (not isinstance(a, Interval) and not isinstance(b, Interval) and a == b)
+
+
+def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
+    """Return what the facts of a document come to on the target that they were computed with, by part."""
+    found = cases(values, TOTAL)
+    memory, needs = in_all(values, target.name, found)
+    first = found[0].values
+    return FitRow(
+        *(getattr(memory, name) for name in fields(memory)),
+        parts={part: span_of(first[f"need.{part}"]) for part in PARTS},
+        trainer=_trainer(first),
+        host_gib=span_of(first["need.host"]),
+        disk_gib=span_of(first["need.disk"]),
+        needs=tuple(sorted(needs)),
+        varied=varied,
+    )
+
+
+def _trainer(values: Values) -> Trainer | None:
+    if values["trains"] is False:
+        return None
+    allocated, reserved = span_of(values["trainer.allocated"]), span_of(values["trainer.reserved"])
+    return Trainer(allocated, text_of(values["trainer.moment"]), reserved)

@@ -1,0 +1,109 @@
+"""Fixes of slips of the pen: an unknown key that was surely another one, a number that was meant as a share.
+
+No knob moves, and what they do is proven likewise.
+"""
+
+from __future__ import annotations
+
+from cfglint.engine import impossible
+from cfglint.findings import LEVELS, Finding, Fix
+from cfglint.lang import tree as t
+from cfglint.repair.write import Written
+from cfglint.schema.judge import mistakes
+from cfglint.schema.wording import meant
+from cfglint.text import Edit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cfglint.engine.find import Found
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.trials import Trials
+    from cfglint.schema.table import Mistake
+
+RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
+_NUMBERS = "document.impossible_values"
+
+
+def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
+    """Yield the findings of slips whose meaning is plain, each with its fix."""
+    for each in found:
+        finding = each.finding
+        listed = RENAMED.get(finding.code, _NUMBERS if finding.code == impossible.CODE else "")
+        if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
+            continue
+        place = finding.place.start, finding.place.end
+        own = [m for m in _noted(each.judged, listed) if (m.start, m.end) == place]
+        if len(own) == 1:
+            fix = (
+                _number(solver, each.judged, own[0])
+                if listed == _NUMBERS
+                else _rename(solver.trials, own[0], finding.code)
+            )
+            if fix is not None:
+                yield finding, fix
+
+
+def _noted(judged: Judged, listed: str) -> Sequence[Mistake]:
+    if listed == _NUMBERS:
+        return judged.values[listed]  # type: ignore[return-value]
+    subject = judged.subject
+    return mistakes(subject.framework, subject.view).get(listed.removeprefix("document."), ())
+
+
+def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
+    """Return the rename; a key that had no effect gets one, so it may change results and is never safe."""
+    view = trials.subject.view
+    if mistake.problem is None:
+        return None
+    new = meant(mistake.problem, view)
+    old = str(mistake.problem.path[-1])
+    source = view.document.file.text[mistake.start : mistake.end]
+    if new is None or source.count(old) != 1:  # of an override, or spelled with escapes
+        return None
+    edits = (Edit(mistake.start, mistake.end, source.replace(old, new)),)
+    if not _leaves_one_less(trials, edits, RENAMED[code]):
+        return None
+    title = f"rename {mistake.key} to {new}"
+    return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({code})",))
+
+
+def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
+    """Return what writes the number that was meant; a percentage in a fraction's place is safe to tell."""
+    probably = impossible.meant(solver.trials.run.pack, mistake.kind, float(mistake.text))
+    if probably is None:
+        return None
+    writer = solver.writer(judged)
+    bindings = writer.origins.bindings.get(mistake.kind, ())
+    paths = (binding.source for binding in bindings if isinstance(binding.source, t.Path))
+    path = next((p.steps for p in paths if ".".join(map(str, p.steps)) == mistake.key), None)
+    if path is None:
+        return None
+    value, sure = probably
+    patch = writer.patch([Written(path, int(value) if value == int(value) else value)])
+    if patch is None or not _leaves_one_less(solver.trials, patch.edits, _NUMBERS):
+        return None
+    notes = tuple(f"cfglint: was {change.old} ({impossible.CODE})" for change in patch.changes)
+    return Fix(0, patch.title, patch.edits, applicability="safe" if sure else "unsafe", notes=notes)
+
+
+def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:
+    """Whether edits leave one mistake of a list less, and break no rule that held.
+
+    What a number that could not be had left open may now be decided either way.
+    """
+    after = trials.judged_after(edits)
+    if after is None:
+        return False
+    for old, new in zip(trials.judgements, after, strict=True):
+        before = trials.base(old).before
+        broken = [verdict.rule.code for verdict in new.verdicts if verdict.truth is False]
+        if any(
+            code not in before or (fact != _NUMBERS and before[code].truth is not False) for code in broken
+        ):
+            return False
+        if len(new.values[fact]) != len(old.values[fact]) - 1:  # type: ignore[arg-type]
+            return False
+    return True
