@@ -37,7 +37,7 @@ def test_version_and_help(cfglint):
         ),
         (
             ["check", "--fail-on", "fatal"],
-            "--fail-on takes error, warning, info, never, skipped, not 'fatal'",
+            "--fail-on takes error, warning, info, never, not-judged, skipped, not 'fatal'",
         ),
         (["check", "--rules", "no.rules"], "no.rules: no such rule file"),
         (["check", "--hardware", "no.json"], "no.json: cannot read the hardware sheet: no such file"),

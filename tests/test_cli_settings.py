@@ -25,6 +25,7 @@ GOOD = {
     "framework": ["areal"],
     "frameworks": [{}, {"configs/*.yaml": "areal", "old/**": "trl==0.20"}],
     "model-config": ["ckpt/config.json"],
+    "lengths": ["lengths.yaml"],
     "online": [True],
     "set": [["a.b=1"], "a=2"],
     "rules": ["mine.rules", ["rules"]],
@@ -63,7 +64,7 @@ def test_the_schema_names_what_the_code_knows():
     assert {key for key, (_, flag) in options.SETTINGS.items() if flag.kind != TABLE} <= names
     choices_of = {key: flag.choices for key, (_, flag) in options.SETTINGS.items() if flag.choices}
     assert set(choices_of) == {"format", "fail-on", "fix-level"}
-    assert set(re.findall("[a-z]+", SCHEMA["properties"]["fail-on"]["pattern"])) == set(
+    assert set(re.findall("[a-z-]+", SCHEMA["properties"]["fail-on"]["pattern"])) == set(
         choices_of.pop("fail-on")
     )
     for key, choices in choices_of.items():

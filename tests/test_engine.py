@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cfglint.api import check_text, fix_text
@@ -131,7 +133,7 @@ framework gamma { detect has($.gamma)
   t.size <- $.gamma.size
   t.rest <- $.gamma.rest
 }
-rule MEM901 too-large error for gamma { t.size + t.held + t.rest <= 5 GiB
+rule MEM901 too-large error for gamma { t.size + t.held + t.rest <= 3 GiB
   say "it is {t.size + t.held}" }
 """
 
@@ -153,12 +155,13 @@ def test_a_wide_memory_says_what_is_not_known() -> None:
         "do_train: true\ntemplate: qwen\ncutoff_len: 4096\nbf16: true\nper_device_train_batch_size: 1\n"
         "deepspeed: examples/deepspeed/ds_z3_config.json\n"
     )
-    found = check_text(text, path="sft.yaml", hardware="rtx-4090:1").findings
-    (states,) = [each.range_reason for each in found if each.code == "MEM105"]
-    assert states.startswith(
-        "the range is wide because model.layers (24–48), model.params (25.5–34.5 billion)"
+    found = check_text(text, path="sft.yaml", hardware="rtx-3080:1").findings
+    (states,) = [each.range_reason for each in found if each.code == "MEM104"]
+    assert re.match(
+        "the range is wide because transformer layers .* and parameters, .* are not known: "
+        "add --model-config PATH; and cfglint can only estimate the error of such estimates against ",
+        states,
     )
-    assert states.endswith(" are not known: add --model-config PATH")
 
 
 def test_a_file_that_does_not_parse_is_a_finding_at_its_line() -> None:
@@ -208,7 +211,7 @@ rule MEM902 thumb info for eps { e.need <= e.cap }
     [
         ("25", []),
         ("11", ["warning", "info"]),
-        ("15", ["info", "info"]),
+        ("15", ["info"]),
         ("5", ["error", "info"]),
         ("???", []),
     ],

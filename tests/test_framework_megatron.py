@@ -95,3 +95,59 @@ def _facts(pack, script, names):
     (subject,) = run.subjects(read_text(script, "train.sh"), judge_broken=True)
     values = run.judged(subject)[0].values
     return {name: point(values[name]) for name in names}
+
+
+# Peaks of real runs on eight B200, published with SimuMax (MooreThreads/SimuMax @4dcaae5:
+# docs/b200/b200_release_v1.2_summary.md, scripts in simu_tools/megatron_scripts): layers of Llama 3 70B or
+# 405B, tp, pp, cp, tokens, GiB allocated.
+PEAKS = [
+    (70, 1, 2, 1, 4096, 66.55),
+    (70, 2, 1, 1, 4096, 60.68),
+    (70, 4, 1, 1, 4096, 39.07),
+    (70, 8, 1, 1, 4096, 28.29),
+    (405, 1, 2, 1, 4096, 87.08),
+    (405, 2, 1, 1, 4096, 81.59),
+    (405, 4, 1, 1, 4096, 52.89),
+    (405, 8, 1, 1, 4096, 38.57),
+    (70, 2, 1, 4, 32768, 68.43),
+    (70, 1, 1, 8, 32768, 104.51),
+    (405, 2, 1, 4, 32768, 87.03),
+    (405, 1, 1, 8, 32768, 139.22),
+    (70, 2, 1, 4, 131072, 112.67),
+    (70, 1, 1, 8, 131072, 147.99),
+    (405, 2, 1, 4, 131072, 118.13),
+]
+SHAPES = {
+    70: "--num-layers 12 --hidden-size 8192 --ffn-hidden-size 28672 "
+    "--num-attention-heads 64 --num-query-groups 8 ",
+    405: "--num-layers 4 --hidden-size 16384 --ffn-hidden-size 53248 "
+    "--num-attention-heads 128 --num-query-groups 16 ",
+}
+
+
+@pytest.mark.parametrize(("size", "tp", "pp", "cp", "tokens", "peak"), PEAKS)
+def test_measured_peaks_of_pipelines_and_context_parallelism(pack, size, tp, pp, cp, tokens, peak):
+    command = (
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --group-query-attention --swiglu --disable-bias-linear "
+        "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
+        "--vocab-size 128256 --attention-dropout 0 --hidden-dropout 0 --use-distributed-optimizer "
+        "--use-flash-attn --sequence-parallel --bf16 --train-iters 10 --micro-batch-size 1 "
+        "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te --cp-comm-type a2a "
+        f"{SHAPES[size]} --tensor-model-parallel-size {tp} --seq-length {tokens} "
+        f"--pipeline-model-parallel-size {pp} --context-parallel-size {cp} "
+        f"--global-batch-size {64 // (tp * pp * cp)}\n"
+    )
+    run = Run(pack, [parse_target("b200:8")])
+    (subject,) = run.subjects(read_text(command, "train.sh"), judge_broken=True)
+    told = run.judged(subject)[0].values["trainer.allocated"]
+    assert abs((told.lo + told.hi) / 2 / (peak * 2**30) - 1) < 0.015
+
+
+def test_an_interleaved_schedule_keeps_more(pack):
+    """theoretical_memory_usage.py: 1 + (pp - 1) / (pp * v) times as many micro-batches."""
+    facts = _facts(pack, RUN + "--num-virtual-stages-per-pipeline-rank 4\n", ("in_flight", "pp_virtual"))
+    assert facts == {"in_flight": 2 * (1 + 1 / (2 * 4)), "pp_virtual": 4}
+    per_stage = _facts(pack, RUN + "--num-layers-per-virtual-pipeline-stage 4\n", ("in_flight", "pp_virtual"))
+    assert per_stage == {"in_flight": 2.25, "pp_virtual": 4}
+    few = _facts(pack, RUN.replace("--global-batch-size 128", "--global-batch-size 4") + "\n", ("in_flight",))
+    assert few == {"in_flight": 1}

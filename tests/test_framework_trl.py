@@ -26,6 +26,7 @@ SFT = MODEL + "packing: false\n"
 DPO = MODEL + "beta: 0.1\nloss_type: sigmoid\n"
 GRPO = MODEL + "num_generations: 8\nmax_completion_length: 512\n"
 VLLM = GRPO + "use_vllm: true\n"
+QLORA = MODEL + "packing: false\nuse_peft: true\nload_in_4bit: true\nbf16: true\n"
 ZERO3 = SFT + "accelerate_config: zero3\n"
 INLINE = SFT + "deepspeed: {zero_optimization: {stage: 2, offload_optimizer: {device: cpu}}}\n"
 
@@ -117,10 +118,10 @@ TOLD = [
     (SFT + "optim: adamw_bnb_8bit\n", "optimizer", "adamw_8bit"),
     (SFT, "fused_loss", "chunked"),
     (SFT, "loss_chunks", 8 * 1024 / 256),
-    (SFT + "loss_type: nll\n", "fused_loss", "none"),
+    (SFT + "loss_type: nll\n", "fused_loss", "chunked"),
     (SFT + "use_liger_kernel: true\n", "fused_loss", "liger"),
     (SFT + "torch_dtype: bfloat16\n", "fused_loss", "none"),
-    (DPO, "fused_loss", "none"),
+    (DPO, "fused_loss", "chunked"),
     (SFT, "attn_impl", "sdpa"),
     (SFT + "attn_implementation: null\n", "attn_impl", "sdpa"),
     (SFT + "torch_compile: true\n", "compile", True),
@@ -189,11 +190,23 @@ VERSIONS = [
     ("1.0.0", VLLM, "colocated", True),
     ("1.5.0", SFT, "fused_loss", "none"),
     ("1.6.0", SFT, "fused_loss", "chunked"),
+    ("1.14.0", SFT + "loss_type: nll\n", "fused_loss", "none"),
+    ("1.14.0", DPO, "fused_loss", "none"),
+    ("1.14.0", DPO, "logits.bytes", 16),
     ("0.25.0", GRPO, "max_prompt_len", 512),
     ("0.25.0", VLLM, "context_length", 1024),
     ("1.9.0", MODEL + "reward_funcs: x\n", "max_new_tokens", 256),
     ("0.26.0", SFT + "accelerate_config: multi_gpu\n", "param_dtype", "fp32"),
     ("1.9.0", SFT + "accelerate_config: multi_gpu\ntorch_dtype: bfloat16\n", "param_dtype", "fp32"),
+    ("0.21.0", QLORA, "kbit_lift", "norms"),
+    ("0.21.0", QLORA.replace("bf16", "fp16"), "kbit_lift", "rest"),
+    ("1.9.0", QLORA, "kbit_lift", "none"),
+    ("0.28.0", QLORA + "beta: 0.1\nloss_type: sigmoid\n", "kbit_lift", "norms"),
+    ("0.29.0", QLORA + "beta: 0.1\nloss_type: sigmoid\n", "kbit_lift", "none"),
+    ("0.21.0", QLORA + "accelerate_config: multi_gpu\n", "lora_dtype", "fp32"),
+    ("1.9.0", QLORA, "lora_dtype", "bf16"),
+    ("1.9.0", QLORA + "accelerate_config: multi_gpu\n", "amp", True),
+    ("1.9.0", QLORA + "accelerate_config: zero2\n", "amp", False),
 ]
 
 

@@ -587,7 +587,7 @@ def test_fit_judges_for_what_the_task_asks_for(folder, cfglint):
     (folder / "t.yaml").write_text(TASK.replace("RTX4090:4", "[RTX4090:4, H100:4]"))
     done = cfglint("fit", "t.yaml")
     assert "using the GPUs that the job asks for, rtx-4090:4 and h100-pcie:4" in done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()[3:5]] == ["rtx-4090:4", "h100-pcie:4"]
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == ["rtx-4090:4", "h100-pcie:4"]
 
 
 def test_a_number_of_gpus_alone_leaves_memory_unknown(folder, cfglint):
@@ -624,4 +624,4 @@ def test_without_tree_sitter_a_task_says_what_to_install(folder, cfglint, tmp_pa
     assert (done.returncode, done.stderr.count("pip install --force-reinstall tree-sitter")) == (0, 1)
     # Words of a list need no parser of bash.
     (folder / "k.yaml").write_text(CASES["bad_kubernetes_arguments.yaml"])
-    assert cfglint("check", "k.yaml", env={"PYTHONPATH": path}).returncode == 1
+    assert "k.yaml:" in cfglint("check", "k.yaml", env={"PYTHONPATH": path}).stdout

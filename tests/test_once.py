@@ -40,7 +40,8 @@ def codes(text: str, path: str, **options: object) -> list[tuple[str, str | None
     [
         # The rule's own words: a bare no; a share; which stages there are.
         (TRL.format("eval_strategy: no"), "trl.yaml", ["RUN139"]),
-        (VLLM.format("gpu-memory-utilization: 90"), "vllm.yaml", ["ENG233"]),
+        # A number that its fact cannot have: no rule of its own, no word of the schema, nothing about memory.
+        (VLLM.format("gpu-memory-utilization: 90"), "vllm.yaml", ["CFG027"]),
         (deepspeed({"stage": 4}), "ds.json", ["PAR167"]),
         (
             deepspeed({"stage": 3, "offload_optimizer": {"device": "cpu", "max_in_cpu": 1e9}}),
@@ -64,7 +65,7 @@ def test_a_mistake_is_told_once(text, path, told):
 
 def test_the_one_that_is_told_is_the_same_on_every_target():
     text = VLLM.format("gpu-memory-utilization: 90")
-    assert codes(text, "vllm.yaml", hardware=["rtx-4090:2", "a100-80gb:2"]) == [("ENG233", None)]
+    assert codes(text, "vllm.yaml", hardware=["rtx-4090:2", "a100-80gb:2"]) == [("CFG027", None)]
 
 
 # Rules of one's own over a framework that has a schema: place, keys and target count, and no code.

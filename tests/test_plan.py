@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cfglint.document.reading import read_text
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import fit_rows
+from cfglint.engine.rows import fit_rows
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features.plan.compute import (
@@ -231,7 +231,7 @@ def test_checkpointing_is_added_where_nothing_fits_without(pack):
 
 
 def test_what_would_be_needed(pack):
-    text = ZERO3.replace("Qwen3-0.6B", "Qwen3-8B").replace(
+    text = ZERO3.replace("Qwen3-0.6B", "Qwen3-4B").replace(
         "seq_len: 1024", "gradient_checkpointing: full\nseq_len: 1024"
     )
     _, batch, advice, _ = advised(pack, Ask((64,), (2,)), text=text)

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from cfglint.api import check_file
 from cfglint.document.reading import read
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import fit_rows
+from cfglint.engine.rows import fit_rows
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
@@ -154,34 +154,34 @@ def test_the_number_of_gpus_that_nobody_states(plan, folder):
 def test_all_rows(plan):
     some = plan(*GPUS, "--effective-batch", "64").stdout
     every = plan(*GPUS, "--effective-batch", "64", "--all").stdout
-    assert "5 of 12 rows are shown; --all shows every one" in some
+    assert "4 of 12 rows are shown; --all shows every one" in some
     assert "rows are shown" not in every
-    assert len(every.splitlines()) == len(some.splitlines()) + 12 - 5 - 1
+    assert len(every.splitlines()) == len(some.splitlines()) + 12 - 4 - 1
     assert plan(*GPUS, "--effective-batch", "64", "-v").stdout == every
 
 
 def test_a_file_instead_of_stdout(plan, folder):
     done = plan(*GPUS, "--effective-batch", "64", "--output-file", "plan.txt")
     assert done.stdout == ""
-    assert "take row 11" in (folder / "plan.txt").read_text("utf-8")
+    assert "take row 10" in (folder / "plan.txt").read_text("utf-8")
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 def test_write_changes_what_it_must_and_nothing_else(plan, zero3):
     before = zero3.read_text()
-    done = plan(*GPUS, "--effective-batch", "64", "--write", path=zero3)
+    done = plan(*GPUS, "--effective-batch", "128", "--write", path=zero3)
     assert done.returncode == 0
     assert done.stdout == ""
-    assert "row 11: 16 GPUs, micro-batch 2, 2 accumulation steps" in done.stderr
+    assert "row 12: 16 GPUs, micro-batch 1, 8 accumulation steps" in done.stderr
     after = zero3.read_text()
     changed = [(a, b) for a, b in zip(before.splitlines(), after.splitlines(), strict=True) if a != b]
     assert [b for _, b in changed] == [
-        changed[0][0].replace("2", "16", 1), "micro_batch_size: 2", "grad_accum: 2",
+        changed[0][0].replace("2", "16", 1), "micro_batch_size: 1", "grad_accum: 8",
     ]  # fmt: skip
     (batch, dp), row = facts_of(zero3, "effective_batch_size", "ranks.data")
-    assert (batch, dp) == (64, 16)
+    assert (batch, dp) == (128, 16)
     assert row.verdict == "fits"
-    again = plan(*GPUS, "--effective-batch", "64", "--write", path=zero3)
+    again = plan(*GPUS, "--effective-batch", "128", "--write", path=zero3)
     assert "nothing in the file needs to change" in again.stderr
     assert zero3.read_text() == after
 
@@ -221,14 +221,14 @@ def test_diff_is_a_patch_that_git_takes(plan, zero3):
         ["git", "apply", "-"], input=done.stdout, text=True, cwd=zero3.parent, check=False
     )
     assert applied.returncode == 0
-    assert facts_of(zero3, "num_gpus", "micro_batch_size")[0] == [16, 2]
+    assert facts_of(zero3, "num_gpus", "micro_batch_size")[0] == [16, 1]
 
 
 def test_stdin_to_stdout(plan):
     text = EXAMPLE.read_bytes()
     done = plan(*GPUS, "--effective-batch", "64", "--write", path="-", stdin=text)
     assert done.stdout.replace("num_gpus: 16 ", "num_gpus: 2 ").count("\n") == text.count(b"\n")
-    assert "micro_batch_size: 2\n" in done.stdout
+    assert "micro_batch_size: 1\n" in done.stdout
 
 
 def test_gpus_told_by_the_machine(plan, folder):

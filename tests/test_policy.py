@@ -42,7 +42,10 @@ def test_it_holds(cfglint, folder: Path) -> None:
     done = cfglint("test", "policy")
     assert (done.returncode, done.stdout) == (0, re.findall(r"^[0-9]+ examples .*\n", DOC, re.MULTILINE)[0])
     checked = cfglint("check", "policy/job.yaml", "--gpu", "h100-sxm", "--rules", "policy")
-    assert (checked.returncode, checked.stdout) == (0, "no findings in 1 file\n1 job judged\n")
+    head, verdict, *rest = checked.stdout.splitlines()
+    assert (checked.returncode, rest) == (0, ["no findings in 1 file", "1 job: 1 fits"])
+    assert head == "policy/job.yaml · acme · Qwen/Qwen2.5-7B-Instruct · h100-sxm"
+    assert verdict.startswith("  fits: ")
 
 
 @pytest.mark.parametrize("code", re.findall(r"^### (ACM\d+)", DOC, re.MULTILINE))

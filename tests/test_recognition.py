@@ -80,7 +80,7 @@ def test_a_program_is_certain():
     [(4, ()), (2, (("micro_batch_size", "2", "4"),))],
 )
 def test_who_else_claims_it_and_whether_that_matters(micro, matters):
-    rules = {"a.rules": OWN.format(binding="micro_batch_size <- 4")}
+    rules = {"a.rules": OWN.format(binding="micro_batch_size <- 4\n  save_limit <- 4")}
     found = told(AXOLOTL.format(micro), rules=rules)
     assert found.framework == "axolotl"
     (rival,) = found.also
@@ -202,7 +202,7 @@ def test_keys_stand_where_it_says(whole):
 
 
 def test_json_is_what_the_schema_says(whole):
-    own = {"a.rules": OWN.format(binding="micro_batch_size <- 4")}
+    own = {"a.rules": OWN.format(binding="micro_batch_size <- 4\n  save_limit <- 4")}
     more = [told(AXOLOTL.format(2), rules=own), told("a: [1\n"), told(AXOLOTL.format(2), framework="trl")]
     text = as_json({"version": 1, "documents": encode([*(one for _, one in whole[1]), *more])})
     assert text.isascii()

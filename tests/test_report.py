@@ -1,4 +1,3 @@
-# ruff: noqa: E501 -- expected lines stand as they are printed
 """The report forms, from hand-made Reports: golden texts, the JSON schema, what is imported."""
 
 import json
@@ -150,9 +149,10 @@ grpo.yaml:7:27: warning CFG009 wrong (may)
 7 +   gradient_checkpointing: true
   also: grpo.yaml:3:24 shares the GPU with this
 
-not checked: 2 rules in 2 files; how many GPUs? add :N to --gpu; which model? add --model-config PATH; --verbose lists them
-1 error, 1 warning, 1 info in 3 files (5 skipped); 1 fixable with cfglint fix, 1 more with --accept-may, \
-1 more with --fix-level info
+not checked: 2 rules in 2 files; how many GPUs? add :N to --gpu; which model?
+    add --model-config PATH; --verbose lists them
+1 error, 1 warning, 1 info in 3 files (5 skipped); 1 fixable with cfglint fix, 1
+  more with --accept-may, 1 more with --fix-level info
 """
 
 VERBOSE = """\
@@ -173,7 +173,8 @@ grpo.yaml:3:24: error MEM101 server-starves-trainer [a40]
   or (unsafe): set gconfig.max_new_tokens to 512 — shorter answers
   or: an l40s would do
 
-not checked: 2 rules; how many GPUs? add :N to --gpu; which model? add --model-config PATH
+not checked: 2 rules; how many GPUs? add :N to --gpu; which model? add
+    --model-config PATH
   grpo.yaml: PAR001 needs num_gpus
   grpo.yaml: MEM205 needs model.params, num_gpus [a40]
 1 error in 1 file; 1 fixable with cfglint fix
@@ -196,7 +197,7 @@ the engine keeps 36.3 GiB of 44.42 GiB; the trainer needs 15 GiB and 8.1 GiB is 
 ::warning file=grpo.yaml,line=7,endLine=7,col=27,endColumn=32,title=CFG009 wrong (may)::may be too slow\
 %0Afix (safe): set actor.gradient_checkpointing to true
 """
-CLOSING = TEXT[TEXT.index("not checked: ") :]
+CLOSING = TEXT[TEXT.index("not checked: ") :].replace("\n    ", " ").replace("\n  ", " ")
 
 
 def test_text():

@@ -103,7 +103,7 @@ def test_a_facts_file_states_observations(pack: Pack) -> None:
     ("override", "said"),
     [
         ("observed.gpu_utl=3%", "did you mean 'observed.gpu_util'"),
-        ("observed.speed=3", "did you mean 'observed.fps' or 'observed.gpu_util'"),
+        ("observed.speed=3", "did you mean 'observed.fps', 'observed.answer_p99' or"),
         ("observed.gpu_util=8", "a share, such as 8% or 0.08"),
         ("observed.fps=fast", "a number, such as 4500"),
         ("observed.fps=[1]", "a number, such as 4500"),

@@ -375,9 +375,10 @@ def test_a_manifest_runs_a_script_of_the_repository(strange):
 
 
 def test_a_fix_sees_what_is_sourced_and_leaves_it_alone(strange):
-    sourced = "MODEL=Qwen/Qwen2.5-7B-Instruct\nN=8\n"
+    sourced = "MODEL=Qwen/Qwen2.5-1.5B-Instruct\nN=8\n"
     launch = "torchrun --nproc_per_node $N t.py --model_name_or_path $MODEL --output_dir o --bf16 True"
     more = "--per_device_train_batch_size $B --max_seq_length 4096 --deepspeed z.json"
+    more += " --attn_implementation sdpa --use_liger_kernel False"
     strange.write({"env.sh": sourced, "z.json": '{"zero_optimization": {"stage": 3}}'})
     strange.write({"a.sh": f"source env.sh\nB=512\n{launch} {more} --gradient_checkpointing True\n"})
     assert "MEM104" in strange.run("check", "a.sh", "--gpu", "h100-sxm:8").stdout
