@@ -114,6 +114,7 @@ class Values(dict[str, object]):
         "_rows",
         "_ways",
         "bindings",
+        "cases",
         "document",
         "given",
         "lets",
@@ -150,6 +151,7 @@ class Values(dict[str, object]):
         self._take_as(own=rules is None or _is_own(framework or "", rules, document, view))
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], list[object]] | None = None
+        self.cases: list[Any] | None = None  # once they are asked for (engine/cases.py)
         if framework is not None:
             self["framework.name"] = framework
             self["framework.dialect"] = rules["dialect"].partition("_")[0] if rules else "pyyaml"

@@ -8,7 +8,7 @@ that cannot start, makes the verdict ``oom`` as well.
 from __future__ import annotations
 
 from cfglint.document.tree import dotted
-from cfglint.engine.cases import cases_of
+from cfglint.engine.cases import TOTAL, cases_of
 from cfglint.engine.judge import decides
 from cfglint.findings import Memory, MemoryCase, Span, question
 from cfglint.lang.types import digits, is_number, show_number
@@ -18,13 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.cases import Case
-    from cfglint.engine.subject import Judged
+    from cfglint.engine.subject import Case
     from cfglint.facts import Values
     from cfglint.lang.pack import Pack
 
 GIB = 2**30
-TOTAL, LIKELY = "need.total", "need.likely"
+LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _TOKENS = "micro.tokens"
@@ -53,17 +52,13 @@ def verdict_of(bound: Span, capacity: Span) -> str:
     return "oom" if bound.low > capacity.high else "tight"
 
 
-def memory_of(judged: Judged, target: str) -> Memory:
-    """Return what a judged document needs on its target."""
-    return in_all(judged.values, target, cases_of(judged, TOTAL))[0]
-
-
-def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, frozenset[str]]:
+def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
     """Return the memory in all cases together, and the facts that would settle what is not judged.
 
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
     and a model that is known by its name alone.
     """
+    found = cases_of(values)
     told = [_case(each) for each in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     capacity = span_of(values["gpu.vram"])
