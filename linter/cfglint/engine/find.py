@@ -9,10 +9,9 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
 from cfglint.engine.certainty import doubt
-from cfglint.engine.describe import Evaluator, Origins, show_value
+from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show_value, traces
 from cfglint.engine.judge import decides
 from cfglint.engine.message import message
-from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
@@ -162,7 +161,7 @@ class Finder:
         )
 
     def _is_likely(self, rule: t.Rule, origins: Origins) -> bool:
-        from cfglint.engine.likelihood import is_likely  # most findings are certain
+        from cfglint.engine.ranges import is_likely  # most findings are certain
 
         memory = rule.code.startswith(_MEMORY)
         return not memory or is_likely(rule.requirement, self.evaluator, origins.values)

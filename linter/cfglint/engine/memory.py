@@ -7,9 +7,8 @@ that cannot start, makes the verdict ``oom`` as well.
 
 from __future__ import annotations
 
-from cfglint.document.tree import dotted
 from cfglint.engine.cases import TOTAL, cases_of
-from cfglint.engine.judge import decides
+from cfglint.engine.judge import decides, key_of
 from cfglint.findings import Memory, MemoryCase, Span, question
 from cfglint.lang.types import digits, is_number, show_number
 from cfglint.lang.values import INF, NOTHING, UNRULED, Interval, needs_of
@@ -151,12 +150,3 @@ def asked(values: Values, names: Iterable[str]) -> str | None:
         if told:
             return told
     return next((f"nothing says {name}" for name in sorted(names)), None)
-
-
-def key_of(name: str, values: Values) -> str:
-    """Return the key that a missing fact is read from; empty where there is none."""
-    if name.startswith("$."):
-        return name[2:]
-    paths = (path for alternative in values.possible(name) for path in alternative[4])
-    key = next((path for path in paths if path[0] != "launch"), None)
-    return dotted(key) if key is not None else ""

@@ -8,9 +8,9 @@ from cfglint.budget import BUDGET
 from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
 from cfglint.document.shell.ends import ends_early
-from cfglint.document.tree import Document, dotted
+from cfglint.document.tree import Document
 from cfglint.document.view import View
-from cfglint.engine.judge import decides, is_job, judge, values_for
+from cfglint.engine.judge import decides, is_job, judge, key_of, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Job, Memory, Report, Span, TargetInfo, Undecided, question
@@ -410,7 +410,9 @@ class Run(Reading):
         for i, (judged, open_rules) in enumerate(zip(judgements, each, strict=True)):
             for name in {name for needs in open_rules.values() for name in needs}:
                 if not self.report.keys.get(name) and name in self.pack.facts:
-                    self.report.keys[name] = self.pack.asks.get(name) or _key(name, judged.values)
+                    plain = "" if "." in name else name  # which is for people
+                    key = key_of(name, judged.values) or plain
+                    self.report.keys[name] = self.pack.asks.get(name) or key
             own = {rule.code for rule in self.pack.rules[self.pack.shipped :]} if self.pack.shipped else set()
             for name in {name for code in own & open_rules.keys() for name in open_rules[code]}:
                 if name.startswith("$.") and (told := _misspelled(name, judged.subject.view, path)):
@@ -420,13 +422,6 @@ class Run(Reading):
                 target = None if common else judged.name
                 if not (common and i) and (target, code, needs) not in before:
                     self.report.undecided.append(Undecided(path, target, code, needs))
-
-
-def _key(name: str, values: Values) -> str:
-    """Return the key that a missing fact is read from, or a name without a dot, which is one for people."""
-    paths = (path for alternative in values.possible(name) for path in alternative[4])
-    key = next((path for path in paths if path[0] != "launch"), None)
-    return dotted(key) if key is not None else "" if "." in name else name
 
 
 def _misspelled(name: str, view: View, path: str) -> str:

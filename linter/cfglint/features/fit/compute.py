@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from cfglint.budget import BUDGET
+from cfglint.budget import BUDGET, Searching
 from cfglint.document.tree import ABSENT, dotted, split_key
+from cfglint.engine.cases import TOTAL
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import HERE, LACKING, TOTAL, VERDICTS
+from cfglint.engine.memory import HERE, LACKING, VERDICTS
 from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
@@ -256,7 +257,6 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     """
     if row.verdict not in ("tight", "oom"):
         return None
-    from cfglint.repair.allowance import Searching
     from cfglint.repair.solve import solver_of
 
     ways: list[Remedy] = []
