@@ -133,7 +133,11 @@ def _breaking(judged: Judged, rules: Sequence[CompiledRule], found: Sequence[Cas
 
 def _counts(verdict: Verdict, case: Case) -> bool:
     """Whether a rule does not hold, or may not; for that, what engine and trainer need is too wide."""
-    truth = verdict.truth
-    if truth is False or not case.usual or case.values["generates"] is not False:
-        return truth is False
-    return truth is not True and truth is not None and not verdict.needs
+    if case.usual and case.values["generates"] is False:
+        return may_not_hold(verdict.truth)
+    return verdict.truth is False
+
+
+def may_not_hold(truth: object) -> bool:
+    """Whether a rule is broken, or may be though nothing is missing."""
+    return truth is not True and truth is not None and not needs_of(truth)

@@ -7,7 +7,7 @@ that cannot start, makes the verdict ``oom`` as well.
 
 from __future__ import annotations
 
-from cfglint.engine.cases import TOTAL, cases_of
+from cfglint.engine.cases import TOTAL, cases_of, may_not_hold
 from cfglint.engine.judge import decides, key_of
 from cfglint.findings import Memory, MemoryCase, Span, question
 from cfglint.lang.types import digits, is_number, show_number
@@ -109,14 +109,10 @@ def _case(case: Case) -> MemoryCase:
         verdict = "oom"
     elif verdict == "tight" and (needs_of(values[TOTAL]) or needs_of(values["gpu.vram"])):
         verdict = "unknown"
-    elif verdict == "fits" and any(_may_not_hold(truth) for truth in broken):
+    elif verdict == "fits" and any(may_not_hold(truth) for truth in broken):
         verdict = "tight"
     given = {name: shown_fact(values.pack, name, value) for name, value in case.chosen.items()}
     return MemoryCase(given, verdict, span_of(values[LIKELY]), bound)
-
-
-def _may_not_hold(truth: object) -> bool:
-    return truth is not True and truth is not None and not needs_of(truth)
 
 
 def shown_fact(pack: Pack, name: str, value: object) -> str:
