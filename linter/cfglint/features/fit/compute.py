@@ -34,7 +34,7 @@ _MEMORY_RULES = "MEM"
 
 
 def fit_of(base: Run, subject: Subject, chosen: Sequence[Variant], *, every: bool, fixes: bool) -> Fit:
-    """Return what a document needs in each variant on each target, which are a whole catalogue if ``every``."""
+    """Return what a document needs in each variant on each target, a whole catalogue if ``every``."""
     rows = tuple(row for variant in chosen for row in _rows(base, subject, variant, fixes=fixes))
     run = chosen[0].run(base)
     model = text_of(run.on(run.targets[0], subject).values["model_path"])
