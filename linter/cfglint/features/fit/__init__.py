@@ -126,11 +126,8 @@ def _catalogue(count: str) -> list[Target]:
 
 
 def run_for(args: options.Options, targets: list[Target]) -> Run:
-    """Return a run whose targets are all that the job may ask for; they give the described model."""
-    path = setup.model_config(args)
-    model = {} if path is None else {"model_config": (path, "--model-config")}
-    targets = [replace(target, facts={**target.facts, **model}) for target in targets]
-    return setup.run(args, targets).but(named=True)  # what the job asks for is among them
+    """Return a run whose targets are all that the job may ask for."""
+    return setup.run(args, targets).but(named=True)
 
 
 def _asked(
