@@ -168,15 +168,8 @@ class Values(dict[str, object]):
         ways = self._program if own else f"{self._program} of another program"
         self._ways: dict[str, Way] = self.pack.ways.setdefault(ways, {})
 
-    def again(self) -> Values:
-        """Return the same facts with nothing computed yet."""
-        fresh = Values(*self._context)
-        fresh._take_as(own=self.own)
-        fresh.document = self.document
-        return fresh
-
     def but(self, given: Mapping[str, object], *, own: bool | None = None) -> Values:
-        """Return the facts where more is ``given``; ``own``: the program has its framework's defaults."""
+        """Return facts with nothing computed yet, where more is ``given``; ``own``: see `_take_as`."""
         pack, view, framework, version, before, tables = self._context
         fresh = Values(pack, view, framework, version, {**before, **given}, tables)
         fresh._take_as(own=self.own if own is None else own)

@@ -175,7 +175,7 @@ class Finder:
         """Yield what the rule names, then the values of file and target that those were computed from."""
         named = dict.fromkeys((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
         wanted = dict(named)
-        again = origins.values.again()
+        again = origins.values.but({})
         for name in named:
             again[name]  # a value that the computation passed by did not move it, and is not listed
             leaves = (leaf for leaf in origins.leaves(name) if leaf in again)

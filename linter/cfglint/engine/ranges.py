@@ -146,7 +146,7 @@ def _at_median(values: Values) -> Values:
     likely = values[_LIKELY] if _LIKELY in values.pack.lets else None
     if not isinstance(likely, Interval) or likely.needs:
         return values
-    found = values.again()
+    found = values.but({})
     found[_LIKELY] = found[_BOUND] = math.sqrt(likely.lo * likely.hi)
     return found
 
