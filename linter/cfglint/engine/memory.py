@@ -58,7 +58,7 @@ def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
     and a model that is known by its name alone.
     """
     found = cases_of(values)
-    told = [_case(each) for each in found]
+    first, told = found[0], [_case(case) for case in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     capacity = span_of(values["gpu.vram"])
     verdict = _together([case.verdict for case in told])
@@ -67,16 +67,16 @@ def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
     if values[LACKING] is True and is_number(here) and verdict != "oom":
         verdict, needs = "unknown", frozenset(("gpu.count",))
         ask = f"add :{digits(here)} to --gpu"
-    elif found[0].values["model.named"] is True:
+    elif first.values["model.named"] is True:
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
     elif verdict == "unknown":
         ask = asked(values, needs)
     elif len({case.verdict for case in told}) > 1:
-        ask = asked(values, found[0].chosen)
-    elif verdict == "tight" and _is_wide(found[0].values[_TOKENS]):
+        ask = asked(values, first.chosen)
+    elif verdict == "tight" and _is_wide(first.values[_TOKENS]):
         ask = values.pack.asks.get(_TOKENS)
-    elif found[0].gpus is not None:
+    elif first.gpus is not None:
         ask = question("gpu.count")
     memory = Memory(
         target,
@@ -85,7 +85,7 @@ def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
         _hull(case.bound_gib for case in told),
         verdict,
         tuple(told) if len(told) > 1 else (),
-        found[0].gpus,
+        first.gpus,
         ask,
     )
     return memory, needs if verdict == "unknown" else NOTHING
