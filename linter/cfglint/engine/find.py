@@ -9,10 +9,9 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
 from cfglint.engine.certainty import doubt
-from cfglint.engine.describe import Evaluator, Origins, show_value
+from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show_value, traces
 from cfglint.engine.judge import decides
 from cfglint.engine.message import message
-from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Mapping as Lookup
 
-    from cfglint.engine.subject import Judged, Verdict
+    from cfglint.engine.subject import Case, Judged, Subject, Verdict
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
     from cfglint.schema.table import Mistake
@@ -76,7 +75,7 @@ class Finder:
         A memory that may be too large, and probably is not, is no finding: the job's verdict is tight.
         """
         rule = self.symbols.rules[verdict.rule.code]
-        possible = verdict.truth is not False or (judged.assumed is not None and not judged.whichever)
+        possible = verdict.truth is not False or (judged.case is not None and judged.case.usual)
         if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
             return
         for spot in self._spots(rule, judged):
@@ -135,8 +134,8 @@ class Finder:
             because = f" (because {show(rule.condition)})" if rule.condition is not None else ""
             text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
-        if judged.assumed is not None:
-            text += _assumption(judged.assumed, judged, self.evaluator)
+        if judged.case is not None:
+            text += _assumption(judged.case, judged.subject, self.evaluator)
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         lower, other = doubt(rule, judged, origins, _lists(rule))
@@ -162,7 +161,7 @@ class Finder:
         )
 
     def _is_likely(self, rule: t.Rule, origins: Origins) -> bool:
-        from cfglint.engine.likelihood import is_likely  # most findings are certain
+        from cfglint.engine.ranges import is_likely  # most findings are certain
 
         memory = rule.code.startswith(_MEMORY)
         return not memory or is_likely(rule.requirement, self.evaluator, origins.values)
@@ -176,7 +175,7 @@ class Finder:
         """Yield what the rule names, then the values of file and target that those were computed from."""
         named = dict.fromkeys((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
         wanted = dict(named)
-        again = origins.values.again()
+        again = origins.values.but({})
         for name in named:
             again[name]  # a value that the computation passed by did not move it, and is not listed
             leaves = (leaf for leaf in origins.leaves(name) if leaf in again)
@@ -280,13 +279,12 @@ def _lists(rule: t.Rule) -> str:
     return source.name if isinstance(source, t.Name) else ""
 
 
-def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:
+def _assumption(case: Case, subject: Subject, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
-    if judged.whichever:
-        return f". This holds for every {' and '.join(names)}" if names else ""
-    taken = [f"{name} {show_value(judged.values[name], evaluator.type_of(name))}" for name in names]
-    framework = judged.subject.framework
-    taken = taken or [f"the defaults of {framework}"]
+    if not case.usual:
+        return f". This holds for every {' and '.join(case.chosen)}" if case.chosen else ""
+    taken = [f"{name} {show_value(case.values[name], evaluator.type_of(name))}" for name in case.chosen]
+    taken = taken or [f"the defaults of {subject.framework}"]
     return f". Assumed, since nothing says it: {', '.join(taken)}"
 
 

@@ -7,9 +7,8 @@ that cannot start, makes the verdict ``oom`` as well.
 
 from __future__ import annotations
 
-from cfglint.document.tree import dotted
-from cfglint.engine.cases import cases_of
-from cfglint.engine.judge import decides
+from cfglint.engine.cases import TOTAL, cases_of, may_not_hold
+from cfglint.engine.judge import decides, key_of
 from cfglint.findings import Memory, MemoryCase, Span, question
 from cfglint.lang.types import digits, is_number, show_number
 from cfglint.lang.values import INF, NOTHING, UNRULED, Interval, needs_of
@@ -18,13 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.engine.cases import Case
-    from cfglint.engine.subject import Judged
+    from cfglint.engine.subject import Case
     from cfglint.facts import Values
     from cfglint.lang.pack import Pack
 
 GIB = 2**30
-TOTAL, LIKELY = "need.total", "need.likely"
+LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _TOKENS = "micro.tokens"
@@ -53,18 +51,14 @@ def verdict_of(bound: Span, capacity: Span) -> str:
     return "oom" if bound.low > capacity.high else "tight"
 
 
-def memory_of(judged: Judged, target: str) -> Memory:
-    """Return what a judged document needs on its target."""
-    return in_all(judged.values, target, cases_of(judged, TOTAL))[0]
-
-
-def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, frozenset[str]]:
+def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
     """Return the memory in all cases together, and the facts that would settle what is not judged.
 
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
     and a model that is known by its name alone.
     """
-    told = [_case(each) for each in found]
+    found = cases_of(values)
+    first, told = found[0], [_case(case) for case in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     capacity = span_of(values["gpu.vram"])
     verdict = _together([case.verdict for case in told])
@@ -73,16 +67,16 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
     if values[LACKING] is True and is_number(here) and verdict != "oom":
         verdict, needs = "unknown", frozenset(("gpu.count",))
         ask = f"add :{digits(here)} to --gpu"
-    elif found[0].values["model.named"] is True:
+    elif first.values["model.named"] is True:
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
     elif verdict == "unknown":
         ask = asked(values, needs)
     elif len({case.verdict for case in told}) > 1:
-        ask = asked(values, found[0].chosen)
-    elif verdict == "tight" and _is_wide(found[0].values[_TOKENS]):
+        ask = asked(values, first.chosen)
+    elif verdict == "tight" and _is_wide(first.values[_TOKENS]):
         ask = values.pack.asks.get(_TOKENS)
-    elif found[0].gpus is not None:
+    elif first.gpus is not None:
         ask = question("gpu.count")
     memory = Memory(
         target,
@@ -91,7 +85,7 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
         _hull(case.bound_gib for case in told),
         verdict,
         tuple(told) if len(told) > 1 else (),
-        found[0].gpus,
+        first.gpus,
         ask,
     )
     return memory, needs if verdict == "unknown" else NOTHING
@@ -115,14 +109,10 @@ def _case(case: Case) -> MemoryCase:
         verdict = "oom"
     elif verdict == "tight" and (needs_of(values[TOTAL]) or needs_of(values["gpu.vram"])):
         verdict = "unknown"
-    elif verdict == "fits" and any(_may_not_hold(truth) for truth in broken):
+    elif verdict == "fits" and any(may_not_hold(truth) for truth in broken):
         verdict = "tight"
     given = {name: shown_fact(values.pack, name, value) for name, value in case.chosen.items()}
     return MemoryCase(given, verdict, span_of(values[LIKELY]), bound)
-
-
-def _may_not_hold(truth: object) -> bool:
-    return truth is not True and truth is not None and not needs_of(truth)
 
 
 def shown_fact(pack: Pack, name: str, value: object) -> str:
@@ -156,12 +146,3 @@ def asked(values: Values, names: Iterable[str]) -> str | None:
         if told:
             return told
     return next((f"nothing says {name}" for name in sorted(names)), None)
-
-
-def key_of(name: str, values: Values) -> str:
-    """Return the key that a missing fact is read from; empty where there is none."""
-    if name.startswith("$."):
-        return name[2:]
-    paths = (path for alternative in values.possible(name) for path in alternative[4])
-    key = next((path for path in paths if path[0] != "launch"), None)
-    return dotted(key) if key is not None else ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.engine.cases import cases
+from cfglint.engine.cases import cases_of
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import TOTAL, in_all, span_of
+from cfglint.engine.memory import memory_of, span_of
 from cfglint.findings import Memory, Span
 from cfglint.lang.types import text_of
 from cfglint.lang.values import Interval
@@ -141,9 +141,8 @@ def _same(a: object, b: object) -> bool:
 
 def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
     """Return what the facts of a document come to on the target that they were computed with, by part."""
-    found = cases(values, TOTAL)
-    memory, needs = in_all(values, target.name, found)
-    first = found[0].values
+    memory, needs = memory_of(values, target.name)
+    first = cases_of(values)[0].values
     return FitRow(
         *(getattr(memory, name) for name in fields(memory)),
         parts={part: span_of(first[f"need.{part}"]) for part in PARTS},

@@ -6,6 +6,7 @@ The catalogue is read when a rule first asks for a model; everything else is imp
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
 
 from cfglint import files
@@ -17,7 +18,7 @@ from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
     from cfglint.boundary import Boundary
@@ -55,7 +56,7 @@ def _whole(row: Row) -> Row:
     return {**_ZEROS, **dict.fromkeys(PARTS, row["layers"]), "active_params": row["params"], **row}
 
 
-class Catalogue:
+class Catalogue(Mapping[str, "Row"]):
     """The figures of models by their ids in lower case; made whole when they are asked for."""
 
     def __init__(self, kept: Mapping[str, Row]) -> None:
@@ -73,18 +74,6 @@ class Catalogue:
 
     def __len__(self) -> int:
         return len(self.kept)
-
-    def get(self, name: str) -> Row | None:
-        """Return the figures of a model, None for one that is not known."""
-        return self[name] if name in self.kept else None
-
-    def items(self) -> Iterator[tuple[str, Row]]:
-        """Return all ids and figures; models of one row share them."""
-        return ((name, self[name]) for name in self.kept)
-
-    def values(self) -> Iterator[Row]:
-        """Return the figures of each id."""
-        return (self[name] for name in self.kept)
 
 
 @cache

@@ -8,8 +8,9 @@ nothing and goes first. Each further step takes at least `_WORTH` off the need, 
 
 from __future__ import annotations
 
+from cfglint.engine.cases import TOTAL
 from cfglint.engine.judge import judge
-from cfglint.engine.memory import GIB, TOTAL, span_of
+from cfglint.engine.memory import GIB, span_of
 from cfglint.facts import Values, missing
 from cfglint.findings import LEVELS, Fix, MemoryChange
 from cfglint.hardware.catalogue import Gpu, gpus
