@@ -6,6 +6,7 @@ from itertools import groupby
 
 from cfglint.features.compare.reading import listed
 from cfglint.record import Record
+from cfglint.report import verdicts
 from cfglint.report.blocks import (
     DASH,
     INF,
@@ -29,6 +30,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.encode import encode
 from cfglint.report.forms import escaped
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -269,7 +271,7 @@ def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
     spans = [[*(row.parts[part] for part in names), row.need_gib] for row in (a, b)]
     heads: list[AnyCell] = [*names, "need" if markdown else "= need", "verdict"]
     columns: list[list[AnyCell]] = [
-        [*map(range_of, own), verdict(row.verdict)] for row, own in zip((a, b), spans, strict=True)
+        [*map(range_of, own), verdict(row)] for row, own in zip((a, b), spans, strict=True)
     ]
     changes = [_change(before, after) for before, after in zip(*spans, strict=True)]
     moments = ["" if row.trainer is None else row.trainer.moment or "" for row in (a, b)]
@@ -321,12 +323,12 @@ def _fitting(comparison: Comparison) -> Iterator[str]:
 
 def _fits(row: FitRow) -> str:
     word = {
-        "fits": "fits",
-        "tight": "is tight",
+        "tight": f"is {said(row)}",
         "oom": "runs out of memory",
         "unknown": "could not be judged",
-    }
-    return f"{word[row.verdict]}, needs {spread(row.need_gib)}"
+    }.get(row.verdict, row.verdict)
+    note = verdicts.note(row)
+    return f"{word}, needs {range_of(row.need_gib, 1)}{f' ({note})' if note else ''}"
 
 
 def _smallest(name: str, side: CompareSide) -> str:

@@ -27,6 +27,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.order import Lines
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -322,7 +323,7 @@ def _after(repair: Repair) -> str:
         parts.append(f"{part.role} {before} -> {after}" if before != after else f"{part.role} {after}")
     row = repair.after
     capacity = f" of {row.capacity_gib:.2f} GiB" if row.capacity_gib is not None else ""
-    return f"{', '.join(parts)}: {spread(row.need_gib)}{capacity}, {row.verdict}"
+    return f"{', '.join(parts)}: {spread(row.need_gib)}{capacity}, {said(row)}"
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────

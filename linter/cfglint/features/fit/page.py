@@ -26,7 +26,6 @@ from cfglint.report.blocks import (
     joined,
     kind_of,
     range_of,
-    said,
     spread,
     title_of,
     verdict,
@@ -35,6 +34,7 @@ from cfglint.report.blocks import (
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.forms import escaped
 from cfglint.report.order import Lines
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ COLORS = {
     "engine": "blue", "weights": "green", "gradients": "cyan", "optimizer": "magenta",
     "activations": "yellow", "logits": "red", "overhead": "bright_black",
 }  # fmt: skip
+_COUNTED = {"unknown": "not judged"}
 _UNSHARED = 0.02  # of a need; parts that add up to less by more than this leave a part without a name
 _SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what is over it
 
@@ -117,10 +118,13 @@ def _table(rows: Sequence[FitRow], style: Style) -> Table:
     columns = [
         Column(title, [shown(row.target) for row in rows], left=True, cut=_NARROWEST),
         Column("capacity", ["?" if row.capacity_gib is None else gib(row.capacity_gib) for row in rows]),
-        Column("need", [_range(row, row.need_gib) for row in rows]),
+        Column("need, 90 %", [_range(row, row.need_gib, 1) for row in rows]),
         Column("headroom", [headroom(row) for row in rows], drop=1),
-        Column("verdict", [verdict(row.verdict) for row in rows], left=True),
+        Column("verdict", [verdict(row) for row in rows], left=True),
     ]
+    notes = [verdicts.note(row) if row.verdict != "unknown" else "" for row in rows]
+    if any(notes):
+        columns.append(Column("", notes, left=True, below=True))
     return Table(columns)
 
 
@@ -140,10 +144,10 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
     return Table([*heads, *columns], fixed=len(heads))
 
 
-def _range(row: FitRow, span: Span) -> Range:
+def _range(row: FitRow, span: Span, places: int | None = None) -> Range:
     """Return GiB as a cell; where names are missing, an upper bound far above the lower says nothing."""
     idle = row.verdict == "unknown" and span.high > 2 * span.low
-    return range_of(Span(span.low, INF) if idle else span)
+    return range_of(Span(span.low, INF) if idle else span, places)
 
 
 def _crossed(words: Sequence[str]) -> str:
@@ -152,12 +156,12 @@ def _crossed(words: Sequence[str]) -> str:
 
 def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
     """Return a column of verdicts, flush left, with the needs after them, flush right."""
-    needs = [str(need) for need in aligned([_range(row, row.need_gib) for row in rows])]
+    needs = [str(need) for need in aligned([_range(row, row.need_gib, 1) for row in rows])]
     need_width = max(map(len, needs))
-    width = max(*(len(said(row.verdict)) for row in rows), len(title) - need_width - 1)
+    width = max(*(len(said(row)) for row in rows), len(title) - need_width - 1)
     cells = []
     for row, need in zip(rows, needs, strict=True):
-        cell = verdict(row.verdict, f" {_range(row, row.need_gib)}")
+        cell = verdict(row, f" {_range(row, row.need_gib, 1)}")
         ((word, color),) = cell.pieces
         cells.append(Cell([(word.ljust(width), color), (f" {need:>{need_width}}", "")], cell.md))
     return Column(title, cells)
@@ -302,7 +306,11 @@ def counts(fit: Fit) -> str:
     if len(fit.rows) < 2:
         return ""
     numbers = {word: sum(row.verdict == word for row in fit.rows) for word in VERDICTS}
-    parts = [f"{n} {'fit' if word == 'fits' and n > 1 else said(word)}" for word, n in numbers.items() if n]
+    parts = [
+        f"{n} {'fit' if word == 'fits' and n > 1 else _COUNTED.get(word, word)}"
+        for word, n in numbers.items()
+        if n
+    ]
     row = smallest(fit.rows)
     if row is None or row.varied:
         return ", ".join(parts)

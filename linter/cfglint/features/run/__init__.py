@@ -21,7 +21,8 @@ from cfglint.engine.rows import FitRow, fit_rows
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted
 from cfglint.features.fit.page import wanting
-from cfglint.report.blocks import said, spread
+from cfglint.report.blocks import spread
+from cfglint.report.verdicts import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ def _memory(run: Run, subject: Subject, row: FitRow, target: Target) -> tuple[st
     if row.verdict == "unknown":
         values = run.on(target, subject).values
         missing = wanted(run.pack, values, subject.framework, row.needs)
-        return f"memory {said(row.verdict)}: {'; '.join(wanting(each, tries=False) for each in missing)}", ""
-    word = "out of memory" if row.verdict == "oom" else said(row.verdict)
+        return f"memory {said(row)}: {'; '.join(wanting(each, tries=False) for each in missing)}", ""
+    word = "out of memory" if row.verdict == "oom" else said(row)
     need = f"needs {spread(row.need_gib)} GiB of {row.capacity_gib:.2f}"
     if free_gib is None:
         return f"{word}, {need}", ""

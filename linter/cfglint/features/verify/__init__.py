@@ -10,7 +10,7 @@ from cfglint.engine.memory import GIB
 from cfglint.errors import HardwareError
 from cfglint.findings import Span
 from cfglint.record import Value
-from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, said, spread
+from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, spread
 from cfglint.report.encode import encode
 from cfglint.text import shown
 
@@ -210,7 +210,7 @@ def _processes(gpu: Gpu, head: str, width: int) -> Iterator[Block]:
     if head:
         columns.append(Column(head, predicted))
     if any(verdicts):
-        words = [Cell([(said(word), _COLORS.get(word, ""))]) for word in verdicts]
+        words = [Cell([(word.replace("unknown", "not judged"), _COLORS.get(word, ""))]) for word in verdicts]
         columns.append(Column("", words, left=True))
     columns.append(Column("", [Cell([(name, "dim")]) for name in names], left=True, cut=1))
     yield Table(columns, width=width)
