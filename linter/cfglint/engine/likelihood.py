@@ -1,4 +1,8 @@
-"""Whether a memory that may be too large is likely to be: a warning needs that, an info does not."""
+"""Whether a memory that may be too large is likely to be, and what people are shown of it.
+
+A warning needs a memory that is likely to be too large, an info does not. Verdicts rest on bounds that
+one run in 100 passes; people see the interval that holds nine in ten, and such a bound only where it decides.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.lang import tree as t
 from cfglint.lang.emit import CompileError
-from cfglint.lang.values import Interval
+from cfglint.lang.values import INF, Interval
 
 if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator
@@ -38,6 +42,25 @@ def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool
     if requirement.operators[0] not in _UPWARDS:
         left, right = right, left
     return _usual(*left) > _usual(*reversed(right))
+
+
+def as_shown(values: Values) -> Values | None:
+    """Return the values with the interval that people see in place of the bounds; None where both are one."""
+    if _LIKELY not in values.pack.lets or _BOUND in values.given:
+        return None
+    likely, bound = values[_LIKELY], values[_BOUND]
+    if not isinstance(likely, Interval) or not isinstance(bound, Interval) or likely.needs:
+        return None
+    if (likely.lo, likely.hi) == (bound.lo, bound.hi):
+        return None
+    return values.but({_BOUND: likely})
+
+
+def at_worst(value: object, seen: object) -> float | None:
+    """Return the upper bound of a value that is above what people see of it; None where it is not."""
+    if isinstance(value, Interval) and isinstance(seen, Interval) and seen.hi < value.hi < INF:
+        return value.hi
+    return None
 
 
 def _at_median(values: Values) -> Values:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cfglint.budget import BUDGET
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import HERE, LACKING, TOTAL, VERDICTS
+from cfglint.engine.memory import HERE, LACKING, LIKELY, VERDICTS
 from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
@@ -160,7 +160,7 @@ def widened(subject: Subject, values: Values, *, brief: bool) -> tuple[Estimate,
     ``brief`` leaves out what only the rules' trees tell, which take as long to load as all else together.
     """
     pack = subject.pack
-    widest = estimates(subject, values.given, lambda facts: facts[TOTAL])
+    widest = estimates(subject, values.given, lambda facts: facts[LIKELY])
     if brief:
         return tuple(_in_brief(pack, widest))
     from cfglint.engine.describe import Evaluator, Origins
