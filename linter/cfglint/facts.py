@@ -166,9 +166,9 @@ class Values(dict[str, object]):
         ways = self._program if own else f"{self._program} of another program"
         self._ways: dict[str, Way] = self.pack.ways.setdefault(ways, {})
 
-    def again(self) -> Values:
+    def again(self, kind: type[Values] | None = None) -> Values:
         """Return the same facts with nothing computed yet."""
-        fresh = Values(*self._context)
+        fresh: Values = (kind or Values)(*self._context)
         fresh._take_as(own=self.own)
         fresh.document = self.document
         return fresh

@@ -142,7 +142,7 @@ def _same(a: object, b: object) -> bool:
 def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
     """Return what the facts of a document come to on the target that they were computed with, by part."""
     found = cases(values, TOTAL)
-    memory, needs = in_all(values, target.name, found)
+    memory, needs = in_all(values, target, found)
     first = found[0].values
     return FitRow(
         *(getattr(memory, name) for name in fields(memory)),

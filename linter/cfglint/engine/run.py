@@ -10,6 +10,7 @@ from cfglint.document.scalars import PYYAML
 from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Document, dotted
 from cfglint.document.view import View
+from cfglint.engine.asks import read_from
 from cfglint.engine.judge import decides, is_job, judge, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
@@ -367,7 +368,7 @@ class Run(Reading):
             else:
                 from cfglint.engine.memory import memory_of
 
-                memory = memory_of(judged, judged.target.name)
+                memory = memory_of(judged, judged.target)
             if ends_early(subject.document) is not None:
                 memory = replace(memory, verdict="unknown", cases=(), ask=_CUT_OFF)
             errors = {
@@ -425,8 +426,7 @@ class Run(Reading):
 
 def _key(name: str, values: Values) -> str:
     """Return the key that a missing fact is read from, or a name without a dot, which is one for people."""
-    paths = (path for alternative in values.possible(name) for path in alternative[4])
-    key = next((path for path in paths if path[0] != "launch"), None)
+    key = next((path for path in read_from(name, values) if path[0] != "launch"), None)
     return dotted(key) if key is not None else "" if "." in name else name
 
 
