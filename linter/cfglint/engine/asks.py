@@ -36,7 +36,7 @@ def asked(values: Values, names: Iterable[str]) -> str | None:
             return _unread(name)
         if name in files:
             return f"the file {name} is named, but not here"
-        told = question(name)
+        told = question(name, counted="gpu.count" in values.given)
         if name in _MODEL and "model_path" not in values.bindings and not values.named:
             return "the file that starts the job says which model it is"
         if told == name:

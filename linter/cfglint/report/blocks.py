@@ -160,9 +160,9 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return [("".join(text for text, _ in run), style) for style, run in runs]
 
 
-def verdict(memory: Memory, more: str = "") -> Cell:
-    """Return the cell of a verdict; ``more`` is what Markdown says after it."""
-    word, text = memory.verdict, said(memory)
+def verdict(memory: Memory, more: str = "", *, brief: bool = False) -> Cell:
+    """Return the cell of a verdict, ``brief`` in one word; ``more`` is what Markdown says after it."""
+    word, text = memory.verdict, said(memory).partition(",")[0] if brief else said(memory)
     return Cell([(text, VERDICT_COLORS[word])], Markup(f"{_SIGNS[word]} {text}{more}"))
 
 

@@ -276,16 +276,15 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
 
 
 def coverage(report: Report) -> list[str]:
-    """Say in a line how many jobs were judged, and how many launches were seen and not read.
+    """Say in a line what became of the jobs, and how many launches were seen and not read.
 
     Nothing where launches were not looked for.
     """
     if report.unread is None:
         return []
-    line = verdicts.tally(report.jobs)
-    if not report.jobs:  # without rules on memory nothing is said of it
-        line = f"{report.judged} job{'s' * (report.judged != 1)}"
-        line += ", memory not selected" if report.judged else " judged"
+    line = f"{report.judged} job{'s' * (report.judged != 1)} checked"  # by rules that are not about memory
+    if report.jobs:
+        line = verdicts.tally(report.jobs)
     if report.unread:
         launches = f"{report.unread} launch{'es' * (report.unread != 1)}"
         line += f", {launches} not read: cfglint facts lists them"

@@ -217,7 +217,7 @@ def _counted(values: Values, counts: Sequence[str]) -> Wanted:
     here, there = values[HERE], values["gpu.count"]
     if values[LACKING] is True and is_number(here) and is_number(there):
         about = f"the job is on {digits(here)} GPUs of a machine, but there are {digits(there)}"
-        return Wanted(("gpu.count",), about, f"add :{digits(here)} to --gpu")
+        return Wanted(("gpu.count",), about, f"use --gpu NAME:{digits(here)}")
     return Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu")
 
 

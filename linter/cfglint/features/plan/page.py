@@ -129,7 +129,7 @@ def _table(rows: Sequence[PlanRow], planned: Planned, style: Style) -> Table:
         numbers = [f"{arrow} {n}" if mark else n for n, mark in zip(numbers, chosen, strict=True)]
     columns += [Column("row", numbers), *_axes(rows, style)]
     columns.append(Column("need, GiB", [range_of(row.need_gib, 1) for row in rows]))
-    verdicts = [verdict(row.fit, " (now)" if row.now else "") for row in rows]
+    verdicts = [verdict(row.fit, " (now)" if row.now else "", brief=True) for row in rows]
     columns += [Column("verdict", verdicts, left=True), *_times(rows)]
     if not style.markdown and any(row.now for row in rows):
         columns.append(Column("", [Cell([("now" if row.now else "", "dim")]) for row in rows], left=True))

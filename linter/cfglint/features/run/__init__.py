@@ -120,7 +120,8 @@ def _judge(run: Run, args: RunOptions, file: File) -> str:
             reasons += [reason] if reason else []
     if output.failed(run.report, args):
         number = len(run.report.findings)
-        reasons.append(f"{number} finding{'s' * (number != 1)}, see above")
+        what = f"{number} finding{'s' * (number != 1)}" if number else "its memory"
+        reasons.append(f"{what}, see above")
     return "; ".join(dict.fromkeys(reasons))
 
 
