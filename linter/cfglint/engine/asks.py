@@ -41,7 +41,7 @@ def asked(values: Values, names: Iterable[str]) -> str | None:
             return "the file that starts the job says which model it is"
         if told == name:
             told = values.pack.asks.get(name, "")
-            keys += settling(name, values)
+            keys += [] if told else settling(name, values)
         if told and not keys:
             return told
     if keys:

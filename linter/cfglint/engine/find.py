@@ -285,7 +285,8 @@ def _lists(rule: t.Rule) -> str:
 def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
     if judged.whichever:
-        return f". This holds for every {' and '.join(names)}" if names else ""
+        told = " and ".join(name.rpartition(".")[2].replace("_", " ") for name in names)
+        return f". This holds for every {told}" if names else ""
     taken = [f"{name} {show_value(judged.values[name], evaluator.type_of(name))}" for name in names]
     framework = judged.subject.framework
     taken = taken or [f"the defaults of {framework}"]

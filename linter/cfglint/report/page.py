@@ -150,6 +150,7 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
 def _verdicts(report: Report) -> Table:
     """Return a line for each job and target, those that may not fit first."""
     jobs = sorted(report.jobs, key=lambda job: verdicts.ORDER.index(job.memory.verdict))[:_ROWS]
+    memories = [job.memory for job in jobs]
     return Table(
         [
             Column("job", [verdicts.about(job) for job in jobs], left=True),
@@ -157,7 +158,7 @@ def _verdicts(report: Report) -> Table:
             Column("GiB needed, 90 %", [range_of(job.memory.need_gib, 1) for job in jobs]),
             Column("of", [verdicts.capacity(job.memory, "") for job in jobs]),
             Column("verdict", [verdict(job.memory) for job in jobs], left=True),
-            Column("", [verdicts.note(job.memory) for job in jobs], left=True),
+            Column("", ["; ".join(filter(None, (verdicts.note(m), m.ask))) for m in memories], left=True),
         ]
     )
 

@@ -72,13 +72,11 @@ def verdict(memory: Memory) -> str:
 
 
 def note(memory: Memory) -> str:
-    """Return what a table says of a job beside its verdict and its need: cases, a number of GPUs, the ask."""
+    """Return what holds of a verdict and a need beside them: the cases, or the number of GPUs; or nothing."""
     if memory.verdict == "unknown":
-        return memory.ask or ""
+        return ""
     cases = by_case(memory) if differ(memory) else _each(memory).strip()
-    counted = _counted(memory) if memory.gpus is not None else ""
-    ask = "" if memory.verdict == "oom" and memory.gpus is None else memory.ask
-    return "; ".join(filter(None, (cases, counted, ask)))
+    return "; ".join(filter(None, (cases, _counted(memory) if memory.gpus is not None else "")))
 
 
 def differ(memory: Memory) -> bool:

@@ -328,7 +328,7 @@ def _fits(row: FitRow) -> str:
         "unknown": "could not be judged",
     }.get(row.verdict, row.verdict)
     note = verdicts.note(row)
-    return f"{word}, needs {range_of(row.need_gib, 1)}{f' ({note})' if note else ''}"
+    return f"{word}, needs {range_of(row.need_gib, 1)}{f', {note}' if note else ''}"
 
 
 def _smallest(name: str, side: CompareSide) -> str:

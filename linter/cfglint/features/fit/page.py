@@ -75,6 +75,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
         yield Blank()
         yield _matrix(fit.rows) if varied else _table(fit.rows, style)
+        yield from map(Paragraph, _noted(fit, style, varied=varied))
     else:
         jobs = [Job(fit.path, 0, fit.framework or "", fit.model, row) for row in fit.rows]
         title, *told = verdicts.block(jobs)
@@ -122,10 +123,21 @@ def _table(rows: Sequence[FitRow], style: Style) -> Table:
         Column("headroom", [headroom(row) for row in rows], drop=1),
         Column("verdict", [verdict(row) for row in rows], left=True),
     ]
-    notes = [verdicts.note(row) if row.verdict != "unknown" else "" for row in rows]
-    if any(notes):
-        columns.append(Column("", notes, left=True, below=True))
+    notes = [verdicts.note(row) for row in rows]
+    if style.markdown and len(set(notes)) > 1:
+        columns.append(Column("", notes, left=True))
     return Table(columns)
+
+
+def _noted(fit: Fit, style: Style, *, varied: bool) -> Iterator[str]:
+    """Yield what holds of the rows of a table, where no column says it, then what to type."""
+    notes = {verdicts.note(row) for row in fit.rows}
+    if len(notes) == 1:
+        yield from (f"all: {note}" for note in notes if note)
+    elif not style.markdown and not varied:
+        rows = [(row, verdicts.note(row)) for row in fit.telling]
+        yield from (f"{shown(row.target)}: {note}" for row, note in rows if note)
+    yield from dict.fromkeys(row.ask for row in fit.rows if row.ask is not None and row.verdict != "unknown")
 
 
 def _matrix(rows: Sequence[FitRow]) -> Table:
