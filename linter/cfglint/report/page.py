@@ -287,16 +287,16 @@ class _Text:
         last = max((c.new_line + len(c.new) - 1 for *_, changed in fixes for c in changed), default=0)
         # The empty line after the last line break has no number in an editor.
         self.gutter = len(str(max(len(index.starts) - index.text.endswith("\n"), last)))
-        head = Line(
-            [
-                (self.lines.where(finding.place.path, finding.place.start), "bold"),
-                (": ", ""),
-                (f"{finding.level} {shown(finding.code)}", _LEVELS[finding.level]),
-                (f" {shown(finding.name)}{' (may)' if finding.possible else ''}", ""),
-                (f" {group.label}" if group.label else "", "magenta"),
-            ]
+        where = (self.lines.where(finding.place.path, finding.place.start), "bold"), (":", "")
+        what = [
+            (f"{finding.level} {shown(finding.code)}", _LEVELS[finding.level]),
+            (f" {shown(finding.name)}{' (may)' if finding.possible else ''}", ""),
+            (f" {group.label}" if group.label else "", "magenta"),
+        ]
+        beside = not self.width or sum(len(text) for text, _ in (*where, *what)) < self.width
+        yield _Part(
+            0, [Line([*where, (" ", ""), *what])] if beside else [Line(where), Line([("  ", ""), *what])]
         )
-        yield _Part(0, [head])
         yield _Part(4, list(self.source(group)))
         yield _Part(_MESSAGE, [self.tell("", shown(line)) for line in finding.message.splitlines()])
         yield _Part(6, [self.tell("= ", text, "bold") for text in _arithmetic(group)])
