@@ -239,8 +239,19 @@ def test_a_key_that_is_asked_for_settles_it(ask):
 def test_a_key_that_settles_nothing_is_not_asked_for(ask):
     """APOLLO replaces the optimizer, whatever optim says."""
     told = ask(APOLLO, "--gpu", "h200:1")
-    assert "--set" not in told
+    assert told.startswith("cfglint does not model the optimizer GaLore, APOLLO")
     assert told == ask(APOLLO, "--gpu", "h200:1", "--set", "optim=adamw_torch")
+
+
+def test_a_fact_without_a_key_is_tried_with_fit(ask, cfglint, tmp_path):
+    gpu = ["--gpu", "a40:4"]
+    told = ask(SFT.format(model="Qwen/Qwen2.5-7B-Instruct") + "deepspeed: own.json\n", *gpu)
+    what, _, fit = told.partition("; try cfglint ")
+    assert what.startswith("which ZeRO stage?")
+    command, *flags = fit.split()
+    done = cfglint(command, str(tmp_path / "job.yaml"), *flags, *gpu, "--format", "json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["verdict"] != "unknown"
 
 
 def test_more_gpus_are_asked_for_where_the_gpu_was_named(ask):

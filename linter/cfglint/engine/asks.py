@@ -73,9 +73,12 @@ def _lacked(name: str, values: Values) -> str:
     """Say what a fact is that no key gives in such a file."""
     path = next((path for path in read_from(name, values) if path[0] == _LAUNCH), None)
     if path is not None:
-        return f"nothing says {spoken(path)}"
+        return f"nothing says {spoken(path)}; try cfglint fit --vary {name}=VALUE"
     fact = values.pack.symbols().facts.get(name)
-    return f"nothing says {name}{f' ({fact.about})' if fact is not None and fact.about else ''}"
+    if fact is None:
+        return f"nothing says {name}"
+    about = f" ({fact.about})" if fact.about else ""
+    return f"nothing says {name}{about}; try cfglint fit --vary {name}=VALUE"
 
 
 class _Reader(Values):
