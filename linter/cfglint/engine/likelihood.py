@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # seldom, such as the longest answer of all. Set on jobs that are known to run (benchmarks/calibration.py).
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
-_LIKELY, _BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
+LIKELY, BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
 
 
 def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
@@ -46,14 +46,14 @@ def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool
 
 def as_shown(values: Values) -> Values | None:
     """Return the values with the interval that people see in place of the bounds; None where both are one."""
-    if _LIKELY not in values.pack.lets or _BOUND in values.given:
+    if LIKELY not in values.pack.lets or BOUND in values.given:
         return None
-    likely, bound = values[_LIKELY], values[_BOUND]
+    likely, bound = values[LIKELY], values[BOUND]
     if not isinstance(likely, Interval) or not isinstance(bound, Interval) or likely.needs:
         return None
     if (likely.lo, likely.hi) == (bound.lo, bound.hi):
         return None
-    return values.but({_BOUND: likely})
+    return values.but({BOUND: likely})
 
 
 def at_worst(value: object, seen: object) -> float | None:
@@ -65,11 +65,11 @@ def at_worst(value: object, seen: object) -> float | None:
 
 def _at_median(values: Values) -> Values:
     """Return the values as they are where the model's error is neither low nor high."""
-    likely = values[_LIKELY] if _LIKELY in values.pack.lets else None
+    likely = values[LIKELY] if LIKELY in values.pack.lets else None
     if not isinstance(likely, Interval) or likely.needs:
         return values
     found = values.again()
-    found[_LIKELY] = found[_BOUND] = math.sqrt(likely.lo * likely.hi)
+    found[LIKELY] = found[BOUND] = math.sqrt(likely.lo * likely.hi)
     return found
 
 

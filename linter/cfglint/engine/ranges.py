@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.likelihood import as_shown
+from cfglint.engine.likelihood import BOUND, LIKELY, as_shown
 from cfglint.lang import tree as t
 from cfglint.lang.emit import CompileError
 from cfglint.lang.types import ANY, MEMORY
@@ -74,7 +74,8 @@ def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins, subject:
         return ""
     _, side = max(wide, key=lambda each: each[0])
     found = estimates(subject, seen.given, evaluator.compiled(side)[0])
-    return _because(list(told(evaluator, origins, found)), origins)
+    named = [(LIKELY if name == BOUND else name, value, gain) for name, value, gain in found]
+    return _because(list(told(evaluator, origins, named)), origins)
 
 
 def _wide(side: t.Expr, evaluator: Evaluator, values: Values) -> Interval | None:
