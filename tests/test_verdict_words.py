@@ -290,3 +290,16 @@ def test_fail_on_tight(cfglint, tmp_path):
     assert json.loads(cfglint(*words, "--format", "json").stdout)["jobs"][0]["verdict"] == "tight"
     assert cfglint(*words).returncode == 0
     assert cfglint(*words, "--fail-on", "tight").returncode == 1
+
+
+def test_the_parts_of_one_case_add_up_to_its_need(cfglint, tmp_path):
+    """The verdict line has the needs of all cases, the parts are those of the likeliest."""
+    (tmp_path / "job.yaml").write_text(GRPO.format(batch=1), encoding="utf-8")
+    words = ["fit", str(tmp_path / "job.yaml"), "--gpu", "h200:8"]
+    (row,) = json.loads(cfglint(*words, "--format", "json").stdout)["rows"]
+    page = cfglint(*words).stdout
+    first = row["cases"][0]
+    assert f"the parts and the peak are those with {first['given']['trl.launcher']}" in page
+    shown = numbers(re.search(r"^= need(.*)$", page, re.MULTILINE)[1])
+    assert shown == pytest.approx(first["need_gib"], abs=0.06)
+    assert shown != pytest.approx(row["need_gib"], abs=0.06)

@@ -87,7 +87,7 @@ def differ(memory: Memory) -> bool:
 def _each(memory: Memory) -> str:
     """Return `` with each launcher (zero3, zero2)`` where all cases come to one verdict."""
     names = _names(memory, " and ")
-    return f" with each {names} ({', '.join(map(_values, memory.cases))})" if names else ""
+    return f" with each {names} ({', '.join(map(case_of, memory.cases))})" if names else ""
 
 
 def _names(memory: Memory, link: str) -> str:
@@ -95,7 +95,8 @@ def _names(memory: Memory, link: str) -> str:
     return link.join(shown(name.rpartition(".")[2].replace("_", " ")) for name in given)
 
 
-def _values(case: MemoryCase) -> str:
+def case_of(case: MemoryCase) -> str:
+    """Return what a case is told by: ``zero3``."""
     return " ".join(shown(value) for value in case.given.values())
 
 
@@ -145,7 +146,7 @@ def by_case(memory: Memory) -> str:
     for case in memory.cases:
         need = f" ({span(case.need_gib)})" if case.need_gib.high < _INF else ""
         word = _word(memory, case.verdict, " ({})", case)
-        groups.setdefault(word, []).append(_values(case) + need)
+        groups.setdefault(word, []).append(case_of(case) + need)
     told = ", ".join(f"{word} with {' or '.join(each)}" for word, each in groups.items())
     return f"depends on the {_names(memory, ' and ')}: {told}"
 

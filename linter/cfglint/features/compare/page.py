@@ -259,8 +259,11 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
         yield _parts(a, b)
         for name, row in (("both", a),) if a == b else (("A", a), ("B", b)):
             if row.trainer is not None and row.trainer.allocated_gib.high < INF:
-                allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserved_gib)
-                yield note(f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}")
+                allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserves)
+                case = f" with {verdicts.case_of(row.cases[0])}," if row.cases else ""
+                yield note(
+                    f"{name}:{case} PyTorch allocates {allocated} GiB at its peak, reserves {reserved}"
+                )
     if len(rows) > len(chosen):
         yield note(f"and {many(len(rows) - len(chosen), 'target')} more; --verbose shows the memory of all")
 
@@ -268,7 +271,7 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
 def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
     """Return the parts that one of both has, the need, the verdict; on a page, when the trainer peaks."""
     names = [part for part, span in a.parts.items() if span.high > 0 or b.parts[part].high > 0]
-    spans = [[*(row.parts[part] for part in names), row.need_gib] for row in (a, b)]
+    spans = [[*(row.parts[part] for part in names), row.need_of_parts] for row in (a, b)]
     heads: list[AnyCell] = [*names, "need" if markdown else "= need", "verdict"]
     columns: list[list[AnyCell]] = [
         [*map(range_of, own), verdict(row)] for row, own in zip((a, b), spans, strict=True)

@@ -91,7 +91,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
                 "Memory by part",
                 [
                     _parts(fit.telling, style, 0, 0),
-                    *map(item, [*peaks(fit.telling), *machines(fit.telling)]),
+                    *map(item, [*cases_of_parts(fit.telling), *peaks(fit.telling), *machines(fit.telling)]),
                     *_estimates(fit),
                 ],
             )
@@ -102,6 +102,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         yield from _bars(fit, style)
     yield from _fixes(fit)
     if not varied:
+        yield from map(Paragraph, cases_of_parts(fit.telling))
         yield from map(Paragraph, peaks(fit.telling))
         yield from map(Paragraph, machines(fit.telling))
     if fit.estimates:
@@ -181,7 +182,7 @@ def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
 
 # ── the parts ────────────────────────────────────────────────────────────────────────────────────────────
 def _bars(fit: Fit, style: Style) -> Iterator[Block]:
-    rows = [row for row in fit.telling if row.need_gib.low > 0 or row.need_gib.high < INF]
+    rows = [row for row in fit.telling if row.need_of_parts.low > 0 or row.need_of_parts.high < INF]
     if not rows:
         return
     width = style.width or _PIPE
@@ -206,7 +207,7 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
     columns = [Column("part", [*names, "need" if style.markdown else "= need"], left=True, least=room)]
     for row in rows:
         cells: list[AnyCell] = [_range(row, row.parts[part]) for part in parts]
-        need: list[AnyCell] = [_range(row, row.need_gib)]
+        need: list[AnyCell] = [_range(row, row.need_of_parts)]
         cells = cells + need if style.markdown else aligned(cells) + aligned(need)
         name = shown(row.target)
         columns.append(Column(name if style.markdown else cut(name, _LONGEST, style), cells))
@@ -217,8 +218,12 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
 def bar(row: FitRow, cells: int, style: Style) -> list[tuple[str, str]]:
     """Return pieces of text with their colours, ``cells`` wide in all."""
     full = limit(cells)
-    scale = row.capacity_gib or (row.need_gib.high if row.need_gib.high < INF else row.need_gib.low) or 1
-    low, high = (_cells(bound, scale, full) for bound in (row.need_gib.low, row.need_gib.high))
+    scale = (
+        row.capacity_gib
+        or (row.need_of_parts.high if row.need_of_parts.high < INF else row.need_of_parts.low)
+        or 1
+    )
+    low, high = (_cells(bound, scale, full) for bound in (row.need_of_parts.low, row.need_of_parts.high))
     drawn = [*_stack(row, low, certain=True, style=style)]
     drawn += _stack(row, max(min(high, cells + 1) - low, 0), certain=False, style=style)
     line = "│" if style.unicode else "|"
@@ -247,8 +252,8 @@ def _cells(bound: float, scale: float, full: int) -> int:
 def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
     """Return the parts' lower bounds, or the widths of their ranges; what none of them has, has no name."""
     sizes = [(part, span.low if certain else min(span.width, 1e6)) for part, span in row.parts.items()]
-    unshared = row.need_gib.low - sum(size for _, size in sizes) if certain else 0
-    if unshared > _UNSHARED * row.need_gib.low:
+    unshared = row.need_of_parts.low - sum(size for _, size in sizes) if certain else 0
+    if unshared > _UNSHARED * row.need_of_parts.low:
         sizes.append(("", unshared))
     return sizes
 
@@ -256,7 +261,10 @@ def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
 def split(row: FitRow, most: float) -> list[tuple[str, float, bool]]:
     """Return part, GiB and certainty from left to right, at most ``most`` of what is uncertain."""
     pieces = []
-    for certain, whole in ((True, row.need_gib.low), (False, min(row.need_gib.width, max(most, 0)))):
+    for certain, whole in (
+        (True, row.need_of_parts.low),
+        (False, min(row.need_of_parts.width, max(most, 0))),
+    ):
         sizes = _sizes(row, certain=certain)
         total = sum(size for _, size in sizes)
         pieces += [(part, size / total * whole, certain) for part, size in sizes if total > 0]
@@ -329,6 +337,12 @@ def counts(fit: Fit) -> str:
     return f"{', '.join(parts)}; the smallest that fits is {with_capacity(row.target, row.capacity_gib)}"
 
 
+def cases_of_parts(rows: Iterable[FitRow]) -> list[str]:
+    """Say whose parts and peak are shown, where a job has several cases."""
+    named = dict.fromkeys(verdicts.case_of(row.cases[0]) for row in rows if row.cases)
+    return [f"the parts and the peak are those with {' or '.join(named)}"] if named else []
+
+
 def peaks(rows: Iterable[FitRow]) -> list[str]:
     """Return the peak of the trainer, with its targets where they differ."""
     targets: dict[str, list[str]] = {}
@@ -355,10 +369,8 @@ def machines(rows: Iterable[FitRow]) -> list[str]:
 def _peak(trainer: Trainer) -> str:
     """Return when the trainer needs most, and what PyTorch then holds."""
     when = f"peak at {shown(trainer.moment)}; " if trainer.moment else "at its peak "
-    # What is reserved is measured apart, and no less than what is allocated.
-    low = max(trainer.reserved_gib.low, trainer.allocated_gib.low)
-    reserved = Span(low, max(trainer.reserved_gib.high, low))
-    return f"{when}PyTorch allocates {spread(trainer.allocated_gib)} GiB, reserves {spread(reserved)}"
+    allocated, reserved = spread(trainer.allocated_gib), spread(trainer.reserves)
+    return f"{when}PyTorch allocates {allocated} GiB, reserves {reserved}"
 
 
 def _estimates(fit: Fit) -> Iterator[Block]:

@@ -138,7 +138,7 @@ class _Chart:
         yield f"<g><title>{_text(_explained(row, label))}</title>"
         yield f'<text class="number ink" x="{self.left - 10:.1f}" y="{middle}">{_text(label)}</text>'
         start = 0.0
-        for part, size, certain in split(row, self.most - row.need_gib.low):
+        for part, size, certain in split(row, self.most - row.need_of_parts.low):
             x, end = self.x(start), self.x(start + size)
             start += size
             if end > x:
