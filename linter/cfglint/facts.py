@@ -168,6 +168,13 @@ class Values(dict[str, object]):
         ways = self._program if own else f"{self._program} of another program"
         self._ways: dict[str, Way] = self.pack.ways.setdefault(ways, {})
 
+    def again(self, kind: type[Values]) -> Values:
+        """Return the same facts as another kind of them, with nothing computed yet."""
+        fresh: Values = kind(*self._context)
+        fresh._take_as(own=self.own)
+        fresh.document = self.document
+        return fresh
+
     def but(self, given: Mapping[str, object], *, own: bool | None = None) -> Values:
         """Return facts with nothing computed yet, where more is ``given``; ``own``: see `_take_as`."""
         pack, view, framework, version, before, tables = self._context

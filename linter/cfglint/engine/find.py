@@ -11,12 +11,13 @@ from cfglint.engine.arithmetic import arithmetic
 from cfglint.engine.certainty import doubt
 from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show_value, traces
 from cfglint.engine.judge import decides
+from cfglint.engine.likelihood import as_shown, at_worst, is_likely
 from cfglint.engine.message import message
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import paths_in
-from cfglint.lang.types import ANY
+from cfglint.lang.types import ANY, MEMORY
 from cfglint.lang.values import needs_of
 from cfglint.record import Record
 from cfglint.schema.judge import BY_SCHEMA, mistakes
@@ -126,7 +127,7 @@ class Finder:
         self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
     ) -> Finding:
         origins, path = self.origins(judged), judged.subject.document.file.path
-        text = message(rule.says, self.evaluator, origins, spot.variables)
+        text = message(rule, self.evaluator, origins, spot.variables)
         sums: list[str] = []
         if spot.variables is None:
             sums = arithmetic(rule.requirement, self.evaluator, origins, text)
@@ -161,8 +162,6 @@ class Finder:
         )
 
     def _is_likely(self, rule: t.Rule, origins: Origins) -> bool:
-        from cfglint.engine.ranges import is_likely  # most findings are certain
-
         memory = rule.code.startswith(_MEMORY)
         return not memory or is_likely(rule.requirement, self.evaluator, origins.values)
 
@@ -175,7 +174,7 @@ class Finder:
         """Yield what the rule names, then the values of file and target that those were computed from."""
         named = dict.fromkeys((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
         wanted = dict(named)
-        again = origins.values.but({})
+        again, seen = origins.values.but({}), as_shown(origins.values)
         for name in named:
             again[name]  # a value that the computation passed by did not move it, and is not listed
             leaves = (leaf for leaf in origins.leaves(name) if leaf in again)
@@ -185,7 +184,10 @@ class Finder:
             if kind.kind == "list" or (name not in named and needs_of(value)):
                 continue
             if value != "":  # a key that the file does not have, where that says something
-                yield UsedFact(name, show_value(value, kind), origins.of(name).source)
+                source = origins.of(name).source
+                if seen is not None and kind.dimension == MEMORY and at_worst(value, seen[name]) is not None:
+                    source += ", 99 % bounds"
+                yield UsedFact(name, show_value(value, kind), source)
 
     # ── one mistake, one finding ───────────────────────────────────────────────────────────────────────
     def once(self, found: list[Found], targets: int) -> list[Found]:
@@ -282,7 +284,8 @@ def _lists(rule: t.Rule) -> str:
 def _assumption(case: Case, subject: Subject, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
     if not case.usual:
-        return f". This holds for every {' and '.join(case.chosen)}" if case.chosen else ""
+        told = " and ".join(name.rpartition(".")[2].replace("_", " ") for name in case.chosen)
+        return f". This holds for every {told}" if told else ""
     taken = [f"{name} {show_value(case.values[name], evaluator.type_of(name))}" for name in case.chosen]
     taken = taken or [f"the defaults of {subject.framework}"]
     return f". Assumed, since nothing says it: {', '.join(taken)}"

@@ -7,11 +7,12 @@ that cannot start, makes the verdict ``oom`` as well.
 
 from __future__ import annotations
 
+from cfglint.engine.asks import asked, more_gpus
 from cfglint.engine.cases import TOTAL, cases_of, may_not_hold
-from cfglint.engine.judge import decides, key_of
+from cfglint.engine.judge import decides
 from cfglint.findings import Memory, MemoryCase, Span, question
-from cfglint.lang.types import digits, is_number, show_number
-from cfglint.lang.values import INF, NOTHING, UNRULED, Interval, needs_of
+from cfglint.lang.types import is_number, show_number
+from cfglint.lang.values import INF, NOTHING, Interval, needs_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Case
     from cfglint.facts import Values
+    from cfglint.hardware.target import Target
     from cfglint.lang.pack import Pack
 
 GIB = 2**30
@@ -27,8 +29,6 @@ LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs o
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _TOKENS = "micro.tokens"
 _WIDE = 1.5
-_MODEL = ("model_path", "model_config")
-_FIRST = ("model_path", "model_config", "task")  # what most else follows from
 
 
 def bounds_of(value: object) -> tuple[float, float] | None:
@@ -51,7 +51,7 @@ def verdict_of(bound: Span, capacity: Span) -> str:
     return "oom" if bound.low > capacity.high else "tight"
 
 
-def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
+def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     """Return the memory in all cases together, and the facts that would settle what is not judged.
 
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
@@ -66,7 +66,7 @@ def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
     here = values[HERE]
     if values[LACKING] is True and is_number(here) and verdict != "oom":
         verdict, needs = "unknown", frozenset(("gpu.count",))
-        ask = f"add :{digits(here)} to --gpu"
+        ask = more_gpus(target, here)
     elif first.values["model.named"] is True:
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
@@ -79,7 +79,7 @@ def memory_of(values: Values, target: str) -> tuple[Memory, frozenset[str]]:
     elif first.gpus is not None:
         ask = question("gpu.count")
     memory = Memory(
-        target,
+        target.name,
         capacity.low if capacity.high < INF else None,
         _hull(case.need_gib for case in told),
         _hull(case.bound_gib for case in told),
@@ -130,19 +130,3 @@ def _together(verdicts: Sequence[str]) -> str:
 def _hull(spans: Iterable[Span]) -> Span:
     every = list(spans)
     return Span(min(span.low for span in every), max(span.high for span in every))
-
-
-def asked(values: Values, names: Iterable[str]) -> str | None:
-    """Return the one thing to type that settles most of what is missing; None where nothing can be typed."""
-    for name in sorted(names, key=lambda name: (" " not in name, name not in _FIRST, name)):
-        if " " in name:  # the rules have no case for a value
-            return f"cfglint does not model {name.removeprefix(UNRULED)}"
-        told = question(name)
-        if name in _MODEL and "model_path" not in values.bindings and not values.named:
-            return "the file that starts the job says which model it is"
-        if told == name:
-            key = key_of(name, values)
-            told = values.pack.asks.get(name) or (f"add --set {key}=VALUE" if key else "")
-        if told:
-            return told
-    return next((f"nothing says {name}" for name in sorted(names)), None)

@@ -1,13 +1,12 @@
-"""Why a memory is a range, in words for findings and for ``cfglint fit``, and where in it runs end up."""
+"""Why a memory is a range, in words for findings and for ``cfglint fit``."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import bounds_of
+from cfglint.engine.likelihood import BOUND, LIKELY, as_shown
 from cfglint.lang import tree as t
 from cfglint.lang.emit import CompileError
 from cfglint.lang.types import ANY, MEMORY
@@ -26,12 +25,6 @@ _QUESTION = "? add "  # between what a fact's declaration asks and what answers 
 _LENGTHS = "observed."  # where these are given, the answer has been
 _BILLION = 1_000_000_000
 _MINOR = 0.2  # of what the first estimate adds; less is no reason beside it
-# The model's own error is taken at its median. What is left of a range stems from facts that nobody gave: it
-# is judged by its middle, and one of more than this factor as if it ended there, since it is wide for what is
-# seldom, such as the longest answer of all. Set on jobs that are known to run (benchmarks/calibration.py).
-_FARTHEST = 1.5
-_UPWARDS = ("<", "<=")
-_LIKELY, _BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
 
 
 def told(
@@ -69,18 +62,20 @@ def _advice(name: str, origins: Origins) -> str:
 # ── a finding's reason for a wide range ──────────────────────────────────────────────────────────────────
 def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins, subject: Subject) -> str:
     """Say what makes the widest memory that a requirement compares a wide range; nothing if none is wide."""
+    seen = as_shown(origins.values) or origins.values
     wide = [
         (value.hi - value.lo, side)
         for part in t.walk(requirement)
         if isinstance(part, t.Compare)
         for side in part.operands
-        if (value := _wide(side, evaluator, origins.values)) is not None
+        if (value := _wide(side, evaluator, seen)) is not None
     ]
     if not wide:
         return ""
     _, side = max(wide, key=lambda each: each[0])
-    found = estimates(subject, origins.values.given, evaluator.compiled(side)[0])
-    return _because(list(told(evaluator, origins, found)), origins)
+    found = estimates(subject, seen.given, evaluator.compiled(side)[0])
+    named = [(LIKELY if name == BOUND else name, value, gain) for name, value, gain in found]
+    return _because(list(told(evaluator, origins, named)), origins)
 
 
 def _wide(side: t.Expr, evaluator: Evaluator, values: Values) -> Interval | None:
@@ -119,40 +114,3 @@ def _because(found: Sequence[Estimate], origins: Origins) -> str:
 
 def _listed(texts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
-
-
-# ── whether a memory that may be too large is likely to be: a warning needs that, an info does not ──────────
-def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
-    """Whether a requirement that may not hold does not hold where its ranges usually end up.
-
-    True as well for what compares no two ranges.
-    """
-    if not (isinstance(requirement, t.Compare) and len(requirement.operators) == 1):
-        return True
-    usual = _at_median(values)
-    try:
-        left, right = (bounds_of(evaluator(side, usual)[0]) for side in requirement.operands)
-    except CompileError:  # a member of an enumeration, which only the other side explains
-        return True
-    if left is None or right is None:
-        return True
-    if requirement.operators[0] not in _UPWARDS:
-        left, right = right, left
-    return _usual(*left) > _usual(*reversed(right))
-
-
-def _at_median(values: Values) -> Values:
-    """Return the values as they are where the model's error is neither low nor high."""
-    likely = values[_LIKELY] if _LIKELY in values.pack.lets else None
-    if not isinstance(likely, Interval) or likely.needs:
-        return values
-    found = values.but({})
-    found[_LIKELY] = found[_BOUND] = math.sqrt(likely.lo * likely.hi)
-    return found
-
-
-def _usual(near: float, far: float) -> float:
-    """Return the usual point of a range, seen from the end at which a requirement holds."""
-    if near > 0 and far > 0:
-        return near * math.sqrt(min(max(far / near, 1 / _FARTHEST), _FARTHEST))
-    return near + (far - near) / 4

@@ -38,6 +38,12 @@ class Trainer(Value):
     moment: str | None
     reserved_gib: Span
 
+    @property
+    def reserves(self) -> Span:
+        """What is reserved, which is measured apart, and no less than what is allocated."""
+        low = max(self.reserved_gib.low, self.allocated_gib.low)
+        return Span(low, max(self.reserved_gib.high, low))
+
 
 class Remedy(Value):
     """A proven fix, and what the config needs on the row's target once it is applied."""
@@ -63,6 +69,11 @@ class FitRow(Memory):
     needs: tuple[str, ...] = field(default=(), kw_only=True)
     fix: Remedy | None = field(default=None, kw_only=True)
     varied: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+
+    @property
+    def need_of_parts(self) -> Span:
+        """The need in the case whose parts these are."""
+        return self.cases[0].need_gib if self.cases else self.need_gib
 
     @property
     def headroom(self) -> Span | None:
@@ -141,7 +152,7 @@ def _same(a: object, b: object) -> bool:
 
 def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
     """Return what the facts of a document come to on the target that they were computed with, by part."""
-    memory, needs = memory_of(values, target.name)
+    memory, needs = memory_of(values, target)
     first = cases_of(values)[0].values
     return FitRow(
         *(getattr(memory, name) for name in fields(memory)),

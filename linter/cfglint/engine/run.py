@@ -367,7 +367,7 @@ class Run(Reading):
             else:
                 from cfglint.engine.memory import memory_of
 
-                memory, _ = memory_of(values, judged.target.name)
+                memory, _ = memory_of(values, judged.target)
             if ends_early(subject.document) is not None:
                 memory = replace(memory, verdict="unknown", cases=(), ask=_CUT_OFF)
             errors = {

@@ -204,7 +204,7 @@ class Deriver:
         items = isinstance(needed, t.Quantifier) and needed.kind == "all"
         if items or verdict_of(truth) not in ("breaks", "may break"):
             return ""
-        return message(self.rule.says, self.top.evaluator, self.origins)
+        return message(self.rule, self.top.evaluator, self.origins)
 
     def _root(self, node: t.Expr) -> Node:
         """Return the condition or the requirement, with every name that is in it."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from cfglint.budget import BUDGET, Searching
 from cfglint.document.tree import ABSENT, dotted, split_key
-from cfglint.engine.cases import TOTAL
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import HERE, LACKING, VERDICTS
+from cfglint.engine.memory import HERE, LACKING, LIKELY, VERDICTS
 from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
@@ -161,7 +160,7 @@ def widened(subject: Subject, values: Values, *, brief: bool) -> tuple[Estimate,
     ``brief`` leaves out what only the rules' trees tell, which take as long to load as all else together.
     """
     pack = subject.pack
-    widest = estimates(subject, values.given, lambda facts: facts[TOTAL])
+    widest = estimates(subject, values.given, lambda facts: facts[LIKELY])
     if brief:
         return tuple(_in_brief(pack, widest))
     from cfglint.engine.describe import Evaluator, Origins
@@ -218,7 +217,7 @@ def _counted(values: Values, counts: Sequence[str]) -> Wanted:
     here, there = values[HERE], values["gpu.count"]
     if values[LACKING] is True and is_number(here) and is_number(there):
         about = f"the job is on {digits(here)} GPUs of a machine, but there are {digits(there)}"
-        return Wanted(("gpu.count",), about, f"add :{digits(here)} to --gpu")
+        return Wanted(("gpu.count",), about, f"use --gpu NAME:{digits(here)}")
     return Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu")
 
 
