@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+_WORST = ("oom", "unknown", "tight", "fits")  # of the jobs of one file
 _TIMES = (8, 32)
 _FATAL = 1.5  # of the GPU's memory, by the textbook
 _TARGET = re.compile(r"(?P<gpu>[^:]+):(?P<count>\d+)(?P<nodes>x\d+)?\Z")
@@ -62,8 +63,11 @@ class Job(Record):
 
 def job_of(row: dict[str, Any], folder: Path) -> Job | None:
     """Return a row's job; None where the folder lacks its file."""
-    if "path" in row:
-        path = folder / f"{row['repo'].replace('/', '+')}@{row['commit'][:8]}" / row["path"]
+    if "path" in row or "launch" in row:
+        checkout = folder / f"{row['repo'].replace('/', '+')}@{row['commit'][:8]}"
+        path = checkout / row.get("path", f"{row['id']}.sh")
+        if "path" not in row:  # a command that a page gives, typed in the repository's root
+            return Job(row, str(path), f"{row['launch']}\n".encode()) if checkout.is_dir() else None
         return Job(row, str(path), path.read_bytes()) if path.is_file() else None
     if "config" not in row:
         return None
@@ -80,13 +84,15 @@ def _toml(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def said(pack: Pack, job: Job) -> list[str] | None:
-    """Return the memory errors and warnings on a job; None where it is not judged."""
+def said(pack: Pack, job: Job) -> tuple[list[str], str] | None:
+    """Return the memory errors and warnings on a job, and the verdict; None where it is not judged."""
     run = job.run(pack)
     if not run.add(read(job.data, job.path), explicit=False):
         return None
     memory = [f for f in run.report.findings if f.code.startswith("MEM") and f.level != "info"]
-    return [f"{finding.code} {finding.level} {finding.message}" for finding in memory]
+    verdicts = {each.memory.verdict for each in run.report.jobs}
+    worst = next((verdict for verdict in _WORST if verdict in verdicts), "no job")
+    return [f"{finding.code} {finding.level} {finding.message}" for finding in memory], worst
 
 
 # ── faults ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,25 +188,32 @@ def main() -> int:
     pack = load()
     counts: dict[str, Counter[str]] = {}
     kinds: Counter[str] = Counter()
+    verdicts: dict[str, Counter[str]] = {}
     for row in yaml.load(args.runs.read_text(), yaml.CSafeLoader):
         job = job_of(row, args.folder)
-        found = None if job is None else said(pack, job)
+        found, verdict = (job and said(pack, job)) or (None, "not judged")
         what = "not judged" if found is None else "told" if found else "silent"
         counts.setdefault(f"{row['framework']} {row['outcome']}", Counter())[what] += 1
-        if args.show and (what == "told") == (row["outcome"] == "runs"):
-            print(row["id"], what, row["target"], row.get("path", ""), *(found or ()))
-        if job is None or found is None or row["outcome"] != "runs":
+        verdicts.setdefault(row["outcome"], Counter())[verdict] += 1
+        runs = row["outcome"] == "runs"
+        if args.show and ((what == "told") == runs or verdict == ("oom" if runs else "fits")):
+            print(row["id"], verdict, what, row["target"], row.get("path", ""), *(found or ()))
+        if job is None or found is None or not runs:
             continue
         for fault in faults(pack, job):
             kinds[row["family"]] += 1
             if kinds[row["family"]] > args.most:
                 break
-            told = "told" if said(pack, fault) else "silent"
+            after = said(pack, fault)
+            told = "told" if after and after[0] else "silent"
+            verdicts.setdefault("fault", Counter())[after[1] if after else "not judged"] += 1
             counts.setdefault(f"fault: {fault.fault}", Counter())[told] += 1
             if args.show and told == "silent":
-                print(row["id"], fault.fault, "silent", row["target"], row.get("path", ""))
+                print(row["id"], fault.fault, after and after[1], row["target"], row.get("path", ""))
     for name, count in sorted(counts.items()):
         print(f"{name:36} {dict(count)}")
+    for outcome, count in verdicts.items():
+        print(f"verdicts on {outcome:24} {dict(count.most_common())}")
     return _judged(counts)
 
 
