@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _WORST = ("oom", "unknown", "tight", "fits")  # of the jobs of one file
 _TIMES = (8, 32)
 _FATAL = 1.5  # of the GPU's memory, by the textbook
+_HALF = "half the GPUs"
 _TARGET = re.compile(r"(?P<gpu>[^:]+):(?P<count>\d+)(?P<nodes>x\d+)?\Z")
 
 
@@ -99,8 +100,8 @@ def said(pack: Pack, job: Job) -> tuple[list[str], str] | None:
 def faults(pack: Pack, job: Job) -> Iterator[Job]:
     """Yield a job's faults that a textbook calls fatal."""
     facts = _facts(pack, job)
-    if facts is None:
-        return
+    if facts is None or textbook(facts) > _FATAL * facts["gpu.vram"]:
+        return  # it runs as it is, so the formula is not for it
     lengths = [name for name in ("micro_batch_size", "seq_len", "max_tokens_per_microbatch") if facts[name]]
     changes: list[tuple[str, dict[str, Any], str]] = [
         (name, {name: facts[name] * times}, "")
@@ -119,11 +120,13 @@ def faults(pack: Pack, job: Job) -> Iterator[Job]:
         changes.append(("larger model", {"model.params": size["model.params"] * times, **wide}, ""))
     half = _TARGET.match(job.row["target"])
     if half is not None and half["nodes"] is None and int(half["count"]) > 1:
-        changes.append(("half the GPUs", {}, f"{half['gpu']}:{int(half['count']) // 2}"))
+        changes.append((_HALF, {}, f"{half['gpu']}:{int(half['count']) // 2}"))
     fatal: set[str] = set()
     for fault, given, target in changes:
         changed = Job(job.row, job.path, job.data, fault, given, target)
         after = None if fault in fatal else _facts(pack, changed)
+        if fault == _HALF and after is not None and after["train_gpus"] == facts["train_gpus"]:
+            continue  # the job asks for its GPUs: it does not start
         if after is not None and textbook({**after, **given}) > _FATAL * after["gpu.vram"]:
             fatal.add(fault)
             yield changed
@@ -133,6 +136,7 @@ _USED = (
     *("model.params", "model.layers", "model.hidden", "model.vocab", "model.experts"),
     *("train_gpus", "train_tp", "pp", "cp", "zero_stage", "dp_shard", "offload_params", "offload_optimizer"),
     *("micro_batch_size", "seq_len", "max_tokens_per_microbatch", "gradient_checkpointing"),
+    *("sequences_per_step", "train_dp", "longest_sequence"),
     *("lora_rank", "quantization", "gpu.vram"),
 )
 
@@ -156,7 +160,7 @@ def textbook(facts: dict[str, Any]) -> float:
     Sixteen bytes per parameter over the GPUs that share it (Rajbhandari et al. 2020, table 1), two with
     adapters; per token and layer 34 bytes times the hidden size, or 2 with checkpointing (Korthikanti et al.
     2022, section 4), and 6 bytes per logit. What is not known counts nothing: all GPUs share the states, and
-    there may be adapters and checkpointing.
+    there may be adapters and checkpointing. A step's sequences are all that a micro-batch can hold.
     """
     model_parallel = (facts["train_tp"] or 1) * (facts["pp"] or 1)
     ranks = max(1, facts["train_gpus"] / model_parallel)
@@ -167,6 +171,9 @@ def textbook(facts: dict[str, Any]) -> float:
         return 0.0
     states = facts["model.params"] * (16 if facts["lora_rank"] == 0 else 2) / model_parallel / shared
     tokens = facts["max_tokens_per_microbatch"] or (facts["micro_batch_size"] or 0) * (facts["seq_len"] or 0)
+    longest = max(facts["longest_sequence"] or 0, facts["seq_len"] or 0)
+    if facts["max_tokens_per_microbatch"] and facts["sequences_per_step"] and facts["train_dp"] and longest:
+        tokens = min(tokens, facts["sequences_per_step"] / facts["train_dp"] * longest)
     tokens /= (facts["cp"] or 1) * (facts["train_tp"] or 1)
     kept = 34 if facts["gradient_checkpointing"] == "none" else 2
     activations = tokens * kept * facts["model.hidden"] * facts["model.layers"] / (facts["pp"] or 1)
