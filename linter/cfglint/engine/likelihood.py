@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
 
 # The model's own error is taken at its median. What is left of a range stems from facts that nobody gave: it
-# is judged by its middle (of the logarithms), and one of more than this factor as if it ended there, since it is
-# wide for what is seldom, such as the longest answer of all; by its first quarter where that is more. Set on jobs
-# that are known to run, and on faults in them (benchmarks/calibration.py).
+# is judged by its middle, and one of more than this factor as if it ended there, since it is wide for what is
+# seldom, such as the longest answer of all; by its first quarter where that is more. Both are means of
+# logarithms. Set on jobs that are known to run, and on faults in them (benchmarks/calibration.py).
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
 _LIKELY, _BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
