@@ -80,8 +80,8 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
         ask = asked(values, needs)
     elif len({case.verdict for case in told}) > 1:
         ask = asked(values, found[0].chosen)
-    elif verdict == "tight" and _is_wide(found[0].values[_TOKENS]):
-        ask = values.pack.asks.get(_TOKENS)
+    elif verdict == "tight" and (wide := _wide(found[0].values)) is not None:
+        ask = values.pack.asks[wide]
     elif found[0].gpus is not None:
         ask = question("gpu.count")
     memory = Memory(
@@ -97,10 +97,14 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
     return memory, needs if verdict == "unknown" else NOTHING
 
 
-def _is_wide(value: object) -> bool:
-    """Whether a number is a range of which nobody can say where in it a run will be."""
-    bounds = bounds_of(value)
-    return bounds is not None and bounds[1] > _WIDE * bounds[0]
+def _wide(values: Values) -> str | None:
+    """Return the first of the facts with a question that are ranges of which nobody can say where a run will be."""
+    own = (name for name in values.pack.asks if name in values.bindings)
+    for name in (_TOKENS, *own):
+        bounds = bounds_of(values[name])
+        if bounds is not None and bounds[1] > _WIDE * bounds[0]:
+            return name
+    return None
 
 
 def _case(case: Case) -> MemoryCase:
