@@ -184,3 +184,21 @@ def test_pods_that_share_a_part_are_one_job(terminal, tmp_path):  # noqa: F811
     words = ["job.yaml", "--no-detect", "--gpu", "rtx-3060:1", "--format", "json"]
     _, page = terminal.run("check", tmp_path, words)
     assert [job["verdict"] for job in json.loads(page)["jobs"]] == ["oom"]
+
+
+def test_a_version_that_nobody_says_is_asked_for_where_it_decides(judged):
+    text = (
+        "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\ndataset_name: x\nmax_length: 4096\npacking: true\n"
+        "per_device_train_batch_size: 8\nlearning_rate: 1.0e-5\nbf16: true\nuse_peft: true\nlora_r: 16\n"
+        "gradient_checkpointing: true\n"
+    )
+    verdicts = {}
+    for version in ("", "==1.16.0", "==1.0.0"):
+        _, (job,), _ = judged(text, "--gpu", "a100-80gb-sxm:1", "--framework", f"trl{version}")
+        verdicts[version] = job
+    assert verdicts[""]["verdict"] == "tight"
+    assert verdicts[""]["ask"] == "which version of TRL? add --framework trl==VERSION"
+    assert verdicts["==1.16.0"]["verdict"] == "fits"
+    assert verdicts["==1.0.0"]["verdict"] != "fits"
+    (low, _), (_, high) = verdicts["==1.16.0"]["bound_gib"], verdicts["==1.0.0"]["bound_gib"]
+    assert verdicts[""]["bound_gib"] == pytest.approx([low, high], rel=0.02)

@@ -80,8 +80,8 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
         ask = asked(values, needs)
     elif len({case.verdict for case in told}) > 1:
         ask = asked(values, found[0].chosen)
-    elif verdict == "tight" and (wide := _wide(found[0].values)) is not None:
-        ask = values.pack.asks[wide]
+    elif verdict == "tight" and (open_ := _most_open(found[0].values)) is not None:
+        ask = values.pack.asks[open_]
     elif found[0].gpus is not None:
         ask = question("gpu.count")
     memory = Memory(
@@ -97,14 +97,20 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
     return memory, needs if verdict == "unknown" else NOTHING
 
 
-def _wide(values: Values) -> str | None:
-    """Return the first of the facts with a question that are ranges of which nobody can say where a run will be."""
-    own = (name for name in values.pack.asks if name in values.bindings)
-    for name in (_TOKENS, *own):
+def _most_open(values: Values) -> str | None:
+    """Return the fact with a question that is a range of which nobody can say where in it a run will be.
+
+    One of a framework's own goes first if it could settle the verdict alone.
+    """
+    wide: dict[str, float] = {}
+    for name in (*(name for name in values.pack.asks if name in values.bindings), _TOKENS):
         bounds = bounds_of(values[name])
         if bounds is not None and bounds[1] > _WIDE * bounds[0]:
+            wide[name] = bounds[0]
+    for name, low in wide.items() if len(wide) > 1 else ():
+        if span_of(values.but({name: low})[TOTAL]).high <= span_of(values["gpu.vram"]).low:
             return name
-    return None
+    return next(reversed(wide), None)
 
 
 def _case(case: Case) -> MemoryCase:
