@@ -57,10 +57,12 @@ MODELS = (
 )
 
 
-def _agree(pack: Pack, file: File, library: Library | None = None) -> set[str]:
-    """Check a file on GPUs of several sizes, and return the verdicts."""
+def _agree(pack: Pack, file: File, library: Library | None = None, ram: int = 0) -> set[str]:
+    """Check a file on GPUs of several sizes in a machine with ``ram`` bytes, and return the verdicts."""
     deciding = {rule.code for rule in pack.rules if decides(rule)}
-    run = Run(pack, [parse_target(gpu) for gpu in GPUS], library=library or Library(lambda *_: None))
+    given: dict[str, tuple[object, str]] = {"host.ram": (ram, "test")} if ram else {}
+    targets = [parse_target(gpu) for gpu in GPUS]
+    run = Run(pack, targets, library=library or Library(lambda *_: None), given=given)
     run.add(file, explicit=False)
     report = run.report
     sections = {job.start for job in report.jobs}
@@ -89,7 +91,9 @@ def _generated(seed: int) -> str:
 
 
 def test_of_generated_jobs(pack: Pack) -> None:
-    verdicts = {v for seed in range(80) for v in _agree(pack, read_text(_generated(seed), "job.yaml"))}
+    verdicts: set[str] = set()
+    for seed in range(80):
+        verdicts |= _agree(pack, read_text(_generated(seed), "job.yaml"), ram=seed % 3 << 34)
     assert verdicts == {"fits", "tight", "oom", "unknown"}
 
 

@@ -137,6 +137,8 @@ def _may_not_hold(truth: object) -> bool:
 
 def shown_fact(pack: Pack, name: str, value: object) -> str:
     """Return a fact's value as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return show_number(value, pack.measures[name][0]) if is_number(value) else str(value)
 
 
