@@ -17,7 +17,8 @@ TABLE = [
     (FOUR + SFT, {"task": "sft", "train_gpus": 4, "micro_batch_size": 1, "grad_accum": 4, "lora_rank": 8}),
     (FOUR + SFT, {"gradient_checkpointing": "full", "zero_stage": 0, "dp_shard": 1, "quantization": "none"}),
     (FOUR + SFT, {"model_path": "Qwen/Qwen2.5-7B", "dtype": "bf16", "seq_len": 2048, "packing": False}),
-    (FOUR + SFT, {"attn_impl": "sdpa"}),
+    (FOUR + SFT, {"attn_impl": "sdpa", "lora_targets": ("all-linear",)}),
+    (FOUR + SFT + "--target_modules all-linear", {"lora_targets": ("all-linear",)}),
     (FOUR + SFT + "--attn_impl flash_attn", {"attn_impl": "flash_attention_2"}),
     (FOUR + SFT + "--tuner_type full --deepspeed zero3", {"lora_rank": 0, "zero_stage": 3}),
     (
