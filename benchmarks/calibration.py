@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.boundary import Boundary
 from cfglint.command import inputs
+from cfglint.command.setup import Pins
 from cfglint.document.reading import Library, read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -55,11 +56,12 @@ class Job(Record):
     target: str = ""
 
     def run(self, pack: Pack) -> Run:
-        """Return a run for the job's target and overrides."""
+        """Return a run for the job's target and overrides, in the versions that its repository pins."""
         given = {name: (value, "fault") for name, value in (self.given or {}).items()}
-        library = Library(inputs.second, Boundary([str(Path(self.path).parent)]))
-        target = parse_target(self.target or self.row["target"])
-        return Run(pack, [target], overrides=self.row.get("set", ()), given=given, library=library)
+        boundary = Boundary([str(Path(self.path).parent)])
+        library, target = Library(inputs.second, boundary), parse_target(self.target or self.row["target"])
+        pins, changed = Pins(boundary), self.row.get("set", ())
+        return Run(pack, [target], overrides=changed, given=given, library=library, pinned=pins)
 
 
 def job_of(row: dict[str, Any], folder: Path) -> Job | None:

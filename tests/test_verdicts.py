@@ -202,3 +202,18 @@ def test_a_version_that_nobody_says_is_asked_for_where_it_decides(judged):
     assert verdicts["==1.0.0"]["verdict"] != "fits"
     (low, _), (_, high) = verdicts["==1.16.0"]["bound_gib"], verdicts["==1.0.0"]["bound_gib"]
     assert verdicts[""]["bound_gib"] == pytest.approx([low, high], rel=0.02)
+
+
+def test_a_script_that_asks_the_machine_trains_on_its_gpus(terminal, tmp_path):  # noqa: F811
+    (tmp_path / "run.sh").write_text(
+        "GPUS=$(python -c 'import torch; print(torch.cuda.device_count())')\n"
+        "torchrun --nproc_per_node $GPUS finetune.py --model_name_or_path Qwen/Qwen2.5-72B --data_path x "
+        "--bf16 True --output_dir y --per_device_train_batch_size 1 --use_lora True --lora_r 16 "
+        "--deepspeed ds.json\n",
+        encoding="utf-8",
+    )
+    for gpu, warned in (("rtx-3060:1", True), ("b300:8", False)):
+        words = ["run.sh", "--no-detect", "--gpu", gpu, "--format", "json", "--select", "MEM1"]
+        _, page = terminal.run("check", tmp_path, words)
+        told = [(f["code"], f["level"]) for f in json.loads(page)["findings"] if f["level"] != "info"]
+        assert told == [("MEM105", "warning")] * warned
