@@ -10,7 +10,7 @@ from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
 from cfglint.engine.certainty import doubt
 from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show_value, traces
-from cfglint.engine.judge import decides
+from cfglint.engine.judge import decides, is_of_gpus
 from cfglint.engine.likelihood import as_shown, at_worst, is_likely
 from cfglint.engine.message import message
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
@@ -249,8 +249,11 @@ class Finder:
 
 
 def process_of(finding: Finding) -> str:
-    """Return the rules that say of the same process that it lacks memory, MEM1 or MEM2; nothing of others."""
-    memory = finding.code.startswith(_MEMORY) and finding.rule_level == "error"
+    """Return the rules that say of the same process that it lacks memory, MEM1 or MEM2; nothing of others.
+
+    A machine whose own memory is too small (MEM109) is another trouble than its GPUs'.
+    """
+    memory = finding.rule_level == "error" and is_of_gpus(finding)
     return finding.code[: len(_MEMORY) + 1] if memory else ""
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Alternative, Steps
+    from cfglint.findings import Finding
     from cfglint.lang.pack import CompiledRule, Pack, Spec
     from cfglint.lang.tree import Rule
 
@@ -76,7 +77,12 @@ def _lists_options(root: object) -> bool:
 
 def decides(rule: CompiledRule | Rule) -> bool:
     """Whether a rule decides if a job runs out of a GPU's memory."""
-    return rule.level == "error" and rule.code.startswith(_MEMORY) and not rule.name.startswith(_OF_MACHINES)
+    return rule.level == "error" and is_of_gpus(rule)
+
+
+def is_of_gpus(rule: CompiledRule | Rule | Finding) -> bool:
+    """Whether a rule, or what it found, is about the memory of GPUs, and not that of machines."""
+    return rule.code.startswith(_MEMORY) and not rule.name.startswith(_OF_MACHINES)
 
 
 def key_of(name: str, values: Values) -> str:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # The model's own error is taken at its median. What is left of a range stems from facts that nobody gave: it
 # is judged by its middle, and one of more than this factor as if it ended there, since it is wide for what is
-# seldom, such as the longest answer of all. Set on jobs that are known to run (benchmarks/calibration.py).
+# seldom, such as the longest answer of all; by its first quarter where that is more. Both are means of
+# logarithms. Set on jobs that are known to run, and on faults in them (benchmarks/calibration.py).
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
 LIKELY, BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
@@ -82,5 +83,7 @@ def _range(value: object) -> tuple[float, float] | None:
 def _usual(near: float, far: float) -> float:
     """Return the usual point of a range, seen from the end at which a requirement holds."""
     if near > 0 and far > 0:
-        return near * math.sqrt(min(max(far / near, 1 / _WIDEST), _WIDEST))
+        width = abs(math.log(far / near))
+        way = max(min(width, math.log(_WIDEST)) / 2, width / 4)
+        return near * math.exp(math.copysign(way, far - near))
     return near + (far - near) / 4

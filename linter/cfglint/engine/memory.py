@@ -74,8 +74,8 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         ask = asked(values, needs)
     elif len({case.verdict for case in told}) > 1:
         ask = asked(values, first.chosen)
-    elif verdict == "tight" and _is_wide(first.values[_TOKENS]):
-        ask = values.pack.asks.get(_TOKENS)
+    elif verdict == "tight" and (open_ := _most_open(first.values)) is not None:
+        ask = values.pack.asks[open_]
     elif first.gpus is not None:
         ask = question("gpu.count")
     memory = Memory(
@@ -91,10 +91,20 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     return memory, needs if verdict == "unknown" else NOTHING
 
 
-def _is_wide(value: object) -> bool:
-    """Whether a number is a range of which nobody can say where in it a run will be."""
-    bounds = bounds_of(value)
-    return bounds is not None and bounds[1] > _WIDE * bounds[0]
+def _most_open(values: Values) -> str | None:
+    """Return the fact with a question that is a range of which nobody can say where in it a run will be.
+
+    One of a framework's own goes first if it could settle the verdict alone.
+    """
+    wide: dict[str, float] = {}
+    for name in (*(name for name in values.pack.asks if name in values.bindings), _TOKENS):
+        bounds = bounds_of(values[name])
+        if bounds is not None and bounds[1] > _WIDE * bounds[0]:
+            wide[name] = bounds[0]
+    for name, low in wide.items() if len(wide) > 1 else ():
+        if span_of(values.but({name: low})[TOTAL]).high <= span_of(values["gpu.vram"]).low:
+            return name
+    return next(reversed(wide), None)
 
 
 def _case(case: Case) -> MemoryCase:
@@ -117,6 +127,8 @@ def _case(case: Case) -> MemoryCase:
 
 def shown_fact(pack: Pack, name: str, value: object) -> str:
     """Return a fact's value as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return show_number(value, pack.measures[name][0]) if is_number(value) else str(value)
 
 

@@ -337,13 +337,14 @@ class Run(Reading):
             self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
             found += self._assumed(judgements, found)
+            if whole and self.asks_for_memory:
+                jobs = self.report.jobs
+                jobs += [job for job in self._jobs(judgements, found) if job not in jobs]
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
                 own = [each.finding for each in found]
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
-            if whole and self.asks_for_memory:
-                self.report.jobs += self._jobs(judgements, found)
             sure = [each for each in found if each.judged.case is None]
             if sure and mend is not None:
                 mend(self, judgements, sure)

@@ -103,8 +103,12 @@ def trunk(name: str) -> str:
     """
     import re
 
-    last = name.rpartition("/")[2].lower().removeprefix("meta-")
-    return re.sub(rf"([-_.]({_PACKED}|{_TUNED}))+$", "", last)
+    return re.sub(rf"([-_.]({_PACKED}|{_TUNED}))+$", "", leaf(name))
+
+
+def leaf(name: str) -> str:
+    """Return the last component of an id, without what not every copy has in front."""
+    return name.rpartition("/")[2].lower().removeprefix("meta-")
 
 
 _APART = ("quantized_bits", "max_positions")  # differ between checkpoints of one architecture
@@ -125,14 +129,16 @@ def by_trunk() -> Catalogue:
             key = trunk(name)
             rows[key] = alike if rows.get(key, alike) == alike else None
             if not re.search(rf"[-_.]{_PACKED}\b", name):
-                packed.setdefault(key, row.get("quantized_bits", 0))
+                bits = row.get("quantized_bits", 0)
+                if packed.setdefault(key, bits) != bits:  # Kimi-K2-Thinking, of all Kimi-K2 the one in 4 bits
+                    rows[leaf(name)] = {**alike, "quantized_bits": bits}
         return {
             name: {**row, "quantized_bits": packed[name]} if packed.get(name) else row
             for name, row in rows.items()
             if row is not None
         }
 
-    return Catalogue(cached("trunks2", _texts(), built))  # type: ignore[arg-type]
+    return Catalogue(cached("trunks3", _texts(), built))  # type: ignore[arg-type]
 
 
 def of_trunk(name: str) -> Mapping[str, object] | None:
@@ -141,7 +147,7 @@ def of_trunk(name: str) -> Mapping[str, object] | None:
 
     key = trunk(name)
     says = len(key) >= _SHORTEST and (any(letter.isdigit() for letter in key) or len(key) >= 2 * _SHORTEST)
-    row = by_trunk().get(key) if says or _is_path(name) else None
+    row = by_trunk().get(leaf(name)) or by_trunk().get(key) if says or _is_path(name) else None
     return None if row is None else {**row, "quantized_bits": bits(name) or _published(row, name)}
 
 
