@@ -145,6 +145,11 @@ def _deepstack(_: Any, hidden: Tensor, mask: Tensor, features: Tensor) -> Tensor
     return result
 
 
+def _positions(_: Any, hidden: Tensor, *rest: Any) -> Tensor:
+    del rest
+    return hidden + torch.empty_like(hidden)
+
+
 def _scatter(base: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     result: Tensor = _Scatter.apply(base, mask, source.to(base.dtype))
     return result
@@ -167,6 +172,9 @@ def blind(model: PreTrainedModel, seen: Pictures) -> Iterator[None]:
             ):
                 if hasattr(module, name):
                     patches.enter_context(mock.patch.object(module, name, value))
+        positions = getattr(getattr(model.model, "visual", None), "embeddings", None)
+        if positions is not None:  # GLM-4.1V samples its positions from a table
+            patches.enter_context(mock.patch.object(type(positions), "forward", _positions))
         decoder = type(language_model(model))
         if hasattr(decoder, "_deepstack_process"):
             patches.enter_context(mock.patch.object(decoder, "_deepstack_process", _deepstack))
@@ -186,7 +194,7 @@ def _grid(case: Case, row: dict[str, Any], model: PreTrainedModel) -> Pictures:
         windows = torch.zeros(patches // 64 + 1, dtype=torch.int32)
         given |= {"window_index": torch.zeros(patches // merge**2, dtype=torch.long)}
         given |= {"cu_window_seqlens": windows, "max_window_seqlen": 64}
-    elif row["sees"] != "qwen2_vl":
+    elif row["sees"] not in ("qwen2_vl", "glm4v"):
         given["interp_indices"] = torch.zeros((patches, 4), dtype=torch.long)
         given["interp_weights"] = torch.zeros((patches, 4))
 
@@ -202,12 +210,26 @@ def _grid(case: Case, row: dict[str, Any], model: PreTrainedModel) -> Pictures:
     return Pictures(look, {"pixel_values": pixels}, made)
 
 
+def _pixtral(model: PreTrainedModel, pixels: Tensor, sizes: list[tuple[int, int]]) -> Callable[..., Any]:
+    own: Any = model.model
+
+    def look(*_: Any, **__: Any) -> Any:
+        """Look as Mistral 3 does, whose pictures are of any size."""
+        seen = own.vision_tower(pixels.to(own.dtype), image_sizes=sizes, output_hidden_states=True)
+        features = own.multi_modal_projector(seen.hidden_states[-1].squeeze(0), sizes)
+        return SimpleNamespace(pooler_output=[features.squeeze(0)])
+
+    return look
+
+
 def _square(case: Case, row: dict[str, Any], model: PreTrainedModel) -> Pictures:
     """Pictures of one size, or tiles of it."""
     side = math.isqrt(case.image_pixels)
     pictures = case.images_per_sample * case.micro_batch_size
     pixels = torch.zeros((pictures, 3, side, side))
     given = {"pixel_values": pixels}
+    if row["sees"] == "mistral3":
+        return Pictures(_pixtral(model, pixels, [(side, side)] * pictures), given, {})
     if row["sees"] == "gemma3":
         given["token_type_ids"] = torch.zeros((case.micro_batch_size, case.seq_len), dtype=torch.long)
     if not hasattr(model.model, "vision_model"):
@@ -227,7 +249,7 @@ def _square(case: Case, row: dict[str, Any], model: PreTrainedModel) -> Pictures
 
 def pixels(row: dict[str, Any], *, large: bool) -> int:
     """Return a picture's pixels: a tower's own size, or what becomes 784 or, where it is large, 1764 tokens."""
-    if row["sees"] not in _GRIDS:
+    if row["sees"] not in (*_GRIDS, "mistral3"):
         size = row["tower"]["image_size"]
         return int((size if isinstance(size, int) else size[0]) ** 2)
     return int(((42 if large else 28) * 2 * row["figures"]["vision_patch"]) ** 2)
