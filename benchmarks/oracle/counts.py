@@ -1,7 +1,9 @@
-"""Weights by kind, and adapters by list of targets, of every model that transformers builds: on the meta device.
+"""Weights by kind, and adapters by list of targets, of every model that transformers builds: on the meta
+device.
 
-The configs are those of the catalogue: of `schemas/models` where a row came from one, else made of the row's
-figures. Adapters are PEFT's own, of rank 1, so that what is counted is the sum over layers of inputs and outputs.
+The configs are those of the catalogue: of `schemas/models` where a row came from one, else made of the
+row's figures. Adapters are PEFT's own, of rank 1, so that what is counted is the sum over layers of inputs
+and outputs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Gated DeltaNet as the kernels of flash-linear-attention and causal-conv1d compute it.
 
-transformers takes both packages where they are installed, and else the same in plain PyTorch, which keeps many times
-as much; people train with the kernels. Read in flash-linear-attention @bc3b101 and causal-conv1d @HEAD:
+transformers takes both packages where they are installed, and else the same in plain PyTorch, which keeps
+many times as much; people train with the kernels. Read in flash-linear-attention @bc3b101 and causal-conv1d
+@HEAD:
 
-- fla/ops/gated_delta_rule/chunk.py: ChunkGatedDeltaRuleFunction makes its inputs contiguous, and saves the normed
-  queries and keys, the values, the decay's sums in fp32, beta, and a matrix of 64 numbers for each token and head.
-  The backward pass computes w, u and the states at every 64th token again.
+- fla/ops/gated_delta_rule/chunk.py: ChunkGatedDeltaRuleFunction makes its inputs contiguous, and saves the
+  normed queries and keys, the values, the decay's sums in fp32, beta, and a matrix of 64 numbers for each
+  token and head. The backward pass computes w, u and the states at every 64th token again.
 - causal_conv1d/causal_conv1d_interface.py: CausalConv1dFn saves its input.
 """
 
@@ -27,8 +28,6 @@ class _Delta(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
         q, k, v, g, beta = (one.contiguous() for one in (q, k, v, g, beta))
-        if torch.is_autocast_enabled("cpu"):  # autocast_custom_fwd keeps what comes
-            pass
         batch, length, heads, width = v.shape
         chunks = -(-length // _CHUNK)
         normed = torch.empty_like(q), torch.empty_like(k)

@@ -187,7 +187,8 @@ _SHAPES: tuple[dict[str, Any], ...] = (
 
 _BRIEF = tuple(_SHAPES[at] for at in (0, 1, 2, 7, 8))  # of families beside
 
-# Models that see: their tower trained or frozen, with and without recomputation; adapters on the language model alone,
+# Models that see: their tower trained or frozen, with and without recomputation; adapters on the language
+# model alone,
 # or on the tower too.
 _SEEN = {"images_per_sample": 1}
 _FROZEN = {"freeze_vision_tower": True}

@@ -57,8 +57,19 @@ _NO_HEAD_DIM = (  # these divide the hidden size
     *("granitemoe", "deepseek_v2", "deepseek_v3", "granitemoehybrid", "bamba", "cohere", "gpt_neox", "opt"),
     *("olmo", "stablelm", "phimoe", "glm4_moe_lite", "lfm2_moe", "ernie4_5_moe"),
 )
-_PADDED = ("phi3", "cohere", "cohere2", "hunyuan_v1_dense", "glm", "glm4", "granite", "granitemoe", "granitemoehybrid")
-# What a row says to its class alone: more of the text model, how it sees, and more of the tower and of the whole.
+_PADDED = (
+    "phi3",
+    "cohere",
+    "cohere2",
+    "hunyuan_v1_dense",
+    "glm",
+    "glm4",
+    "granite",
+    "granitemoe",
+    "granitemoehybrid",
+)
+# What a row says to its class alone: more of the text model, how it sees, and more of the tower and of the
+# whole.
 _OWN = ("own", "brief", "sees", "text", "tower", "joint")
 _HYBRID = ("granitemoehybrid", "bamba")
 
@@ -98,10 +109,10 @@ def _experts(row: dict[str, Any]) -> dict[str, Any]:
         "granitemoe": {"num_local_experts": number, "intermediate_size": width},
         "olmoe": {"num_experts": number, "intermediate_size": width},
         "granitemoehybrid": {"num_local_experts": number, "intermediate_size": width},
-        **dict.fromkeys(
-            ("qwen2_moe", "qwen3_next", "qwen3_5_moe"),
-            {"num_experts": number, "shared_expert_intermediate_size": shared * width},
-        ),
+        **{
+            name: {"num_experts": number, "shared_expert_intermediate_size": shared * width}
+            for name in ("qwen2_moe", "qwen3_next", "qwen3_5_moe")
+        },
         "phimoe": {"num_local_experts": number, "intermediate_size": width},
         "minimax_m2": {"num_local_experts": number, "intermediate_size": width},
         "ernie4_5_moe": {
