@@ -1,9 +1,8 @@
-"""Weights by kind, and adapters by list of targets, of every model that transformers builds: on the meta
-device.
+"""Weights by kind, and adapters by list of targets, of every model that transformers builds.
 
 The configs are those of the catalogue: of `schemas/models` where a row came from one, else made of the
-row's figures. Adapters are PEFT's own, of rank 1, so that what is counted is the sum over layers of inputs
-and outputs.
+row's figures. Adapters are PEFT's own, of rank 1, all on the meta device, so that what is counted is the
+sum over layers of inputs and outputs.
 """
 
 from __future__ import annotations

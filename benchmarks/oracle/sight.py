@@ -249,7 +249,7 @@ def _square(case: Case, row: dict[str, Any], model: PreTrainedModel) -> Pictures
 
 
 def pixels(row: dict[str, Any], *, large: bool) -> int:
-    """Return a picture's pixels: a tower's own size, or what becomes 784 or, where it is large, 1764 tokens."""
+    """Return a picture's pixels: a tower's own size, or what becomes 784 or 1764 tokens."""
     if row["sees"] not in (*_GRIDS, "mistral3"):
         size = row["tower"]["image_size"]
         return int((size if isinstance(size, int) else size[0]) ** 2)
