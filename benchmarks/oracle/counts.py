@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(_ROOT / "schemas" / "models"))
+sys.path[:0] = [str(_ROOT / "schemas" / "models"), str(_ROOT / "linter")]
 
 LISTS: dict[str, list[str] | str | None] = {
     "all-linear": "all-linear",
@@ -65,20 +65,12 @@ def _from_figures() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _made(config: dict[str, Any]) -> PreTrainedModel:
     """Return the model of a config.json, as schemas/models counts it."""
-    import tempfile
+    from rows import built  # type: ignore[import-not-found]
 
-    with tempfile.TemporaryDirectory() as folder:
-        left_out = ("quantization_config", "auto_map", "compression_config")
-        plain = {key: value for key, value in config.items() if key not in left_out}
-        Path(folder, "config.json").write_text(json.dumps(plain), "utf-8")
-        made = transformers.AutoConfig.from_pretrained(folder)
-    for auto in ("AutoModelForMultimodalLM", "AutoModelForImageTextToText", "AutoModelForCausalLM"):
-        family = getattr(transformers, auto)
-        if type(made) in family._model_mapping:  # noqa: SLF001 (no other way to ask)
-            with torch.device("meta"):
-                model: PreTrainedModel = family.from_config(made)
-            return model
-    raise LookupError(f"no class for {config.get('model_type')}")
+    model: PreTrainedModel | None = built(config)
+    if model is None:
+        raise LookupError(f"no class for {config.get('model_type')}")
+    return model
 
 
 def _kinds(model: PreTrainedModel) -> dict[str, int]:
