@@ -3,9 +3,10 @@
 Each line is 100 steps of TRL's SFTTrainer (fms-hf-tuning) on data packed to 4,096 tokens, with
 checkpointing and flash attention (scripts/benchmarks/defaults.yaml), on one GPU or with FSDP's full shard
 (accelerate.yaml). Peaks are PyTorch's allocated bytes of rank 0 (Trainer's memory metrics), and nvidia-
-smi's used memory averaged over the GPUs, less what was used before. What a line leaves out stands in its scenario
-(scenarios*.yaml: dropout of the adapters) or follows from the versions (refs/requirements*.txt). A line without a loss is a run that
-died; benchmark.py drops its message, so it counts as out of memory only where nvidia-smi saw a full card.
+smi's used memory averaged over the GPUs, less what was used before. What a line leaves out stands in its
+scenario (scenarios*.yaml: dropout of the adapters) or follows from the versions (refs/requirements*.txt). A
+line without a loss is a run that died; benchmark.py drops its message, so it counts as out of memory only
+where nvidia-smi saw a full card.
 
 Left out: the project's own loss kernel without Liger (nothing in the vocabulary says what it keeps),
 mixtures of experts on padded data (a100_80gb_moe.csv) and refs_orca (lengths are not told).
@@ -54,8 +55,14 @@ MODELS = {
 SHAPES: dict[str, Row] = {
     "ibm/PowerLM-3b": {
         "family": "granite",
-        **{"hidden": 2304, "layers": 40, "heads": 36, "kv_heads": 36, "head_dim": 64, "ffn": 9216},
-        **{"vocab": 49152, "tied": True},
+        "hidden": 2304,
+        "layers": 40,
+        "heads": 36,
+        "kv_heads": 36,
+        "head_dim": 64,
+        "ffn": 9216,
+        "vocab": 49152,
+        "tied": True,
     },
 }
 NO_EXPERTS = ("experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "latent_dim")
@@ -65,8 +72,8 @@ NOTES = {
     "accelerated-peft-bnb": "base prepared by the project's plugin: norms stay in bf16",
     "accelerated-peft-autogptq": "base prepared by the project's plugin: norms stay in fp16",
 }
-# transformers 4.46 to 4.48 (refs/requirements.txt has 4.48.1) shift the fp32 logits in a copy while the 16-bit ones
-# are held: 2 + 4 + 4 bytes and the log-softmax (loss/loss_utils.py: ForCausalLMLoss).
+# transformers 4.46 to 4.48 (refs/requirements.txt has 4.48.1) shift the fp32 logits in a copy while the
+# 16-bit ones are held: 2 + 4 + 4 bytes and the log-softmax (loss/loss_utils.py: ForCausalLMLoss).
 SHIFTING, SHIFTED = ("a100_80gb",), 14
 ASSUMED = ["optimizer"]
 MISSING = ["A100 SXM or PCIe"]

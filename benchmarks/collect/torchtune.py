@@ -1,10 +1,12 @@
 """pytorch/torchtune: the two tables of its README, each row read as the recipe's config that it ran.
 
-"Memory and training speed" stands there since September 2024, "Optimization flags" since November; the configs
-are those of these commits, with what the page says of all rows (batch size, packing, length, compilation) and
-what a row's technique changes, as in the command below the second table. Both give PyTorch's active bytes.
+"Memory and training speed" stands there since September 2024, "Optimization flags" since November; the
+configs are those of these commits, with what the page says of all rows (batch size, packing, length,
+compilation) and what a row's technique changes, as in the command below the second table. Both give PyTorch's
+active bytes.
 
-Left out: rows of which the page does not say what differs from the config (8B on an A6000).
+Left out: rows of which the page does not say what differs from the config (8B on an A6000). Not ready: 405B,
+whose config has a batch of 1 where the page says 2 of all rows, and whose number is in GB.
 """
 
 from __future__ import annotations
@@ -42,9 +44,7 @@ SPEED_SETS = {
     "compile": True,
 }
 # Of the second: the technique, its config and what it sets beyond the row above; baseline first.
-FULL, ADAPTED, QUANTIZED = (
-    f"llama3_2/3B_{name}_single_device" for name in ("full", "lora", "qlora")
-)
+FULL, ADAPTED, QUANTIZED = (f"llama3_2/3B_{name}_single_device" for name in ("full", "lora", "qlora"))
 ADAMW = {"_component_": "torch.optim.AdamW", "fused": True}  # fused: full's peaks leave no room for another
 CHUNKED = {"_component_": "torchtune.modules.loss.CEWithChunkedOutputLoss"}
 BASELINE: Row = {
@@ -75,7 +75,13 @@ FLAG_ROWS: dict[str, tuple[str, Row]] = {
 # What moves no memory, or names files.
 DROPPED = (
     *("checkpointer", "metric_logger", "profiler", "output_dir", "log_every_n_steps", "seed", "shuffle"),
-    *("log_peak_memory_stats", "max_steps_per_epoch", "resume_from_checkpoint", "lr_scheduler", "save_adapter_weights_only"),
+    *(
+        "log_peak_memory_stats",
+        "max_steps_per_epoch",
+        "resume_from_checkpoint",
+        "lr_scheduler",
+        "save_adapter_weights_only",
+    ),
 )
 
 
@@ -107,7 +113,7 @@ def _flags(source: Checkout, text: str) -> list[Row]:
     return rows
 
 
-def _row(  # noqa: PLR0913, PLR0917 - a row's fields
+def _row(  # noqa: PLR0913 - a row's fields
     source: Checkout, ident: str, peak: Any, config: Row, gpu: str | None, gpus: int, commit: str
 ) -> Row:
     packed = config["dataset"]["packed"]
@@ -118,14 +124,13 @@ def _row(  # noqa: PLR0913, PLR0917 - a row's fields
         peak,
         "active",
         gpu,
-        {"num_gpus": gpus},
+        {"num_gpus": gpus} | ({"lora_rank": rank} if (rank := config["model"].get("lora_rank")) else {}),
         framework="torchtune",
         framework_of_run="torchtune",
         config={name: value for name, value in config.items() if name not in DROPPED},
-        ready=packed,
+        ready=packed and "405b" not in ident,
         seq_reached=packed,
-        assumed=["fused"] if ident.startswith("flags") else [],
-        missing=["A100 40 or 80 GB"] if gpu is None else [],
+        missing=["A100 40 or 80 GB" if gpu is None else "which configs the page started from"],
     )
 
 
