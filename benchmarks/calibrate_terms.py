@@ -5,8 +5,8 @@ rows has a location and a scale, drawn towards those of the class above it as fa
 (partial pooling). How far a *new* group may be is measured by leaving each group out in turn: how many scales
 its rows are from what the others say, and where that would put them in the class at hand, by the same others
 (as the jackknife+ of Barber et al. 2021, arXiv 1905.02928, does with single rows), below and above apart. A
-group is all that one project published, and counts once, however many rows it has: projects differ in code, machine
-and reading, and rows of one project share them.
+group is all that one project published, and counts once, however many rows it has: projects differ in code,
+machine and reading, and rows of one project share them.
 """
 
 from __future__ import annotations
