@@ -179,6 +179,8 @@ def _facts(line: Row, file: str) -> Row:
     if "bnb" in line["framework_config"] or "gptq" in line["framework_config"]:
         lifted_by = "norms" if "baseline" in line["framework_config"] else "none"
         facts |= {"quantization": 4, "kbit_lift": lifted_by, "double_quantization": True}
+        if family == "mixtral":
+            facts["quantized_experts"] = True  # linear layers until transformers 5
     facts["amp"] = mixed
     facts |= {"micro_batch_size": int(line["per_device_train_batch_size"])}
     # santacoder's tokenizer ends at 2,048, and its lines process that many tokens a sample.
