@@ -158,8 +158,9 @@ def test_a_wide_memory_says_what_is_not_known() -> None:
     found = check_text(text, path="sft.yaml", hardware="rtx-4090:1").findings
     (states,) = [each.range_reason for each in found if each.code == "MEM104"]
     assert re.match(
-        "the range is wide because experts of a mixture-of-experts layer; .* and width of one expert .* are not "
-        "known: add --model-config PATH; and cfglint can only estimate the error of such estimates against ",
+        "the range is wide because experts of a mixture-of-experts layer; .* and width of one expert .* are "
+        "not known: add --model-config PATH; and cfglint can only estimate the error of such estimates "
+        "against ",
         states,
     )
 
