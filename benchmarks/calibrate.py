@@ -4,8 +4,9 @@
 
 Reads the rows of the fit side (benchmarks/accuracy_split.py) whose facts make the estimate a point, or
 nearly; the check side is never looked at. Prints, for each statistic, what the intervals would cover of a
-group of rows if they were fitted without it. ``--dry`` writes nothing, ``--rows`` prints every row's error,
-``--anew`` first puts neutral terms into a file that does not compile, such as after a merge.
+project's rows, or of those of one family of models in it, if they were fitted without them. ``--dry`` writes
+nothing, ``--rows`` prints every row's error, ``--anew`` first puts neutral terms into a file that does not
+compile, such as after a merge.
 """
 
 from __future__ import annotations
@@ -31,14 +32,18 @@ from accuracy_classes import (
 )
 from accuracy_rows import ROOT, estimate, facts_of, oracle_rows, values_of
 from accuracy_score import percent, print_table
-from accuracy_split import FIT, group_of, on
+from accuracy_split import FIT, group_of, on, project_of
 from calibrate_terms import PAIR, Limit, Residual, Term, terms, widest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 OUTPUT = ROOT / "rules" / "accuracy.rules"
 STATISTICS = ("need", "allocated", "reserved", "varying")
+UNITS: dict[str, Callable[[Residual], str]] = {
+    "projects": lambda one: one.group,
+    "families": lambda one: one.part,
+}
 LEFT = 0.02  # of a number at least, beside what is sure of it
 BEYOND = 0.01  # of a capacity: what died needed more, and what ran did not
 FULL = 0.92  # of the GPU: above that the allocator gives its cache back, and reserved bytes say little
@@ -57,7 +62,8 @@ def errors_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Residual]]:
         if is_given(told):
             sure = estimate(values, "error.sure").lo
             low, high = _error(sum(peak) / 2, told.lo, sure), _error(sum(peak) / 2, told.hi, sure)
-            yield statistic, Residual(low, high, group_of(row), path, 1 - sure / told.middle)
+            share = 1 - sure / told.middle
+            yield statistic, Residual(low, high, project_of(row), path, share, group_of(row))
 
 
 def _error(measured: float, told: float, sure: float) -> float:
@@ -72,7 +78,7 @@ def errors_on_fit() -> dict[str, list[tuple[Mapping[str, Any], Residual]]]:
     """
     found: dict[str, list[tuple[Mapping[str, Any], Residual]]] = {name: [] for name in STATISTICS}
     rows_ = [row for row in on(FIT, "published") if row["estimator_ready"] and row["peak_gib"] is not None]
-    allocated = {group_of(row) for row in rows_ if statistic_of(row) == "allocated"}
+    allocated = {project_of(row) for row in rows_ if statistic_of(row) == "allocated"}
     for row in rows_:
         for statistic, one in errors_of(row):
             less = statistic in ("need", "allocated") and statistic_of(row) != "allocated"
@@ -110,13 +116,13 @@ def limits_on_fit() -> list[Limit]:
 
 
 # ── what the intervals cover of groups that they have not seen ──
-def validated(some: Sequence[Residual]) -> tuple[float, float, float]:
-    """Return coverage of the 90 % interval, of both bounds, and the median width, by leaving groups out."""
+def validated(some: Sequence[Residual], unit: Callable[[Residual], str]) -> tuple[float, float, float]:
+    """Return coverage of the 90 % interval, of both bounds, and the median width, by leaving units out."""
     likely = bound = 0
     widths: list[float] = []
-    for group in sorted({one.group for one in some}):
-        mine = [one for one in some if one.group == group]
-        told = terms([one for one in some if one.group != group], {one.path for one in mine})
+    for left_out in sorted({unit(one) for one in some}):
+        mine = [one for one in some if unit(one) == left_out]
+        told = terms([one for one in some if unit(one) != left_out], {one.path for one in mine})
         for one in mine:
             term = told[one.path]
             likely += _holds(term.likely, one)
@@ -228,12 +234,13 @@ def main() -> None:
     lines = []
     for statistic, some in errors.items():
         rows_ = [one for _, one in some]
-        likely, bound, width = validated(rows_)
-        groups = str(len({one.group for one in rows_}))
-        lines.append([statistic, str(len(rows_)), groups, percent(likely), percent(bound), percent(width)])
+        for name, unit in UNITS.items():
+            count = len({unit(one) for one in rows_})
+            numbers = [percent(one) for one in validated(rows_, unit)] if count > 1 else ["-"] * 3
+            lines.append([statistic, str(len(rows_)), f"{count} {name}", *numbers])
         for row, one in some if args.rows else ():
             print(f"{statistic:10} {one.below:+.3f} {one.above:+.3f}  {' '.join(one.path):40} {row['id']}")
-    print_table(["statistic", "rows", "groups", "in 90 %", "in bounds", "median width"], lines)
+    print_table(["statistic", "rows", "left out", "in 90 %", "in bounds", "median width"], lines)
     if not args.dry:
         OUTPUT.write_text(text_of(errors), encoding="utf-8")
 

@@ -2,9 +2,11 @@
 
 The error of a row is log(measured / estimated), of what is beside the sure part of the states. A class of
 rows has a location and a scale, drawn towards those of the class above it as far as it has few groups of rows
-(partial pooling). How many scales away a *new* group may be is measured by leaving each group out in turn (as
-the jackknife+ of Barber et al. 2021, arXiv 1905.02928, does with single rows), below and above apart. A sweep
-of one setup has many rows, but is one group: a group of n rows weighs as sqrt(n).
+(partial pooling). How far a *new* group may be is measured by leaving each group out in turn: how many scales
+its rows are from what the others say, and where that would put them in the class at hand, by the same others
+(as the jackknife+ of Barber et al. 2021, arXiv 1905.02928, does with single rows), below and above apart. A
+group is all that one project published, and counts once, however many rows it has: projects differ in code,
+machine and reading, and rows of one project share them.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from accuracy_classes import Path
 
 PAIR = 2  # words of a class: whether there are experts, and what is trained
-POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
+POOL = 4.0  # groups for which the class above counts
 LEAST = 0.02  # of a scale: no estimate is better than its inputs' rounding
-LIKELY, BOUND = 0.95, 0.99
+LIKELY = 0.95  # of each end
 FEWEST = 4  # groups; with two, Student's t says nothing of use
 # Student's t with 4 degrees of freedom, its quantiles at 99 % and 95 %: errors of engineering models have
 # such tails, and 1 in 100 cannot be counted where there are 40 groups.
@@ -41,9 +43,10 @@ class Residual:
 
     below: float
     above: float
-    group: str
+    group: str  # the project
     path: Path
     share: float = 1.0  # of the estimate that errors are about
+    part: str = ""  # of the project: one family of models
 
     @property
     def middle(self) -> float:
@@ -81,13 +84,13 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How many scales from the location a new run may be: likely (90 %), and each bound (99 %)."""
+class Distance:
+    """How many scales a left-out row is from what all other groups say of its class."""
 
     low: float
     high: float
-    least: float
-    most: float
+    weight: float
+    others: Mapping[Path, Spread]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,9 @@ class Term:
 
 
 def weights_of(some: Sequence[Residual]) -> list[float]:
-    """Return each row's weight: those of a group of n rows sum up to sqrt(n)."""
+    """Return each row's weight: those of a group sum up to one."""
     sizes = Counter(one.group for one in some)
-    return [1 / math.sqrt(sizes[one.group]) for one in some]
+    return [1 / sizes[one.group] for one in some]
 
 
 def quantile(numbers: Sequence[float], weights: Sequence[float], share: float) -> float:
@@ -151,25 +154,38 @@ def nearest(path: Path, found: Mapping[Path, object]) -> Path:
     return path
 
 
-def reach(some: Sequence[Residual]) -> Reach:
+def distances(some: Sequence[Residual]) -> list[Distance]:
     """Return how far new groups are: each group's distance from what all others say of it."""
-    low: list[float] = []
-    high: list[float] = []
-    kept: list[Residual] = []
-    for group in sorted({one.group for one in some}):
+    found: list[Distance] = []
+    groups = sorted({one.group for one in some})
+    least = student(len(groups))
+    for group in groups if len(groups) > 1 else ():
         others = spreads([one for one in some if one.group != group])
-        if not others:
-            continue
-        for one in (one for one in some if one.group == group):
+        mine = [one for one in some if one.group == group]
+        for one in mine:
             at = others[nearest(one.path, others)]
-            low.append((one.below - at.location) / at.scale)
-            high.append((one.above - at.location) / at.scale)
-            kept.append(one)
-    weights = weights_of(kept)
-    groups = max(FEWEST, len({one.group for one in kept}))
-    least = STUDENT[groups - 2] * math.sqrt(1 + 1 / groups) if groups - 2 < len(STUDENT) else 0.0
-    ends = [max(quantile(far, weights, LIKELY) if kept else 0.0, least) for far in ([-n for n in low], high)]
-    return Reach(-ends[0], ends[1], -ends[0] * TAIL, ends[1] * TAIL)
+            low, high = (one.below - at.location) / at.scale, (one.above - at.location) / at.scale
+            found.append(Distance(min(low, -least), max(high, least), 1 / len(mine), others))
+    return found
+
+
+def student(groups: int) -> float:
+    """Return how many scales one group more may be away by Student's t; none with many groups."""
+    degrees = max(FEWEST, groups) - 1
+    return STUDENT[degrees - 1] * math.sqrt(1 + 1 / (degrees + 1)) if degrees <= len(STUDENT) else 0.0
+
+
+def ends(path: Path, at: Spread, far: Sequence[Distance], least: float) -> tuple[float, float]:
+    """Return the ends of a class's errors: where each left-out row would be, by what the others say of it."""
+    low, high = at.location - least * at.scale, at.location + least * at.scale
+    if far:
+        without = [one.others[nearest(path, one.others)] for one in far]
+        weights = [one.weight for one in far]
+        lows = [-(there.location + one.low * there.scale) for one, there in zip(far, without, strict=True)]
+        highs = [there.location + one.high * there.scale for one, there in zip(far, without, strict=True)]
+        low = min(low, -quantile(lows, weights, LIKELY))
+        high = max(high, quantile(highs, weights, LIKELY))
+    return low, high
 
 
 def terms(some: Sequence[Residual], wanted: Iterable[Path], limits: Sequence[Limit] = ()) -> dict[Path, Term]:
@@ -178,8 +194,10 @@ def terms(some: Sequence[Residual], wanted: Iterable[Path], limits: Sequence[Lim
     Where not even the pair of its first two words was measured (whether there are experts, and what is
     trained), it is the widest of the classes that share one of them.
     """
-    found, far = spreads(some), reach(some)
-    own = {path: _term(path, one, far, [*some, *limits]) for path, one in found.items()}
+    found, far = spreads(some), distances(some)
+    least = student(len({one.group for one in some}))
+    seen: list[Residual | Limit] = [*some, *limits]
+    own = {path: _term(path, one, ends(path, one, far, least), seen) for path, one in found.items()}
     told: dict[Path, Term] = {}
     for path in wanted:
         near = nearest(path, own)
@@ -188,9 +206,8 @@ def terms(some: Sequence[Residual], wanted: Iterable[Path], limits: Sequence[Lim
     return told
 
 
-def _term(path: Path, at: Spread, far: Reach, seen: Iterable[Residual | Limit]) -> Term:
-    likely = at.location + far.low * at.scale, at.location + far.high * at.scale
-    least, most = at.location + far.least * at.scale, at.location + far.most * at.scale
+def _term(path: Path, at: Spread, likely: tuple[float, float], seen: Iterable[Residual | Limit]) -> Term:
+    least, most = (at.location + TAIL * (end - at.location) for end in likely)
     for one in seen:  # a bound is never inside what was seen in the class
         if one.path[: len(path)] == path:
             least, most = min(least, one.least), max(most, one.most)

@@ -16,7 +16,7 @@ import calibrate
 from accuracy_judge import Run
 from accuracy_rivals import NAMES, rivals
 from accuracy_rows import rows
-from calibrate_terms import TAIL, Limit, Residual, quantile, reach, spreads, terms, weights_of
+from calibrate_terms import TAIL, Limit, Residual, quantile, spreads, terms, weights_of
 from cfglint.lang.values import Interval, needs_of
 
 FULL = ("dense", "full", "whole", "native")
@@ -100,10 +100,19 @@ def test_a_quantile_counts_weight():
     assert quantile([3, 1, 2], [1, 1, 1], 0.5) == 2
 
 
-def test_a_sweep_of_one_setup_counts_as_little_more_than_a_row():
-    some = [Residual(0.0, 0.0, "sweep", FULL)] * 100 + [Residual(1.0, 1.0, f"g{n}", FULL) for n in range(12)]
-    assert sum(weights_of(some)[:100]) == pytest.approx(10)
+def test_all_that_a_project_published_counts_as_one_row():
+    some = [Residual(0.0, 0.0, "sweep", FULL)] * 100 + [Residual(1.0, 1.0, f"g{n}", FULL) for n in range(2)]
+    assert sum(weights_of(some)[:100]) == pytest.approx(1)
     assert spreads(some)[FULL].location > 0.5
+
+
+def test_a_class_that_one_project_measured_is_as_wide_as_the_others_say():
+    others = [*errors(FULL, 4, 0.1), *errors(LORA, 4, 0.1)]
+    path = ("dense", "QLoRA", "whole", "native")
+    alone = [Residual(0.001 * n, 0.001 * n, "alone", path) for n in range(30)]
+    found = terms([*others, *alone], [FULL, path])
+    near, wide = (math.log(found[one].likely[1] / found[one].likely[0]) for one in (path, FULL))
+    assert near > wide / 2
 
 
 def test_few_groups_are_drawn_to_the_class_above_and_many_are_not():
@@ -123,9 +132,10 @@ def test_ends_hold_what_they_promise_of_groups_that_were_left_out():
 
 def test_errors_that_are_not_symmetric_give_ends_that_are_not():
     some = [Residual(error, error, f"g{n}", FULL) for n in range(40) for error in [0.002 * n**2 / 4]]
-    far = reach(some)
-    assert far.high > -far.low
-    assert far.most == pytest.approx(far.high * TAIL)
+    term, at = terms(some, [FULL])[FULL], spreads(some)[FULL].location
+    low, high = (math.log(end) - at for end in term.likely)
+    assert high > -low
+    assert math.log(term.bound[1]) - at == pytest.approx(high * TAIL)
 
 
 def test_a_bound_is_never_inside_what_was_seen():
@@ -148,8 +158,8 @@ def test_without_rows_a_class_has_the_terms_of_the_one_above_it_or_the_widest_al
 
 # ── the others ──
 def test_seven_public_estimators_answer_for_a_plain_run():
-    row = next(row for row in rows("published") if row["id"] == "torchtune-readme-8b-full-4090")
+    row = next(row for row in rows("published") if row["id"] == "fmsaccel-a100_80gb-10")
     told = rivals(row)
     assert set(told) == set(NAMES)
     assert all(one is not None and 5 < one.middle < 500 for one in told.values())
-    assert told["16 B/param"].middle == pytest.approx(16 * 8030261248 / 2**30, rel=1e-3)
+    assert told["16 B/param"].middle == pytest.approx(16 * 7241732096 / 2**30, rel=1e-3)
