@@ -18,11 +18,22 @@ if TYPE_CHECKING:
 _ONE = ("train_tp", "pp", "cp", "sp", "ep", "num_gpus", "micro_batch_size")
 
 
+# What the estimators ask of a row beside numbers, where its config tells.
+_ASKED = (
+    *("train_backend", "zero_stage", "gradient_checkpointing", "param_dtype", "dtype", "master_weights"),
+    *("quantization", "lora_rank", "offload_params", "offload_optimizer"),
+)
+_NOTHING = (0, False, "none")
+
+
 class Job:
     """A row's numbers, as the estimators ask for them; attributes are None where the row leaves them open."""
 
     def __init__(self, row: Mapping[str, Any], values: Values) -> None:
-        self.facts: Mapping[str, Any] = row["facts"]
+        told = {name: values[name] for name in _ASKED} if "config" in row else {}
+        self.facts: Mapping[str, Any] = row["facts"] | {
+            name: one for name, one in told.items() if isinstance(one, (int, str)) and one not in _NOTHING
+        }
         self.values = values
         self.tp, self.pp, self.cp, self.sp, self.ep, self.gpus, self.batch = (
             self.number(name) or 1.0 for name in _ONE

@@ -197,15 +197,27 @@ def launched(command: str, target: str | None) -> Values:
     return run.judged(subject)[0].values
 
 
+def configured(row: Mapping[str, Any]) -> Values:
+    """Return the values of a row's config, as its framework reads it, on the row's GPUs."""
+    run = Run(pack())
+    document = read_text(json.dumps(row["config"]), "config.json").documents[0]
+    given: dict[str, object] = dict(row["facts"])
+    if (target := target_of(row)) is not None:
+        given.update({name: fact[0] for name, fact in parse_target(target).facts.items()})
+    return values_for(run.subject_of(document, row["framework"]), given)
+
+
 def values_of(row: Mapping[str, Any]) -> Values:
     """Return the values of a row on its own target.
 
-    A row with a ``command`` is read as its framework's launch; the others are facts files, in which
-    which fused attention kernel ran makes no difference, and what else nobody tells is unknown.
+    A row with a ``command`` or a ``config`` is read as its framework reads it; the others are facts files, in
+    which which fused attention kernel ran makes no difference, and what else nobody tells is unknown.
     """
     name = row["id"]
     if name not in _VALUES and "command" in row:
         _VALUES[name] = launched(row["command"], target_of(row))
+    elif name not in _VALUES and "config" in row:
+        _VALUES[name] = configured(row)
     elif name not in _VALUES:
         untold = [one for one in row.get("untold", ()) if one not in ("attn_impl", "enforce_eager")]
         facts = {"trainer.code": code_of(row["framework"]), **row["facts"]}

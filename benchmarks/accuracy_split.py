@@ -36,6 +36,11 @@ def group_of(row: Mapping[str, Any]) -> str:
     return str(row["group"])
 
 
+def project_of(row: Mapping[str, Any]) -> str:
+    """Return the project that published a row: its rows share the reader, the code and mostly the machine."""
+    return group_of(row).split("|", maxsplit=1)[0]
+
+
 def side_of(group: str) -> str:
     """Return the side that a group is on."""
     if group in WRITTEN_WITH:

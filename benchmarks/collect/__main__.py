@@ -25,6 +25,7 @@ COLLECTORS = (
     "llm_foundry",
     "prime_rl",
     "simumax",
+    "torchtune",
 )
 
 

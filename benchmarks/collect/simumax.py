@@ -35,6 +35,8 @@ FILES = {
     "deepseekv2": ("deepseekv2", "deepseek_v2"),
     "deepseekv3": ("deepseekv3", "deepseek_v3"),
 }
+# Of mixtures, no command: the loss of --cross-entropy-fusion-impl te, and --moe-expert-capacity-factor 1.
+MIXTURES: Row = {"logits.bytes": 4, "expert_capacity": 1}
 GPUS = 8
 NOTE = "cross-entropy fusion of Transformer Engine"
 MIB = 1024
@@ -54,6 +56,8 @@ def collect(source: Checkout) -> tuple[list[Row], list[Row]]:
             _shape(json.loads(source.read(f"configs/models/{file}.json")), case["layer_num"]), family
         )
         facts |= _layout(sizes, case["mbc"])
+        if family != "llama":
+            facts |= MIXTURES
         peaks = case["peak_memory_by_rank_mb"].values()
         found += [
             measured(
