@@ -26,6 +26,9 @@ COLLECTORS = (
     "prime_rl",
     "simumax",
 )
+FRESH = (  # whose rows go to fresh_published.yaml and fresh_outcomes.yaml: nobody has looked at them yet
+    "unsloth_notebooks",
+)
 
 
 def main() -> int:
@@ -34,7 +37,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", default=COLLECTORS, metavar="NAME", help=", ".join(COLLECTORS))
+    parser.add_argument("names", nargs="*", default=(*COLLECTORS, *FRESH), metavar="NAME", help=", ".join((*COLLECTORS, *FRESH)))
     args = parser.parse_args()
     for name in args.names:
         module = import_module(name)
@@ -45,8 +48,9 @@ def main() -> int:
         else:
             print(f"{name}: no checkout of {module.NAME} in {args.folder}")
             continue
-        write("published", module.PREFIX, published)
-        write("outcomes", module.PREFIX, outcomes)
+        before = "fresh_" if name in FRESH else ""
+        write(f"{before}published", module.PREFIX, published)
+        write(f"{before}outcomes", module.PREFIX, outcomes)
         print(f"{name}: {len(published)} measured, {len(outcomes)} outcomes")
     return 0
 
