@@ -27,6 +27,7 @@ COLLECTORS = (
     "simumax",
 )
 FRESH = (  # whose rows go to fresh_published.yaml and fresh_outcomes.yaml: nobody has looked at them yet
+    "freshread",
     "unsloth_notebooks",
 )
 
