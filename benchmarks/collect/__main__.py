@@ -38,7 +38,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", default=(*COLLECTORS, *FRESH), metavar="NAME", help=", ".join((*COLLECTORS, *FRESH)))
+    known = (*COLLECTORS, *FRESH)
+    parser.add_argument("names", nargs="*", default=known, metavar="NAME", help=", ".join(known))
     args = parser.parse_args()
     for name in args.names:
         module = import_module(name)

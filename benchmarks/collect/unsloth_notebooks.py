@@ -32,8 +32,9 @@ GPUS = {
     "NVIDIA A100-SXM4-40GB": "a100-40gb-sxm",
     "NVIDIA A100-SXM4-80GB": "a100-80gb-sxm",
 }
+EMBEDDINGS = ("embed_tokens", "lm_head")
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
-TEXT: dict[str, tuple[str, str, Row]] = {  # notebook: the model, its family, and facts that its code leaves out
+TEXT: dict[str, tuple[str, str, Row]] = {  # notebook: model, family, and facts that its code leaves out
     "CodeGemma_(7B)-Conversational": ("google/gemma-7b", "gemma", {}),
     "ERNIE_4_5_21B_A3B_PT-Conversational": (
         "baidu/ERNIE-4.5-21B-A3B-PT",
@@ -125,10 +126,12 @@ def _row(name: str, source: Checkout) -> Row | None:
     gpu = GPUS[_first(r"GPU = (.*?)\. Max memory", said) or ""]
     model, family, more = TEXT[name]
     version = _first(r"Unsloth[: ]+(?:Fast\D*?)?(20\d\d\.\d+\.\d+)", said)
-    facts = _facts(code[0] + "\n".join(code[1:]), gpu, version) | {"model_path": model} | more
+    facts = _facts(code[0] + "\n".join(code[1:]), gpu, version) | {"model_path": model} | more | _batch(said)
     notes = [f"{start} GB reserved before the training"]
     if trained := _first(r"rainable parameters = ([\d,]+)", said):
         notes.append(f"{trained.replace(',', '')} parameters are trained")
+    if '"embed_tokens"' in code[0] and "lora_embeddings" not in facts:
+        notes.append("the embeddings have an adapter, too")
     common: Row = {"framework": "unsloth", "framework_of_run": "unsloth", "confidence": "medium"}
     common |= {"note": "; ".join(notes), "seq_reached": facts.get("packing", False), "ready": False}
     common["assumed"] = [
@@ -152,9 +155,8 @@ def _facts(code: str, gpu: str, version: str | None) -> Row:
         facts["param_dtype"] = precision
         facts["lora_rank"] = int(_first(r"(?m)^ *r *= *(\d+)", code) or 16)
         targets = re.findall(r'"([\w.]+)"', _first(r"target_modules *= *\[([^\]]*)\]", code) or "")
-        facts["lora_targets"] = [one.split(".")[-1] for one in targets if one not in ("embed_tokens", "lm_head")] or [
-            "all-linear"
-        ]
+        linear = [one.split(".")[-1] for one in targets if one not in EMBEDDINGS]
+        facts["lora_targets"] = linear or ["all-linear"]
         if _first(r"load_in_4bit *= *(\w+)", code) == "True":
             facts["quantization"] = 4
     facts["micro_batch_size"] = int(_first(r"per_device_train_batch_size *= *(\d+)", code) or 0)
@@ -172,8 +174,15 @@ def _facts(code: str, gpu: str, version: str | None) -> Row:
     return facts | {"fused_loss": "fused" if fused else "none"}
 
 
+def _batch(said: str) -> Row:
+    """Return the batch that the run printed: the code may have been edited since."""
+    found = re.search(r"Batch size per device = (\d+) \| Gradient [Aa]ccumulation steps = (\d+)", said)
+    return {"micro_batch_size": int(found[1]), "grad_accum": int(found[2])} if found else {}
+
+
 def _printed(cell: Row) -> str:
-    texts = (out.get("text") or out.get("data", {}).get("text/plain") or "" for out in cell.get("outputs", ()))
+    outputs = cell.get("outputs", ())
+    texts = (out.get("text") or out.get("data", {}).get("text/plain") or "" for out in outputs)
     return "\n".join("".join(text) for text in texts)
 
 
