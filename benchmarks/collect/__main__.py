@@ -27,6 +27,10 @@ COLLECTORS = (
     "simumax",
     "torchtune",
 )
+FRESH = (  # whose rows go to fresh_published.yaml and fresh_outcomes.yaml: nobody has looked at them yet
+    "freshread",
+    "unsloth_notebooks",
+)
 
 
 def main() -> int:
@@ -35,7 +39,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", default=COLLECTORS, metavar="NAME", help=", ".join(COLLECTORS))
+    known = (*COLLECTORS, *FRESH)
+    parser.add_argument("names", nargs="*", default=known, metavar="NAME", help=", ".join(known))
     args = parser.parse_args()
     for name in args.names:
         module = import_module(name)
@@ -46,8 +51,9 @@ def main() -> int:
         else:
             print(f"{name}: no checkout of {module.NAME} in {args.folder}")
             continue
-        write("published", module.PREFIX, published)
-        write("outcomes", module.PREFIX, outcomes)
+        before = "fresh_" if name in FRESH else ""
+        write(f"{before}published", module.PREFIX, published)
+        write(f"{before}outcomes", module.PREFIX, outcomes)
         print(f"{name}: {len(published)} measured, {len(outcomes)} outcomes")
     return 0
 

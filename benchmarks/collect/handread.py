@@ -36,26 +36,26 @@ HERE = (
 GB = 1e9
 
 
-def collect_from(folder: Path) -> tuple[list[Row], list[Row]]:
+def collect_from(folder: Path, path: Path = SOURCES, prefix: str = PREFIX) -> tuple[list[Row], list[Row]]:
     """Return the measured rows and the outcomes of all sources, checked against ``folder``'s repositories."""
-    for source in _sources():
+    for source in _sources(path):
         if not source.get("unchecked"):
             _check(source, folder)
-    return rows_of_all()
+    return rows_of_all(path, prefix)
 
 
-def rows_of_all() -> tuple[list[Row], list[Row]]:
+def rows_of_all(path: Path = SOURCES, prefix: str = PREFIX) -> tuple[list[Row], list[Row]]:
     """Return the measured rows and the outcomes of all sources."""
     published: list[Row] = []
     outcomes: list[Row] = []
-    for source in _sources():
-        published += [_measured(source | row, source) for row in source.get("measured", ())]
-        outcomes += [_outcome(source | row, source) for row in source.get("outcomes", ())]
+    for source in _sources(path):
+        published += [_measured(source | row, source, prefix) for row in source.get("measured", ())]
+        outcomes += [_outcome(source | row, source, prefix) for row in source.get("outcomes", ())]
     return published, outcomes
 
 
-def _sources() -> list[Row]:
-    found: list[Row] = yaml.safe_load(SOURCES.read_text(encoding="utf-8"))
+def _sources(path: Path) -> list[Row]:
+    found: list[Row] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return found
 
 
@@ -69,7 +69,7 @@ def _check(source: Row, folder: Path) -> None:
             raise SystemExit(f"handread: {row['id']}: not in {found.at(path)}: {row['quote']}")
 
 
-def _measured(row: Row, source: Row) -> Row:
+def _measured(row: Row, source: Row, prefix: str) -> Row:
     fields = _fields(row, source)
     statistic, gpu, facts = fields.pop("statistic"), fields.pop("gpu"), fields.pop("facts")
     around = fields.pop("around", 0.0)
@@ -79,15 +79,15 @@ def _measured(row: Row, source: Row) -> Row:
         peak = row["bytes"] / GIB
     else:
         peak = [row["peak"] - around, row["peak"] + around]
-    return measured(PREFIX + row["id"], _where(row), row["family"], peak, statistic, gpu, facts, **fields)
+    return measured(prefix + row["id"], _where(row), row["family"], peak, statistic, gpu, facts, **fields)
 
 
-def _outcome(row: Row, source: Row) -> Row:
+def _outcome(row: Row, source: Row, prefix: str) -> Row:
     fields = _fields(row, source)
     gpu, facts = fields.pop("gpu"), fields.pop("facts")
     for name in ("statistic", "likely", "around", "of", "ready"):
         fields.pop(name, None)
-    return outcome(PREFIX + row["id"], _where(row), row["family"], row["result"], gpu, facts, **fields)
+    return outcome(prefix + row["id"], _where(row), row["family"], row["result"], gpu, facts, **fields)
 
 
 def _where(row: Row) -> str:
