@@ -26,7 +26,7 @@ from accuracy_oracle import judge_oracle
 from accuracy_page import class_table, rival_table, verdict_table, write
 from accuracy_rows import DATA, host, published, rows
 from accuracy_score import percent, print_table, print_wants
-from accuracy_split import CHECK, FIT
+from accuracy_split import CHECK, FIT, FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ def main() -> int:
     )
     for name in ("oracle", "rows", "write", "check", "accept"):
         parser.add_argument(f"--{name}", action="store_true")
-    parser.add_argument("--side", choices=(FIT, CHECK), default=CHECK)
+    parser.add_argument("--side", choices=(FIT, CHECK, FRESH), default=CHECK)
     args = parser.parse_args()
     results = judge_oracle(args.rows)
     if not args.oracle:

@@ -20,7 +20,7 @@ from accuracy_rows import DATA, rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FIT, CHECK = "fit", "check"
+FIT, CHECK, FRESH = "fit", "check", "fresh"
 LIST = DATA / "groups.tsv"
 WRITTEN = "written"
 # Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2) and of Megatron's pipelines and context parallelism.
@@ -36,11 +36,6 @@ def group_of(row: Mapping[str, Any]) -> str:
     return str(row["group"])
 
 
-def project_of(row: Mapping[str, Any]) -> str:
-    """Return the project that published a row: its rows share the reader, the code and mostly the machine."""
-    return group_of(row).split("|", maxsplit=1)[0]
-
-
 def side_of(group: str) -> str:
     """Return the side that a group is on."""
     if group in WRITTEN_WITH:
@@ -49,8 +44,11 @@ def side_of(group: str) -> str:
 
 
 def on(side: str, name: str) -> list[dict[str, Any]]:
-    """Return the rows of a data file that are on one side."""
-    return [row for row in rows(name) if side_of(group_of(row)) == side]
+    """Return the rows of a kind, published or outcomes, that are on one side."""
+    late = [row for row in rows(f"fresh_{name}") if side_of(group_of(row)) == (CHECK if side == FRESH else side)]
+    if side == FRESH:
+        return late
+    return [row for row in rows(name) if side_of(group_of(row)) == side] + (late if side == FIT else [])
 
 
 def listed() -> str:
