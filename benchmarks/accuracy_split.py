@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 FIT, CHECK, FRESH = "fit", "check", "fresh"
 LIST = DATA / "groups.tsv"
 WRITTEN = "written"
-# Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2) and of Megatron's pipelines and context parallelism.
+# Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2), of Megatron's pipelines, context parallelism and mixtures, of
+# FSDP, of torchtune's recipes.
 WRITTEN_WITH = (
     *("PyPI/fitcheck-llm|llama", "PyPI/fitcheck-llm|qwen2", "Lightning-AI/litgpt|llama"),
-    "MooreThreads/SimuMax|llama",
+    *("MooreThreads/SimuMax|llama", "MooreThreads/SimuMax|deepseek_v2", "MooreThreads/SimuMax|deepseek_v3"),
+    *(f"foundation-model-stack/fms-acceleration|{family}" for family in ("llama", "granite", "gpt_bigcode")),
+    *("LambdaLabsML/distributed-training-guide|llama", "pytorch/torchtune|llama"),
 )
 HEAD = "side\tgroup\tpublished\tready\tran out\tfitted\n"
 

@@ -56,8 +56,8 @@ def errors_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Residual]]:
         told = estimate(values, POINTS[statistic])
         if is_given(told):
             sure = estimate(values, "error.sure").lo
-            low, high = _error(sum(peak) / 2, told.lo, sure), _error(sum(peak) / 2, told.hi, sure)
-            yield statistic, Residual(low, high, group_of(row), path, 1 - sure / told.middle)
+            ends = _error(peak[1], told.lo, sure), _error(peak[0], told.hi, sure)
+            yield statistic, Residual(*ends, group_of(row), path, 1 - sure / told.middle)
 
 
 def _error(measured: float, told: float, sure: float) -> float:
