@@ -21,8 +21,8 @@ POINTS = {  # what each statistic is compared with, before the model's own error
     "varying": "trainer.reserves",  # of several: the allocator's cache grows
     "process": "trainer.shows",
 }
-# How many times the allocated bytes runs of one shape reserve, by those of the fit side that published both: 1.01 to
-# 1.11 in Megatron (SimuMax, Megatron-Bridge), 1.05 to 1.3 with adapters, up to 1.5 with FSDP (LambdaLabs).
+# Reserved bytes over allocated ones in runs of one shape, of those on the fit side that published both:
+# 1.01 to 1.11 in Megatron (SimuMax, Megatron-Bridge), 1.05 to 1.3 with adapters, 1.5 with FSDP (LambdaLabs).
 CACHED = (1.5, 1.0)
 READ = {"allocated": "allocated", "active": "allocated", "reserved": "reserved", "nvidia-smi": "process"}
 
@@ -54,10 +54,10 @@ def per_gpu(row: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def implied(row: Mapping[str, Any], values: Values) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield what a row says of each statistic, between two ends: of its own, and of others by what is between.
+    """Yield what a row says of each statistic, between two ends.
 
-    What a process shows beside PyTorch's bytes is the model's own difference. Of reserved bytes an unknown part
-    is cache (CACHED); where batches differ in length nobody knows how much, and they imply no need.
+    What a process shows beside PyTorch's bytes is the model's own difference. Of reserved bytes an unknown
+    part is cache (CACHED); where batches differ in length nobody knows how much, and they imply no need.
     """
     read, varies = statistic_of(row), values["shapes_vary"]
     if read is None or not isinstance(varies, bool):

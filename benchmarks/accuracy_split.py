@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FIT, CHECK, FRESH = "fit", "check", "fresh"
 LIST = DATA / "groups.tsv"
 WRITTEN = "written"
-# Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2), of Megatron's pipelines, context parallelism and mixtures, of
-# FSDP, of torchtune's recipes.
+# Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2), of Megatron's pipelines, context parallelism and
+# mixtures, of FSDP, of torchtune's recipes.
 WRITTEN_WITH = (
     *("PyPI/fitcheck-llm|llama", "PyPI/fitcheck-llm|qwen2", "Lightning-AI/litgpt|llama"),
     *("MooreThreads/SimuMax|llama", "MooreThreads/SimuMax|deepseek_v2", "MooreThreads/SimuMax|deepseek_v3"),
@@ -48,7 +48,9 @@ def side_of(group: str) -> str:
 
 def on(side: str, name: str) -> list[dict[str, Any]]:
     """Return the rows of a kind, published or outcomes, that are on one side."""
-    late = [row for row in rows(f"fresh_{name}") if side_of(group_of(row)) == (CHECK if side == FRESH else side)]
+    late = [
+        row for row in rows(f"fresh_{name}") if side_of(group_of(row)) == (CHECK if side == FRESH else side)
+    ]
     if side == FRESH:
         return late
     return [row for row in rows(name) if side_of(group_of(row)) == side] + (late if side == FIT else [])
