@@ -28,6 +28,7 @@ TOTAL, LIKELY = "need.total", "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _TOKENS = "micro.tokens"
+_ASSUMED = "lengths.assumed"
 _WIDE = 1.5
 _MODEL = ("model_path", "model_config")
 _FIRST = ("model_path", "model_config", "task")  # what most else follows from
@@ -80,10 +81,13 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
         ask = asked(values, needs)
     elif len({case.verdict for case in told}) > 1:
         ask = asked(values, found[0].chosen)
-    elif verdict == "tight" and _is_wide(found[0].values[_TOKENS]):
+    elif verdict == "tight" and _is_wide(found[0].values[_TOKENS]) and found[0].values[_ASSUMED] is not True:
         ask = values.pack.asks.get(_TOKENS)
     elif found[0].gpus is not None:
         ask = question("gpu.count")
+    if verdict != "unknown" and found[0].values[_ASSUMED] is True:
+        told_lengths = values.pack.asks[_ASSUMED]
+        ask = f"{ask}; {told_lengths}" if ask else told_lengths
     memory = Memory(
         target,
         capacity.low if capacity.high < INF else None,

@@ -50,7 +50,7 @@ def verdict(memory: Memory) -> str:
         asked = f". {_sentence(memory.ask)}" if memory.ask else ""
         return f"depends on the {names}: {_by_case(cases)}, of {capacity(memory)}{asked}"
     every = f" with every {' and '.join(_name(name) for name in cases[0].given)}" if cases else ""
-    more = f"; {memory.ask}" if memory.verdict == "tight" and memory.ask and memory.gpus is None else ""
+    more = f"; {memory.ask}" if memory.ask and memory.gpus is None else ""
     return f"{word}{every}: {_numbers(memory)}{_counted(memory)}{more}"
 
 
