@@ -85,7 +85,7 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
         ask = values.pack.asks.get(_TOKENS)
     elif found[0].gpus is not None:
         ask = question("gpu.count")
-    if verdict != "unknown" and found[0].values[_ASSUMED] is True:
+    if verdict in ("fits", "tight") and found[0].values[_ASSUMED] is True:
         told_lengths = values.pack.asks[_ASSUMED]
         ask = f"{ask}; {told_lengths}" if ask else told_lengths
     memory = Memory(
