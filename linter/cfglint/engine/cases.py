@@ -3,6 +3,9 @@
 The rules' lets named ``cases.…`` list all values that a fact may have where a job leaves it open, the
 likeliest first. The memory is computed for each: where all agree, the answer does not need the fact.
 
+A program of the framework's own package that lies in the repository may have other defaults than the release.
+They are taken to be the same, which the case says.
+
 A GPU without a number, for a config that asks for none, is as many GPUs as the config's own parallelism
 takes: one, as a rule (``gpus.least``).
 """
@@ -30,12 +33,13 @@ class Case(Record):
     """The facts of a job where some that it leaves open have one of their values.
 
     ``chosen`` are those of which another case has another value; ``gpus`` is the number of GPUs that was
-    taken where neither the target nor the config says one.
+    taken where neither the target nor the config says one; ``released`` says that defaults are the release's.
     """
 
     values: Values
     chosen: dict[str, object] = field(factory=dict)
     gpus: int | None = None
+    released: bool = False
 
 
 def cases(values: Values, total: str) -> list[Case]:
@@ -43,11 +47,14 @@ def cases(values: Values, total: str) -> list[Case]:
     first = Case(values)
     if not needs_of(values[total]):
         return [first]
+    if not values.own and values.view is not None and values.view.document.vendored:
+        values = values.but({}, own=True)
+        first = Case(values, released=True)
     if _is_uncounted(values, total):
         least = values[_LEAST]
         gpus = int(least) if is_number(least) else 1
         given = {"gpu.count": gpus, "gpu.per_node": gpus, "gpu.nodes": 1}
-        first = Case(values.but(given), {}, gpus)
+        first = Case(values.but(given), {}, gpus, first.released)
     waiting, done = [first], list[Case]()
     while waiting:
         case = waiting.pop(0)
@@ -75,8 +82,10 @@ def _split(case: Case, total: str) -> list[Case] | None:
     values = case.values
     for name, several in _listed(values, needs_of(values[total])):
         given = [convert(name, value, values.pack.facts[name]) for value in several]
-        more = (Case(values.but({name: value}), {**case.chosen, name: value}, case.gpus) for value in given)
-        return list(more)
+        return [
+            Case(values.but({name: value}), {**case.chosen, name: value}, case.gpus, case.released)
+            for value in given
+        ]
     return None
 
 

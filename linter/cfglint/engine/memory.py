@@ -69,6 +69,8 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     capacity = span_of(values["gpu.vram"])
     verdict = _together([case.verdict for case in told])
+    if verdict == "oom" and found[0].released:
+        verdict = "tight"  # the package here may have other defaults
     ask = None
     here = values[HERE]
     if values[LACKING] is True and is_number(here) and verdict != "oom":
@@ -85,9 +87,10 @@ def in_all(values: Values, target: str, found: list[Case]) -> tuple[Memory, froz
         ask = values.pack.asks.get(_TOKENS)
     elif found[0].gpus is not None:
         ask = question("gpu.count")
-    if verdict in ("fits", "tight") and found[0].values[_ASSUMED] is True:
-        told_lengths = values.pack.asks[_ASSUMED]
-        ask = f"{ask}; {told_lengths}" if ask else told_lengths
+    if verdict in ("fits", "tight"):
+        assumed = [values.pack.asks[_ASSUMED]] if found[0].values[_ASSUMED] is True else []
+        released = [f"with the defaults of {values['framework.name']}'s release"] if found[0].released else []
+        ask = "; ".join(filter(None, (ask, *assumed, *released))) or None
     memory = Memory(
         target,
         capacity.low if capacity.high < INF else None,
