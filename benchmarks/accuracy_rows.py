@@ -132,6 +132,12 @@ def oracle_estimate(row: Mapping[str, Any]) -> tuple[Values, Estimate]:
     facts = {name: value for name, value in row["config"].items() if value != ""}
     forward = facts.pop("forward_only", False)
     facts["optimizer_embedding_bits"] = facts.pop("embedding_bits", 8)
+    if facts.get("images_per_sample"):
+        facts["image.pixels"] = facts.pop("image_pixels")  # of each picture, not the most of any
+    else:
+        facts.pop("image_pixels", None)
+        facts.pop("images_per_sample", None)
+        facts.pop("freeze_vision_tower", None)
     if not facts.get("amp"):
         facts.pop("amp", None)  # autocast over fp32 weights follows from the precisions
     if not facts.get("lora_rank"):

@@ -173,11 +173,7 @@ def written(found: Mapping[str, Mapping[Path, Term]], classes: Sequence[Path], k
     names = ", ".join(f'"{family}"' for family in known)
     lines = [HEAD, *textwrap.wrap(f"let error.families = [{names}]", 118, subsequent_indent="  "), ""]
     lines.append(f'let error.class = if model.family not in error.families then "{UNMEASURED}"')
-    for path in classes:
-        holds = [f'{name} == "{word}"' for name, word in zip(WORDS, path, strict=False)]
-        head, tail = " and ".join(holds[:PAIR]), "".join(f" and {one}" for one in holds[PAIR:])
-        lines.append(f'  else if {head}\n     {tail} then "{" ".join(path)}"')
-    lines += [f'  else "{UNMEASURED}"', ""]
+    lines += [textwrap.indent(f"else {_chosen((), classes)}", "  "), ""]
     for statistic, terms_ in found.items():
         needed = statistic == "need"
         lines.append(
@@ -186,6 +182,17 @@ def written(found: Mapping[str, Mapping[Path, Term]], classes: Sequence[Path], k
         lines += [f'  "{" ".join(path)}": {_cells(terms_[path], whole=needed)}' for path in sorted(classes)]
         lines += [f"  else: {_cells(widest(terms_.values()), whole=needed)}", "}"]
     return "\n".join([*lines, "", NAMES]) + "\n"
+
+
+def _chosen(above: Path, classes: Sequence[Path]) -> str:
+    """Return what chooses the most special class below one, or itself: a match in a match."""
+    name = f'"{" ".join(above) if above in classes else UNMEASURED}"'
+    depth = len(above)
+    words = sorted({path[depth] for path in classes if path[:depth] == above and len(path) > depth})
+    if not words:
+        return name
+    arms = [f'"{word}": {_chosen((*above, word), classes)}' for word in words]
+    return f"match {WORDS[depth]} {{\n{textwrap.indent(chr(10).join([*arms, f'else: {name}']), '  ')}\n}}"
 
 
 def _cells(term: Term, *, whole: bool) -> str:

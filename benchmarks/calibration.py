@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.boundary import Boundary
 from cfglint.command import inputs
+from cfglint.command.setup import Pins
 from cfglint.document.reading import Library, read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+_WORST = ("oom", "unknown", "tight", "fits")  # of the jobs of one file
 _TIMES = (8, 32)
 _FATAL = 1.5  # of the GPU's memory, by the textbook
+_HALF = "half the GPUs"
 _TARGET = re.compile(r"(?P<gpu>[^:]+):(?P<count>\d+)(?P<nodes>x\d+)?\Z")
 
 
@@ -53,17 +56,21 @@ class Job(Record):
     target: str = ""
 
     def run(self, pack: Pack) -> Run:
-        """Return a run for the job's target and overrides."""
+        """Return a run for the job's target and overrides, in the versions that its repository pins."""
         given = {name: (value, "fault") for name, value in (self.given or {}).items()}
-        library = Library(inputs.second, Boundary([str(Path(self.path).parent)]))
-        target = parse_target(self.target or self.row["target"])
-        return Run(pack, [target], overrides=self.row.get("set", ()), given=given, library=library)
+        boundary = Boundary([str(Path(self.path).parent)])
+        library, target = Library(inputs.second, boundary), parse_target(self.target or self.row["target"])
+        pins, changed = Pins(boundary), self.row.get("set", ())
+        return Run(pack, [target], overrides=changed, given=given, library=library, pinned=pins)
 
 
 def job_of(row: dict[str, Any], folder: Path) -> Job | None:
     """Return a row's job; None where the folder lacks its file."""
-    if "path" in row:
-        path = folder / f"{row['repo'].replace('/', '+')}@{row['commit'][:8]}" / row["path"]
+    if "path" in row or "launch" in row:
+        checkout = folder / f"{row['repo'].replace('/', '+')}@{row['commit'][:8]}"
+        path = checkout / row.get("path", f"{row['id']}.sh")
+        if "path" not in row:  # a command that a page gives, typed in the repository's root
+            return Job(row, str(path), f"{row['launch']}\n".encode()) if checkout.is_dir() else None
         return Job(row, str(path), path.read_bytes()) if path.is_file() else None
     if "config" not in row:
         return None
@@ -80,21 +87,23 @@ def _toml(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def said(pack: Pack, job: Job) -> list[str] | None:
-    """Return the memory errors and warnings on a job; None where it is not judged."""
+def said(pack: Pack, job: Job) -> tuple[list[str], str] | None:
+    """Return the memory errors and warnings on a job, and the verdict; None where it is not judged."""
     run = job.run(pack)
     if not run.add(read(job.data, job.path), explicit=False):
         return None
     memory = [f for f in run.report.findings if f.code.startswith("MEM") and f.level != "info"]
-    return [f"{finding.code} {finding.level} {finding.message}" for finding in memory]
+    verdicts = {each.memory.verdict for each in run.report.jobs}
+    worst = next((verdict for verdict in _WORST if verdict in verdicts), "no job")
+    return [f"{finding.code} {finding.level} {finding.message}" for finding in memory], worst
 
 
 # ── faults ─────────────────────────────────────────────────────────────────────────────────────────────────
 def faults(pack: Pack, job: Job) -> Iterator[Job]:
     """Yield a job's faults that a textbook calls fatal."""
     facts = _facts(pack, job)
-    if facts is None:
-        return
+    if facts is None or textbook(facts) > _FATAL * facts["gpu.vram"]:
+        return  # it runs as it is, so the formula is not for it
     lengths = [name for name in ("micro_batch_size", "seq_len", "max_tokens_per_microbatch") if facts[name]]
     changes: list[tuple[str, dict[str, Any], str]] = [
         (name, {name: facts[name] * times}, "")
@@ -113,11 +122,13 @@ def faults(pack: Pack, job: Job) -> Iterator[Job]:
         changes.append(("larger model", {"model.params": size["model.params"] * times, **wide}, ""))
     half = _TARGET.match(job.row["target"])
     if half is not None and half["nodes"] is None and int(half["count"]) > 1:
-        changes.append(("half the GPUs", {}, f"{half['gpu']}:{int(half['count']) // 2}"))
+        changes.append((_HALF, {}, f"{half['gpu']}:{int(half['count']) // 2}"))
     fatal: set[str] = set()
     for fault, given, target in changes:
         changed = Job(job.row, job.path, job.data, fault, given, target)
         after = None if fault in fatal else _facts(pack, changed)
+        if fault == _HALF and after is not None and after["train_gpus"] == facts["train_gpus"]:
+            continue  # the job asks for its GPUs: it does not start
         if after is not None and textbook({**after, **given}) > _FATAL * after["gpu.vram"]:
             fatal.add(fault)
             yield changed
@@ -127,6 +138,7 @@ _USED = (
     *("model.params", "model.layers", "model.hidden", "model.vocab", "model.experts"),
     *("train_gpus", "train_tp", "pp", "cp", "zero_stage", "dp_shard", "offload_params", "offload_optimizer"),
     *("micro_batch_size", "seq_len", "max_tokens_per_microbatch", "gradient_checkpointing"),
+    *("sequences_per_step", "train_dp", "longest_sequence"),
     *("lora_rank", "quantization", "gpu.vram"),
 )
 
@@ -150,7 +162,7 @@ def textbook(facts: dict[str, Any]) -> float:
     Sixteen bytes per parameter over the GPUs that share it (Rajbhandari et al. 2020, table 1), two with
     adapters; per token and layer 34 bytes times the hidden size, or 2 with checkpointing (Korthikanti et al.
     2022, section 4), and 6 bytes per logit. What is not known counts nothing: all GPUs share the states, and
-    there may be adapters and checkpointing.
+    there may be adapters and checkpointing. A step's sequences are all that a micro-batch can hold.
     """
     model_parallel = (facts["train_tp"] or 1) * (facts["pp"] or 1)
     ranks = max(1, facts["train_gpus"] / model_parallel)
@@ -161,6 +173,9 @@ def textbook(facts: dict[str, Any]) -> float:
         return 0.0
     states = facts["model.params"] * (16 if facts["lora_rank"] == 0 else 2) / model_parallel / shared
     tokens = facts["max_tokens_per_microbatch"] or (facts["micro_batch_size"] or 0) * (facts["seq_len"] or 0)
+    longest = max(facts["longest_sequence"] or 0, facts["seq_len"] or 0)
+    if facts["max_tokens_per_microbatch"] and facts["sequences_per_step"] and facts["train_dp"] and longest:
+        tokens = min(tokens, facts["sequences_per_step"] / facts["train_dp"] * longest)
     tokens /= (facts["cp"] or 1) * (facts["train_tp"] or 1)
     kept = 34 if facts["gradient_checkpointing"] == "none" else 2
     activations = tokens * kept * facts["model.hidden"] * facts["model.layers"] / (facts["pp"] or 1)
@@ -182,25 +197,32 @@ def main() -> int:
     pack = load()
     counts: dict[str, Counter[str]] = {}
     kinds: Counter[str] = Counter()
+    verdicts: dict[str, Counter[str]] = {}
     for row in yaml.load(args.runs.read_text(), yaml.CSafeLoader):
         job = job_of(row, args.folder)
-        found = None if job is None else said(pack, job)
+        found, verdict = (job and said(pack, job)) or (None, "not judged")
         what = "not judged" if found is None else "told" if found else "silent"
         counts.setdefault(f"{row['framework']} {row['outcome']}", Counter())[what] += 1
-        if args.show and (what == "told") == (row["outcome"] == "runs"):
-            print(row["id"], what, row["target"], row.get("path", ""), *(found or ()))
-        if job is None or found is None or row["outcome"] != "runs":
+        verdicts.setdefault(row["outcome"], Counter())[verdict] += 1
+        runs = row["outcome"] == "runs"
+        if args.show and ((what == "told") == runs or verdict == ("oom" if runs else "fits")):
+            print(row["id"], verdict, what, row["target"], row.get("path", ""), *(found or ()))
+        if job is None or found is None or not runs:
             continue
         for fault in faults(pack, job):
             kinds[row["family"]] += 1
             if kinds[row["family"]] > args.most:
                 break
-            told = "told" if said(pack, fault) else "silent"
+            after = said(pack, fault)
+            told = "told" if after and after[0] else "silent"
+            verdicts.setdefault("fault", Counter())[after[1] if after else "not judged"] += 1
             counts.setdefault(f"fault: {fault.fault}", Counter())[told] += 1
             if args.show and told == "silent":
-                print(row["id"], fault.fault, "silent", row["target"], row.get("path", ""))
+                print(row["id"], fault.fault, after and after[1], row["target"], row.get("path", ""))
     for name, count in sorted(counts.items()):
         print(f"{name:36} {dict(count)}")
+    for outcome, count in verdicts.items():
+        print(f"verdicts on {outcome:24} {dict(count.most_common())}")
     return _judged(counts)
 
 

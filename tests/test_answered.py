@@ -128,6 +128,7 @@ def test_a_package_in_the_repository_is_judged_by_its_release_but_never_out_of_m
     found = job(*package, program, ("run.sh", LAUNCH.replace("MODEL", model)))
     assert found["verdict"] == verdict
     assert "release" in found["ask"]
+    assert not found["errors"]
 
 
 def test_frozen_layers_lie_between_nothing_and_full_training(job):

@@ -37,7 +37,7 @@ def test_version_and_help(cfglint):
         ),
         (
             ["check", "--fail-on", "fatal"],
-            "--fail-on takes error, warning, info, never, not-judged, skipped, not 'fatal'",
+            "--fail-on takes error, warning, info, never, tight, not-judged, skipped, not 'fatal'",
         ),
         (["check", "--rules", "no.rules"], "no.rules: no such rule file"),
         (["check", "--hardware", "no.json"], "no.json: cannot read the hardware sheet: no such file"),
@@ -238,7 +238,7 @@ def test_a_misspelled_key_of_an_own_rule(cfglint, folder) -> None:
     rule = ["check", "k.yaml", "--no-detect", "--select", "CLI001", "--rule"]
     assert cfglint(*rule, "$.optimiser == 1").stdout == (
         "not checked: 1 rule; optimiser is not in k.yaml; did you mean 'optimizer'?; --verbose lists them\n"
-        "no findings in 1 file\n1 job judged\n"
+        "no findings in 1 file\n1 job checked\n"
     )
     assert "not checked: 1 rule; unknown setting: rate;" in cfglint(*rule, "$.rate == 1").stdout
 
@@ -257,7 +257,7 @@ def test_the_last_line_says_what_was_judged(cfglint, folder):
     done = cfglint("check", ".", "--select", "CFG001")
     assert done.stdout == (
         "no findings in 2 files (1 skipped; 1 followed in part)\n"
-        "4 jobs judged, 1 launch not read: cfglint facts lists them\n"
+        "4 jobs checked, 1 launch not read: cfglint facts lists them\n"
     )
     done = cfglint("check", "train.sh", "--select", "CFG001", "--format", "json", "--jobs", "2")
     assert {key: json.loads(done.stdout)["summary"][key] for key in ("files", "jobs", "unread")} == {

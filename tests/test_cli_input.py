@@ -50,13 +50,13 @@ def test_no_such_path(check):
 def test_binary(check, folder):
     (folder / "x.yaml").write_bytes(bytes(range(256)) * 8)
     one_error(check("x.yaml"), "x.yaml: a binary file, not a config")
-    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 with syntax errors)\n0 jobs judged\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 with syntax errors)\n0 jobs checked\n")
 
 
 def test_other_toml_is_passed_over(check, folder):
     (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     (folder / "Cargo.toml").write_text("[package]\nname = \n")
-    assert check(".")[:2] == (0, "no findings in 0 files (2 skipped: 1 with syntax errors)\n0 jobs judged\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (2 skipped: 1 with syntax errors)\n0 jobs checked\n")
     assert "no framework recognises this file" in check("pyproject.toml")[2]
     assert "Cargo.toml:2:7: error CFG001" in check("Cargo.toml")[1]
 
@@ -65,7 +65,7 @@ def test_a_hundred_megabytes(check, folder):
     with open("x.yaml", "wb") as stream:
         stream.writelines(b"a: 1  # ...........\n" * 52_429 for _ in range(100))
     one_error(check("x.yaml"), "x.yaml: 100 MiB is too large for a config; cfglint reads up to 16 MiB")
-    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 larger than 1 MiB)\n0 jobs judged\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 larger than 1 MiB)\n0 jobs checked\n")
     with open("x.yaml", "rb") as stream:
         syntax_error(check("-", stdin=stream.read()), "larger than 16 MiB")
 
@@ -73,7 +73,7 @@ def test_a_hundred_megabytes(check, folder):
 def test_just_below_the_limit(check, folder):
     (folder / "x.yaml").write_bytes(AREAL.encode() + b"# " + b"x" * (15 << 20))
     status, out, _ = check("x.yaml", "--select", "CFG")
-    assert (status, out) == (0, "no findings in 1 file\n1 job judged\n")
+    assert (status, out) == (0, "no findings in 1 file\n1 job checked\n")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_billion_laughs(check, folder):
     lines += [f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in pairwise(names)]
     (folder / "x.yaml").write_text(AREAL + "\n".join(lines) + "\n")
     status, out, err = check("x.yaml", "--select", "CFG")
-    assert (status, out, err) == (0, "no findings in 1 file\n1 job judged\n", "")
+    assert (status, out, err) == (0, "no findings in 1 file\n1 job checked\n", "")
 
 
 def test_billion_laughs_of_merge_keys(check, folder):
@@ -144,7 +144,7 @@ def test_nothing_in_it(check, folder, data):
     assert check("x.yaml", "--skip-unknown")[0] == 0
     assert check("x.yaml", "--framework", "areal", "--select", "CFG")[:2] == (
         0,
-        "no findings in 1 file\n1 job judged\n",
+        "no findings in 1 file\n1 job checked\n",
     )
 
 
@@ -214,7 +214,7 @@ def test_a_folder_without_permission(check, folder, without_privileges):
     finally:
         (folder / "closed").chmod(0o755)
     assert (status, err) == (2, "cfglint: error: ./closed: cannot be read: permission denied\n")
-    assert out == "no findings in 1 file\n1 job judged\n", "the rest is judged"
+    assert out == "no findings in 1 file\n1 job checked\n", "the rest is judged"
     one_error(alone, "closed: cannot be read: permission denied")
 
 
@@ -229,7 +229,7 @@ def test_a_file_without_permission(check, folder, without_privileges):
 def test_pipes(check, folder):
     os.mkfifo("x.yaml")
     one_error(check("x.yaml"), "x.yaml: a pipe without a writer")
-    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 not regular)\n0 jobs judged\n")
+    assert check(".")[:2] == (0, "no findings in 0 files (1 skipped: 1 not regular)\n0 jobs checked\n")
 
 
 def test_a_pipe_from_the_shell(folder):
@@ -240,7 +240,7 @@ def test_a_pipe_from_the_shell(folder):
     done = subprocess.run(
         ["bash", "-c", command], env=env, capture_output=True, text=True, timeout=30, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "no findings in 1 file\n1 job judged\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no findings in 1 file\n1 job checked\n", "")
 
 
 def test_devices(check):
@@ -251,8 +251,8 @@ def test_devices(check):
 def test_a_folder_named_like_a_file(check, folder):
     (folder / "x.yaml").mkdir()
     (folder / "x.yaml" / "y.yaml").write_text(AREAL)
-    assert check("x.yaml", "--select", "CFG")[:2] == (0, "no findings in 1 file\n1 job judged\n")
-    assert check(".", "--select", "CFG")[:2] == (0, "no findings in 1 file\n1 job judged\n")
+    assert check("x.yaml", "--select", "CFG")[:2] == (0, "no findings in 1 file\n1 job checked\n")
+    assert check(".", "--select", "CFG")[:2] == (0, "no findings in 1 file\n1 job checked\n")
 
 
 def test_links(check, folder):
@@ -263,7 +263,7 @@ def test_links(check, folder):
     one_error(check("a.yaml"), "a.yaml: cannot be read: too many levels of symbolic links")
     one_error(check("gone.yaml"), "gone.yaml: no such file or folder")
     why = "4 skipped: 1 linked from outside, 3 unreadable"
-    assert check(".") == (0, f"no findings in 0 files ({why})\n0 jobs judged\n", "")
+    assert check(".") == (0, f"no findings in 0 files ({why})\n0 jobs checked\n", "")
 
 
 def test_a_file_that_git_lfs_keeps_elsewhere(check, folder):

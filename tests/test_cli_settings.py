@@ -34,7 +34,7 @@ GOOD = {
     "ignore": [["CFG"]],
     "skip-unknown": [True],
     "format": ["text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown"],
-    "fail-on": ["error", "warning", "info", "never"],
+    "fail-on": ["error", "warning", "info", "never", "error,tight", "never,tight,not-judged"],
     "fix-level": ["error", "warning", "info"],
     "annotate": [False],
     "jobs": [1, 16],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from cfglint.document.json import parse_json
 from cfglint.document.scalars import JSON, resolve
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
 from tiers import tried
+from viewed import same
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -65,16 +65,6 @@ def native(node):
     if isinstance(node, Sequence):
         return [native(i) for i in node.items]
     return resolve(node, JSON)
-
-
-def same(one, other):
-    if isinstance(one, float) and math.isnan(one):
-        return isinstance(other, float) and math.isnan(other)
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(same(one[k], other[k]) for k in one)
-    return type(one) is type(other) and one == other
 
 
 @settings(deadline=None, max_examples=tried(300))

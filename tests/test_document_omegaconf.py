@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import warnings
 
@@ -18,36 +17,17 @@ from cfglint.document.reading import read_text
 from cfglint.document.resolvers import resolved
 from cfglint.document.scalars import OMEGACONF
 from cfglint.document.trace import find_defects
-from cfglint.document.tree import ALL, File, Missing
+from cfglint.document.tree import File, Missing
 from cfglint.document.view import MappingView, View
 from cfglint.document.yaml import parse_yaml
 from tiers import tried
+from viewed import path, same, value, view
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 NEWER = pytest.mark.skipif(
     omegaconf_version < "2.4", reason="omegaconf 2.3, which hydra-core brings, does not count from the end"
 )
 shared = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED is unset: no corpus to read")
-
-
-def view(text, *overrides, dialect=OMEGACONF, environ=None):
-    return View(read_text(text, "c.yaml").documents[0], dialect, overrides, environ)
-
-
-def path(text):
-    return tuple(int(p) if p.isdigit() else ALL if p == "*" else p for p in text.split(".")) if text else ()
-
-
-def value(text, where, *overrides, **options):
-    return view(text, *overrides, **options).get(path(where))
-
-
-def same(one, other):
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
-        return math.isnan(other)
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and one == other
 
 
 INTERPOLATED = """\

@@ -25,6 +25,7 @@ from cfglint.document.scalars import (
 from cfglint.document.tree import Missing, Scalar
 from cfglint.document.yaml import parse_yaml
 from tiers import tried
+from viewed import same
 
 NUMBERLIKE = st.text(alphabet="0123456789+-._eExXbBoO:aAfFinNyYsTtruU~", min_size=1, max_size=9)
 WORDS = st.sampled_from(
@@ -82,12 +83,6 @@ WORDS = st.sampled_from(
         "1:60",
     ]
 )
-
-
-def same(one, other):
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
-        return math.isnan(other)
-    return type(one) is type(other) and one == other
 
 
 @settings(deadline=None, max_examples=tried(1500))

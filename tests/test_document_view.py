@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 
 import pytest
@@ -15,29 +14,10 @@ from cfglint.document.trace import Trace, find_defects
 from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.document.view import MappingView, View
 from cfglint.errors import UsageError
+from viewed import path, same, value, view
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 shared = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED is unset: no corpus to read")
-
-
-def view(text, *overrides, dialect=OMEGACONF, environ=None):
-    return View(read_text(text, "c.yaml").documents[0], dialect, overrides, environ)
-
-
-def path(text):
-    return tuple(int(p) if p.isdigit() else ALL if p == "*" else p for p in text.split(".")) if text else ()
-
-
-def value(text, where, *overrides, **options):
-    return view(text, *overrides, **options).get(path(where))
-
-
-def same(one, other):
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
-        return math.isnan(other)
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and one == other
 
 
 TREE = """\

@@ -191,9 +191,9 @@ class TestMerges:
         assert list(at(node, "z").entries) == ["b"]
 
     def test_of_several_the_later_wins(self):
-        text = "x: &x {a: 1}\ny: &y {a: 2}\nz:\n  <<: *x\n  <<: *y\n"
+        text = "x: &x {lr: 1}\ny: &y {lr: 2}\nz:\n  <<: *x\n  <<: *y\n"
         assert [m.name for m in at(root(text), "z").merges] == ["y", "x"]
-        assert yaml.load(text, yaml.CSafeLoader)["z"] == {"a": 2}
+        assert yaml.load(text, yaml.CSafeLoader)["z"] == {"lr": 2}
 
     @pytest.mark.parametrize("key", ["'<<'", '"<<"', "!!str <<"])
     def test_a_quoted_key_merges_nothing(self, key):

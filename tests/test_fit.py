@@ -14,7 +14,7 @@ from cfglint.engine.rows import PARTS, Fit, FitRow, fit_rows, given_by
 from cfglint.engine.run import Run
 from cfglint.errors import UsageError
 from cfglint.features import fit as command
-from cfglint.features.fit.compute import cases, read_axis, remedy, widened
+from cfglint.features.fit.compute import read_axis, remedy, variants, widened
 from cfglint.findings import Span
 from cfglint.hardware.target import all_targets, parse_target
 from cfglint.lang.pack import load, read_rules
@@ -107,8 +107,8 @@ def test_the_shipped_model_shares_alike():
 
 
 def test_nothing_trains(pack):
-    (case,) = cases(pack, subject(pack), [read_axis("trains=false")])
-    (row,) = fit_rows(Run(pack, [case.target(parse_target("a40"))]), subject(pack))
+    (variant,) = variants(pack, subject(pack), [read_axis("trains=false")])
+    (row,) = fit_rows(Run(pack, [variant.target(parse_target("a40"))]), subject(pack))
     assert row.trainer is None
 
 
@@ -127,8 +127,8 @@ def test_estimates_are_told_by_what_they_are_worth(pack):
 def test_vary(pack):
     one = subject(pack)
     axes = [read_axis("mem_fraction=0.4,0.8"), read_axis("actor.mb_spec.max_tokens_per_mb=512, 1024")]
-    found = cases(pack, one, axes)
-    assert [case.varied for case in found] == [
+    found = variants(pack, one, axes)
+    assert [variant.varied for variant in found] == [
         (("mem_fraction", m), ("actor.mb_spec.max_tokens_per_mb", t))
         for m in ("0.4", "0.8")
         for t in ("512", "1024")
@@ -155,13 +155,13 @@ def test_vary(pack):
 )
 def test_vary_says_what_is_wrong(pack, text, said):
     with pytest.raises(UsageError, match="--vary") as error:
-        cases(pack, subject(pack), [read_axis(text)])
+        variants(pack, subject(pack), [read_axis(text)])
     assert said in str(error.value)
 
 
 def test_the_same_axis_twice(pack):
     with pytest.raises(UsageError, match="--vary mem_fraction is given twice"):
-        cases(pack, subject(pack), [read_axis("mem_fraction=0.4"), read_axis("mem_fraction=0.5")])
+        variants(pack, subject(pack), [read_axis("mem_fraction=0.4"), read_axis("mem_fraction=0.5")])
 
 
 def test_a_remedy_is_proven_on_the_verdict(pack):
@@ -194,17 +194,17 @@ def test_what_was_observed_counts_for_a_remedy():
     target, key = parse_target("rtx-4090"), "actor.mb_spec.max_tokens_per_mb"
     one = subject(pack)
     (row,) = fit_rows(Run(pack, [target]), one)
-    (case,) = cases(pack, one, [])
+    (variant,) = variants(pack, one, [])
     for overrides, lowered in ((), True), (["observed.gpu_util=8%"], False):
         base = Run(pack, [target], overrides=overrides)
-        found = remedy(case.run(base), one, row)
+        found = remedy(variant.run(base), one, row)
         assert (key in found.fix.title) is lowered
 
 
 def test_a_value_that_is_varied_goes_before_what_was_observed(pack):
-    (case,) = cases(pack, subject(pack), [read_axis("observed.gpu_util=80%")])
+    (variant,) = variants(pack, subject(pack), [read_axis("observed.gpu_util=80%")])
     base = Run(pack, [parse_target("a40")], overrides=["observed.gpu_util=8%", "observed.fps=4500"])
-    run = case.run(base)
+    run = variant.run(base)
     (one,) = run.judged(subject(pack))
     assert one.values["observed.gpu_util"] == 0.8
     assert one.values["observed.fps"] == 4500

@@ -46,6 +46,8 @@ TABLE = [
         LAUNCH + MOE.replace("128256", "32000") + BATCH,
         {"model.params": 46_702_792_704, "model.experts": 8, "model.dense_layers": 0},
     ),
+    (LAUNCH + MOE + BATCH + "--moe-layer-freq '[1]*32'", {"model.dense_layers": 0}),
+    (LAUNCH + MOE + BATCH + "--moe-layer-freq '([0]*3+[1]*29)'", {"model.dense_layers": 3}),
     (RUN.replace("--vocab-size 128256", "--tokenizer-model Qwen/Qwen2.5-7B"), {"model.vocab": 152_064}),
     (RUN.replace("--vocab-size 128256", "--tokenizer-model /data/tokenizer"), {"model.params": None}),
     # epfLLM's Megatron-LLM and Megatron-DeepSpeed.

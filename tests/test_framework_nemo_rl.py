@@ -227,6 +227,18 @@ TOLD: list[tuple[str, str, object]] = [
     (GRPO, "mem_fraction", 0.6),
     (GRPO, "rollout_tp", 1),
     (GRPO, "rollout_pp", 1),
+    (GRPO, "engine.replicas", 1),
+    (_with("policy.model_name: Qwen/Qwen3-30B-A3B"), "fsdp_reshard", None),  # of two cases
+    (
+        _with(
+            "policy.model_name: Qwen/Qwen3-30B-A3B",
+            "policy.dtensor_cfg.moe_parallelizer: {reshard_after_forward: true}",
+        ),
+        "fsdp_reshard",
+        True,
+    ),
+    (GRPO, "fsdp_reshard", True),
+    (_with("policy.generation.vllm_cfg.expert_parallel_size: 4"), "engine.replicas", 4),  # of one GPU each
     (GRPO, "rollout_dtype", "bf16"),
     (GRPO, "kv_cache_dtype", "auto"),
     (GRPO, "context_length", 2048),

@@ -168,3 +168,44 @@ def test_a_limit_in_tokens_holds_where_the_memory_has_room_for_more(pack):
 )
 def test_others_are_not_taken(pack, text: str) -> None:
     assert not [s for s in _subjects(pack, text)[1] if s.framework in ("vllm", "sglang")]
+
+
+NVML = {"h100-sxm": 81559, "rtx-4090": 24564}  # MiB, what nvidia-smi says
+SHARES = [
+    # 0.5.23: 512 MiB, 1.5 a token of a chunk, 128 a rank, 2 a graph's batch, 8 for each prefill graph
+    ("h100-sxm", "", 512 + 8192 * 1.5 + 128 + 256 * 2 + 58 * 8),
+    ("h100-sxm", "tp-size: 4\n", 512 + 8192 * 1.5 + 512 + 512 * 2 + 58 * 8),
+    ("rtx-4090", "", 512 + 4096 * 1.5 + 128 + 48 * 2 + 50 * 8),
+    ("rtx-4090", "cuda-graph-max-bs: 8\n", 512 + 4096 * 1.5 + 128 + 8 * 2 + 50 * 8),
+    ("rtx-4090", "disable-cuda-graph: true\n", 512 + 4096 * 1.5 + 128),
+    ("rtx-4090", "chunked-prefill-size: 2048\n", 512 + 2048 * 1.5 + 128 + 48 * 2 + 42 * 8),
+    ("rtx-4090", "chunked-prefill-size: -1\n", 512 + 16384 * 1.5 + 128 + 48 * 2 + 74 * 8),
+    # ten GiB at least, above 60
+    ("h100-sxm", "chunked-prefill-size: 2048\n", 10 * 1024),
+]
+
+
+@pytest.mark.parametrize(("gpu", "more", "kept"), SHARES)
+def test_what_sglang_takes_where_no_fraction_is_said(pack, gpu: str, more: str, kept: float) -> None:
+    run = Run(pack, [parse_target(f"{gpu}:8")])
+    text = f"model-path: Qwen/Qwen2.5-7B-Instruct\ncontext-length: 8192\nschedule-policy: lpm\n{more}"
+    (subject,) = run.subjects(read(text.encode(), "x.yaml"), judge_broken=False)
+    told = run.judged(subject)[0].values["engine.fraction"]
+    assert told == pytest.approx((1 - kept / NVML[gpu]), abs=0.001)
+
+
+def test_a_vision_tower_lowers_the_share_and_has_no_prefill_graphs(pack):
+    text = "model-path: Qwen/Qwen2.5-VL-7B-Instruct\ncontext-length: 8192\nschedule-policy: lpm\n"
+    run, (subject,) = _subjects(pack, text)
+    told = run.judged(subject)[0].values["engine.fraction"]
+    plain = 1 - (512 + 8192 * 1.5 + 128 + 256 * 2) / NVML["h100-sxm"]
+    # 1280 wide, of 32 layers (24 where none are found): 0.95 * (1 - 0.1 * (layers / 24 * 1280² / 1024² - 1))
+    assert told.hi == pytest.approx(plain * 0.95 * (1.1 - 0.1 * 1.5625), rel=1e-6)
+    assert told.lo == pytest.approx(plain * 0.95 * (1.1 - 0.1 * 1.5625 * 32 / 24), rel=1e-6)
+
+
+def test_a_step_holds_no_more_than_all_requests(pack):
+    run, (subject,) = _subjects(
+        pack, "model: Qwen/Qwen2.5-7B-Instruct\nmax-model-len: 1024\nmax-num-seqs: 4\n"
+    )
+    assert run.judged(subject)[0].values["max_batched_tokens"] == 4096

@@ -17,6 +17,9 @@ TABLE = [
     (FOUR + SFT, {"task": "sft", "train_gpus": 4, "micro_batch_size": 1, "grad_accum": 4, "lora_rank": 8}),
     (FOUR + SFT, {"gradient_checkpointing": "full", "zero_stage": 0, "dp_shard": 1, "quantization": "none"}),
     (FOUR + SFT, {"model_path": "Qwen/Qwen2.5-7B", "dtype": "bf16", "seq_len": 2048, "packing": False}),
+    (FOUR + SFT, {"attn_impl": "sdpa", "lora_targets": ("all-linear",)}),
+    (FOUR + SFT + "--target_modules all-linear", {"lora_targets": ("all-linear",)}),
+    (FOUR + SFT + "--attn_impl flash_attn", {"attn_impl": "flash_attention_2"}),
     (FOUR + SFT + "--tuner_type full --deepspeed zero3", {"lora_rank": 0, "zero_stage": 3}),
     (
         FOUR + SFT + "--train_type full --deepspeed zero2_offload",
@@ -30,6 +33,7 @@ TABLE = [
     (FOUR + GRPO, {"task": "grpo", "grad_accum": 1, "rollout_engine": "hf", "colocated": False}),
     (FOUR + COLOCATED, {"colocated": True, "mem_fraction": 0.9, "rollout_dp": 4, "sleep_mode": False}),
     (FOUR + COLOCATED + "--sleep_level 1", {"sleep_mode": True}),
+    (FOUR + COLOCATED + "--vllm_max_model_len 512", {"seq_len": 512}),  # an answer alone may be as long
     # One process spreads the model over all GPUs that it sees: what each holds is not told.
     ("CUDA_VISIBLE_DEVICES=0 swift " + SFT, {"train_gpus": 1, "model_path": "Qwen/Qwen2.5-7B"}),
     ("CUDA_VISIBLE_DEVICES=0,1 swift " + SFT, {"model_path": None}),

@@ -152,3 +152,12 @@ def test_an_engine_that_sleeps_may_keep_its_weights():
     assert asleep[1] == pytest.approx(8 * PARAMS * 2, rel=0.05)
     swap = {"engine.swap": "4 GiB"}
     assert ends(facts(**engine, **swap)["host.engine"]) == (8 * 4 * GIB, 8 * 4 * GIB)
+
+
+def test_a_machine_that_is_too_small_hides_no_gpu_that_is():
+    """A process takes more than the host has, and its states more than the GPU: each has its finding."""
+    run = Run(PACK, [parse_target("rtx-3060:1")], given={"host.ram": (GIB, "test")})
+    text = "cfglint: facts\nmodel_path: Qwen/Qwen2.5-7B-Instruct\ntask: sft\nnum_gpus: 1\n"
+    run.add(read_text(text, "job.yaml"))
+    assert {f.code for f in run.report.findings if f.level == "error"} == {"MEM105", "MEM109"}
+    assert [job.memory.verdict for job in run.report.jobs] == ["oom"]

@@ -423,7 +423,7 @@ def test_a_config_that_a_script_launches_is_judged_there(run_it, folder):
     script = folder / "run.sh"
     script.write_text("trl grpo --config grpo.yaml --generation_batch_size 16\n")
     check = ("check", "--select", "BAT130", "--format", "concise")
-    assert run_it(*check, ".")[:2] == (0, "no findings in 2 files\n1 job judged\n")
+    assert run_it(*check, ".")[:2] == (0, "no findings in 2 files\n1 job checked\n")
     assert run_it(*check, "grpo.yaml")[0] == 1  # named itself, it is the whole job
     script.write_text("trl grpo --config grpo.yaml\n")
     assert run_it(*check, ".")[1].startswith("run.sh:1:")

@@ -201,6 +201,21 @@ def test_a_sheet_narrows_the_need(here, capsys):
     assert need(capsys, "--set", "observed.length_p99=9999", "--set", "observed.length_max=99999")[1] == high
 
 
+def test_a_plan_takes_a_sheet(here, capsys):
+    Path("sft.yaml").write_text(SFT, "utf-8")
+    Path("lengths.yaml").write_text(SHEET, "utf-8")
+
+    def needs(*arguments):
+        assert main(["plan", "sft.yaml", "--gpu", "a100-80gb-sxm:1", "--format", "json", *arguments]) == 0
+        return [
+            row["need_gib"][1]
+            for row in json.loads(capsys.readouterr().out)["plans"][0]["batches"][0]["rows"]
+        ]
+
+    before, after = needs(), needs("--lengths", "lengths.yaml")
+    assert all(less < more for less, more in zip(after, before, strict=True))
+
+
 def test_settings_name_a_sheet(here, capsys):
     Path("sft.yaml").write_text(SFT, "utf-8")
     Path("lengths.yaml").write_text(SHEET, "utf-8")

@@ -86,3 +86,22 @@ def test_the_trainer_keeps_the_gradients_of_fsdp_whole(more: dict[str, Any], who
     assert told["gradients.unsharded"] == whole
     if whole:
         assert told["gradients.at_loss"] == 0
+
+
+def test_no_sync_is_nothing_under_an_older_fsdp2() -> None:
+    config = {
+        "base_model": "Qwen/Qwen2.5-7B",
+        "datasets": [{"path": "x", "type": "alpaca"}],
+        "bf16": True,
+        "micro_batch_size": 1,
+        "gradient_accumulation_steps": 4,
+        "sequence_len": 2048,
+        "optimizer": "adamw_torch_fused",
+        "fsdp_config": {"offload_params": False},
+    }
+    first, second = (values({**config, "fsdp_version": version}, "axolotl") for version in (1, 2))
+    assert first["gradients.unsharded"] == 2 * PARAMETERS
+    kept = second["gradients.unsharded"]
+    assert (kept.lo, kept.hi) == (0, 2 * PARAMETERS)
+    # Shards take the place of what was whole: it widens no other moment.
+    assert second["moment.step"].hi - second["moment.step"].lo < 2**30

@@ -189,11 +189,14 @@ def test_pixels_are_patches_and_cost_what_the_tower_keeps() -> None:
     trained = facts_of({**QWEN_VL, "freeze_vision_tower": False, "gradient_checkpointing": "none"})
     assert trained["image.tokens"].hi == 16384
     assert trained["vision.patches"].hi == 65536
-    # benchmarks/oracle: 31,240 bytes per patch and layer at 640 and 1,500, of which 40 are statistics
-    assert trained["vision.kept"].hi == 65536 * 32 * (30 * 1280 + 8 * 3420)
+    layers, joined = 32 * (28 * 1280 + 8 * 3420), 12 * 1280 + 2 * 6 * 14 * 14
+    assert trained["vision.kept"].hi == 65536 * (layers + joined)
     frozen = facts_of({**QWEN_VL, "freeze_vision_tower": True})
     assert frozen["vision.kept"] == 0
     assert frozen["vision.passing"].hi > 0
+    # transformers 5 has what enters a frozen tower's layers kept where layers are recomputed
+    hooked = facts_of({**QWEN_VL, "freeze_vision_tower": True, "gradient_checkpointing": "full"})
+    assert hooked["vision.kept"].hi == 65536 * (32 * 2 * 1280 + joined)
 
 
 def test_a_picture_has_no_more_patches_than_the_sequence_has_room_for() -> None:

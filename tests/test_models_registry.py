@@ -369,3 +369,15 @@ def test_a_clean_check_imports_none_of_it(job):
         check=False,
     )
     assert "['cfglint.models.registry']" in done.stderr, done.stderr
+
+
+def test_a_copy_has_the_bits_of_the_checkpoint_that_it_is_called_after():
+    """Of all Kimi-K2 the one that thinks is published in 4 bits, the others in 8."""
+    models = Models(disk=False)
+    for name, bits in (
+        ("/data/Kimi-K2-Thinking/", 4),
+        ("/data/Kimi-K2-Instruct", 8),
+        ("/data/Kimi-K2-Thinking-bf16", 0),
+        ("moonshotai/Kimi-K2-Thinking", 4),
+    ):
+        assert models(name)["quantized_bits"] == bits

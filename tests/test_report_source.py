@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from cfglint.findings import Finding, Fix, Place, Report
 from cfglint.report import render
 from cfglint.report.changes import changes, window
-from cfglint.report.forms import wrap
-from cfglint.text import Edit, LineIndex
+from cfglint.text import Edit, LineIndex, wrap
 
 
 def report(text, where, fix=None):
@@ -91,7 +90,7 @@ def test_wrap():
     assert wrap("aa bb cc", 7, "  ", "   ") == ["  aa bb", "   cc"]
     assert wrap("a-word-too-long bb", 7, "  ", "   ") == ["  a-word-too-long", "   bb"]
     assert wrap("it takes 36.3 GiB", 15, "", "") == ["it takes", "36.3 GiB"]
-    assert wrap("中文中文 中文", 8, "", "") == ["中文中文", "中文"]
+    assert wrap("中文中文 中文", 8, "", "", cells=cell_len) == ["中文中文", "中文"]
     assert wrap("", 80, "  ", "") == [""]
 
 

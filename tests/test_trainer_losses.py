@@ -113,7 +113,10 @@ def test_the_rules_say_what_the_loss_took(
 
 @pytest.mark.parametrize("trainer", ["SFT", "DPO", "GRPO"])
 def test_trl_takes_tiles_of_the_head(trainer: str) -> None:
-    """From v1.15 on the loss takes a tile of 32768 rows of the head, and gradients in fp32."""
+    """From v1.15 on the loss takes a tile of 32768 rows of the head, and gradients in fp32.
+
+    Where nothing says the version, it may be as much as all logits take.
+    """
     (row,) = (
         one
         for one in ROWS
@@ -127,9 +130,14 @@ def test_trl_takes_tiles_of_the_head(trainer: str) -> None:
     document = read_text(json.dumps(config), "config.json").documents[0]
     scored = row["tokens"] // 2 if trainer == "DPO" else row["tokens"]  # prompts, half of them, are left out
     shape = {"tokens": scored, "model.hidden": 8, "model.vocab": row["vocab"], "model.params": 200_000}
-    told = values_for(Run(load()).subject_of(document, "trl"), shape)["logits.at_loss"]
+    told, untold, before = (
+        values_for(Run(load()).subject_of(document, "trl", version), shape)["logits.at_loss"]
+        for version in ((1.0, 16.0), None, (1.0, 5.0))
+    )
     took = max(row["forward"], row["backward"]) * row["tokens"] * row["vocab"]
     assert told == pytest.approx(took, rel=0.02)
+    assert untold.lo == told
+    assert untold.hi == (before.hi if isinstance(before, Interval) else before)
 
 
 def test_other_shapes_take_the_same() -> None:

@@ -6,7 +6,11 @@ import json
 
 import pytest
 
-from golden import terminal  # noqa: F401 (a fixture)
+from cfglint.engine.find import Finder
+from cfglint.engine.likelihood import is_likely
+from cfglint.facts import Values
+from cfglint.lang.values import Interval
+from golden import page_of, terminal  # noqa: F401 (a fixture)
 
 LINES = 12  # of a job on a terminal of 80 cells
 GRPO = """\
@@ -149,8 +153,67 @@ def test_the_verdict_is_first_and_a_job_takes_few_lines(terminal, tmp_path):  # 
     _, page = terminal.run("check", tmp_path, words)
     job, _, rest = page.partition("\n\n")
     assert job.splitlines()[0] == "job.yaml \u00b7 trl \u00b7 Qwen/Qwen2.5-7B-Instruct"
-    assert job.splitlines()[1].startswith("  rtx-4090:2  OUT OF MEMORY with every launcher")
+    assert job.splitlines()[1].startswith("  rtx-4090:2  OUT OF MEMORY with each launcher (zero3, ")
     assert len(job.splitlines()) <= LINES
     assert "1 job: 1 out of memory" in rest
     _, whole = terminal.run("check", tmp_path, [*words[:-2], "--verbose"])
     assert len(whole.splitlines()) > 2 * LINES
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "likely"),
+    [
+        (70, 78, False),
+        (70, 88, False),  # its middle is below 80
+        (70, 95, True),
+        (60, 150, False),  # wide for what is seldom: half of half as much again
+        (60, 400, True),  # a quarter of it is above 80
+        (30, 400, False),
+        (81, 400, True),
+    ],
+)
+def test_a_wide_range_is_judged_by_its_first_part(pack, low, high, likely):
+    finder, gib = Finder(pack), 2**30
+    needed = finder.symbols.rules["MEM104"].requirement
+    values = Values(pack, given={"gpu.vram": 80 * gib, "trainer.memory": Interval(low * gib, high * gib)})
+    assert is_likely(needed, finder.evaluator, values) is likely
+
+
+def test_pods_that_share_a_part_are_one_job(terminal, tmp_path):  # noqa: F811
+    (tmp_path / "job.yaml").write_text(page_of("DOC101").files["bad_kubernetes.yaml"], encoding="utf-8")
+    words = ["job.yaml", "--no-detect", "--gpu", "rtx-3060:1", "--format", "json"]
+    _, page = terminal.run("check", tmp_path, words)
+    assert [job["verdict"] for job in json.loads(page)["jobs"]] == ["oom"]
+
+
+def test_a_version_that_nobody_says_is_asked_for_where_it_decides(judged):
+    text = (
+        "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\ndataset_name: x\nmax_length: 4096\npacking: true\n"
+        "per_device_train_batch_size: 8\nlearning_rate: 1.0e-5\nbf16: true\nuse_peft: true\nlora_r: 16\n"
+        "gradient_checkpointing: true\n"
+    )
+    verdicts = {}
+    for version in ("", "==1.16.0", "==1.0.0"):
+        _, (job,), _ = judged(text, "--gpu", "a100-80gb-sxm:1", "--framework", f"trl{version}")
+        verdicts[version] = job
+    assert verdicts[""]["verdict"] == "tight"
+    assert verdicts[""]["ask"] == "which version of TRL? add --framework trl==VERSION"
+    assert verdicts["==1.16.0"]["verdict"] == "fits"
+    assert verdicts["==1.0.0"]["verdict"] != "fits"
+    (low, _), (_, high) = verdicts["==1.16.0"]["bound_gib"], verdicts["==1.0.0"]["bound_gib"]
+    assert verdicts[""]["bound_gib"] == pytest.approx([low, high], rel=0.02)
+
+
+def test_a_script_that_asks_the_machine_trains_on_its_gpus(terminal, tmp_path):  # noqa: F811
+    (tmp_path / "run.sh").write_text(
+        "GPUS=$(python -c 'import torch; print(torch.cuda.device_count())')\n"
+        "torchrun --nproc_per_node $GPUS finetune.py --model_name_or_path Qwen/Qwen2.5-72B --data_path x "
+        "--bf16 True --output_dir y --per_device_train_batch_size 1 --use_lora True --lora_r 16 "
+        "--deepspeed ds.json\n",
+        encoding="utf-8",
+    )
+    for gpu, warned in (("rtx-3060:1", True), ("b300:8", False)):
+        words = ["run.sh", "--no-detect", "--gpu", gpu, "--format", "json", "--select", "MEM1"]
+        _, page = terminal.run("check", tmp_path, words)
+        told = [(f["code"], f["level"]) for f in json.loads(page)["findings"] if f["level"] != "info"]
+        assert told == [("MEM105", "warning")] * warned

@@ -22,6 +22,9 @@ def main() -> int:
     commands.add_parser("towers", help="what a layer of a vision tower keeps per patch")
     trainers = commands.add_parser("trainers", help="measure the losses of the trainers that are installed")
     trainers.add_argument("--out", required=True, help="a file of JSON lines")
+    counts = commands.add_parser("counts", help="count weights and adapters of the catalogue's models")
+    counts.add_argument("--out", required=True, help="a file of JSON lines")
+    counts.add_argument("--mirror", required=True, help="git directories, as schemas/models takes them")
     options = parser.parse_args()
     if options.command == "measure":
         from oracle.measure import measure
@@ -37,6 +40,10 @@ def main() -> int:
         from oracle import trainers as losses
 
         return losses.fill(options.out)
+    if options.command == "counts":
+        from oracle import counts as counted
+
+        return counted.fill(options.out, options.mirror)
     from oracle.run import fill, show
 
     return show() if options.list else fill(options.out, options.jobs)

@@ -35,6 +35,10 @@ class Case:
     amp: bool = False  # autocast over 16-bit weights too, as in Hugging Face's Trainer
     unsynced_accumulation: bool = False  # no_sync, as accelerate has it: gradients are reduced in 16 bits
 
+    images_per_sample: int = 0  # pictures in each sequence, of a model that sees
+    image_pixels: int = 0  # of each, as the tower takes it
+    freeze_vision_tower: bool = False  # with adapters: they are on the language model alone
+
     forward_only: bool = False  # log-probabilities without gradients; no optimizer
     embedding_bits: int = 8  # of an 8-bit optimizer: transformers' Trainer keeps 32-bit states for embeddings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from oracle import sight
 from oracle.case import Case
 from oracle.models import shapes
 
@@ -184,6 +185,28 @@ _SHAPES: tuple[dict[str, Any], ...] = (
     _QV | _shape(2, 2048),
 )
 
+_BRIEF = tuple(_SHAPES[at] for at in (0, 1, 2, 7, 8))  # of families beside
+
+# Models that see: their tower trained or frozen, with and without recomputation; adapters on the language
+# model alone,
+# or on the tower too.
+_SEEN = {"images_per_sample": 1}
+_FROZEN = {"freeze_vision_tower": True}
+_SIGHTS: tuple[dict[str, Any], ...] = (
+    _BARE | _SEEN | _shape(1, 2048),
+    _BARE | _SEEN | _FULL | _shape(1, 4096) | {"images_per_sample": 3},
+    _BARE | _SEEN | _FROZEN | _shape(2, 2048),
+    _BARE | _SEEN | _FROZEN | _FULL | _shape(1, 4096) | {"images_per_sample": 3},
+    _BARE | _SEEN | _FROZEN | _QKVO | _shape(1, 2048),
+    _BARE | _SEEN | _FROZEN | _ALL | _FULL | _shape(1, 4096) | {"images_per_sample": 3},
+    _BARE | _SEEN | _ALL | _shape(1, 2048),
+    _BARE | _SEEN | _ALL | _FULL | _shape(2, 4096),
+    _BARE | _SEEN | _AUTOCAST | _shape(1, 2048),
+    _BARE | _SEEN | _AUTOCAST | _FULL | _shape(1, 2048) | {"images_per_sample": 2},
+    _SEEN | _SHARD | _FULL | _shape(1, 4096) | {"images_per_sample": 3},
+    _SEEN | _FROZEN | _ALL | _AMP | _WIDE | _FULL | _shape(1, 2048) | {"fused_loss": "chunked"},
+)
+
 _FAIRLY_MANY = (*_SOME, *_MANY[len(_SOME) :: 2])
 
 # Adapters as Hugging Face's Trainer runs them, under autocast, and on a 4-bit base, of which frameworks lift
@@ -258,6 +281,8 @@ def _fit(model: str, case: Case) -> Case | None:
         case = dataclasses.replace(case, seq_len=min(case.seq_len, _GPT2_POSITIONS))
     if case.lora_targets not in ((), ("all-linear",)) and model.startswith(_OTHER_NAMES):
         return None
+    if case.images_per_sample:
+        case = dataclasses.replace(case, image_pixels=sight.pixels(shapes()[model], large=held_out(model)))
     figures = shapes().get(model, {}).get("figures", {})
     # The shapes have their attention layers last; frozen layers below them would keep nothing.
     without = figures.get("attention_layers", figures.get("layers")) != figures.get("layers")
@@ -268,7 +293,7 @@ def _fit(model: str, case: Case) -> Case | None:
     heads_only = (_QV["lora_targets"], _QKVO["lora_targets"])
     if (case.autocast and model in _GROUPED) or (without and case.lora_targets in heads_only):
         return None
-    if case.lora_targets == ("all-linear",) and "ssm_layers" in figures:
+    if case.lora_targets == ("all-linear",) and figures.get("ssm_layers"):
         # PEFT leaves a Mamba layer's output projection alone: its kernel takes the weight itself.
         attention = _QV["lora_targets"] if figures.get("attention_layers", 1) else ()
         case = dataclasses.replace(case, lora_targets=(*attention, "in_proj"))
@@ -283,7 +308,9 @@ def grid() -> list[tuple[str, Case]]:
     for models, settings in (
         *((_THOROUGH, _MANY), (_FAIRLY, _FAIRLY_MANY), (_SEVERAL, _SOME), (_LARGE, _FEW)),
         *((_THOROUGH + _FAIRLY, _KBIT), (_KBIT_MODELS, _KBIT_SOME), (_KBIT_LARGE, _KBIT_FEW)),
-        (tuple(shapes()), _SHAPES),
+        (tuple(name for name, row in shapes().items() if "sees" not in row and "brief" not in row), _SHAPES),
+        (tuple(name for name, row in shapes().items() if "brief" in row), _BRIEF),
+        (tuple(name for name, row in shapes().items() if "sees" in row), _SIGHTS),
         (_MIXTURES, _KBIT_EXPERTS),
     ):
         for model in models:

@@ -90,6 +90,9 @@ def loss_function(kind: str, chunks: int) -> Callable[[Tensor, nn.Linear, Tensor
     return apply
 
 
+_SEEN = ("pixel_values", "token_type_ids")
+
+
 def install(model: PreTrainedModel, kind: str, chunks: int) -> None:
     """Replace the model's forward by one that ends in a loss of this kind.
 
@@ -101,8 +104,8 @@ def install(model: PreTrainedModel, kind: str, chunks: int) -> None:
     decoder = model.model if model.base_model is model else model.base_model
 
     def forward(input_ids: Tensor, labels: Tensor, **kwargs: Any) -> Any:
-        del kwargs  # what PEFT passes through
-        hidden = decoder(input_ids=input_ids).last_hidden_state
+        seen = {name: kwargs[name] for name in _SEEN if name in kwargs}  # without what PEFT passes through
+        hidden = decoder(input_ids=input_ids, **seen).last_hidden_state
         return {"loss": compute(hidden, model.lm_head, labels, softcap)}
 
     model.forward = forward

@@ -17,8 +17,9 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.testing._internal.distributed.fake_pg import FakeStore
+from transformers.modeling_layers import GradientCheckpointingLayer
 
-from oracle import attention, losses, models, optimizers, quantized, scan
+from oracle import attention, delta, losses, models, optimizers, quantized, scan, sight
 from oracle.cuda import like_cuda
 from oracle.tracker import Tracker
 
@@ -35,7 +36,9 @@ _DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
 def _decoder(model: PreTrainedModel) -> nn.Module:
-    """Return what is below the output head."""
+    """Return what is below the output head; of a model that sees, the language model."""
+    if hasattr(model.config, "vision_config"):
+        return sight.language_model(model)
     decoder: nn.Module = model.model if model.base_model is model else model.base_model
     return decoder
 
@@ -46,13 +49,26 @@ def _layers(model: PreTrainedModel) -> nn.ModuleList:
     return layers
 
 
+def _blocks(part: nn.Module) -> Iterator[nn.Module]:
+    """Yield the layers of a tower."""
+    for inner in part.modules():
+        if isinstance(inner, GradientCheckpointingLayer):
+            yield inner
+
+
 def _adapt(model: PreTrainedModel, case: Case) -> nn.Module:
     """Freeze the model and put adapters on it, by PEFT itself."""
     from peft import LoraConfig, get_peft_model
 
     targets = "all-linear" if case.lora_targets == ("all-linear",) else list(case.lora_targets)
     settings = LoraConfig(
-        r=case.lora_rank, target_modules=targets, lora_dropout=case.lora_dropout, task_type="CAUSAL_LM"
+        r=case.lora_rank,
+        target_modules=targets,
+        lora_dropout=case.lora_dropout,
+        task_type="CAUSAL_LM",
+        exclude_modules=r".*(visual|vision|multi_modal_projector|connector).*"
+        if case.freeze_vision_tower
+        else None,
     )
     # Adapters are made in their dtype: moving them to the base layer's swaps tensors, which fake ones refuse.
     torch.set_default_dtype(_DTYPES[case.lora_dtype or case.param_dtype])
@@ -67,7 +83,12 @@ def _shard(root: nn.Module, model: PreTrainedModel, case: Case, mesh: DeviceMesh
     mixed = case.param_dtype == "fp32" and case.dtype == "bf16"
     reduced = torch.bfloat16 if case.unsynced_accumulation else torch.float32
     policy = MixedPrecisionPolicy(torch.bfloat16, reduced) if mixed else MixedPrecisionPolicy()
-    for part in (*_layers(model), root):
+    towers = (
+        [layer for part in sight.tower(model) for layer in _blocks(part)]
+        if hasattr(model.config, "vision_config")
+        else []
+    )
+    for part in (*towers, *_layers(model), root):
         fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=case.fsdp_reshard)
 
 
@@ -148,11 +169,18 @@ def _without_shapes(tracker: Tracker) -> Iterator[None]:
         yield
 
 
-def _run(case: Case, root: nn.Module, tracker: Tracker, optimizer: torch.optim.Optimizer | None) -> int:
+def _run(
+    case: Case,
+    root: nn.Module,
+    tracker: Tracker,
+    optimizer: torch.optim.Optimizer | None,
+    seen: sight.Pictures | None,
+) -> int:
     """Run the step and return what was alive between forward and backward pass."""
     shape = (case.micro_batch_size, case.seq_len)
     ids, labels = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
-    for tensor in (ids, labels):
+    given = seen.given if seen else {}
+    for tensor in (ids, labels, *given.values(), *(seen.made.values() if seen else ())):
         tracker.hold(tensor, "inputs")
     after_forward = 0
     autocast = torch.autocast("cpu", torch.bfloat16) if case.autocast else contextlib.nullcontext()
@@ -167,7 +195,7 @@ def _run(case: Case, root: nn.Module, tracker: Tracker, optimizer: torch.optim.O
                     losses.log_probabilities(output.logits, labels)
                 return tracker.total
             with autocast:
-                loss = root(input_ids=ids, labels=labels)["loss"]
+                loss = root(input_ids=ids, labels=labels, **given)["loss"]
             after_forward = max(after_forward, tracker.total)
             loss.backward()
             del loss
@@ -197,6 +225,7 @@ def measure(case: Case) -> dict[str, object]:
     started = time.monotonic()
     attention.register()
     scan.register()
+    delta.register()
     mesh = None
     if case.dp_shard > 1:
         dist.init_process_group("fake", rank=0, world_size=case.dp_shard, store=FakeStore())
@@ -211,6 +240,9 @@ def measure(case: Case) -> dict[str, object]:
         if case.quantization:
             quantized.quantize(model, _DTYPES[case.dtype], nested=case.double_quantization)
             quantized.lift(model, case.kbit_lift)
+        if case.freeze_vision_tower:
+            for part in sight.tower(model):
+                part.requires_grad_(requires_grad=False)
         root: nn.Module = _adapt(model, case) if case.lora_rank else model
         if case.gradient_checkpointing == "full":
             if case.lora_rank:
@@ -234,7 +266,9 @@ def measure(case: Case) -> dict[str, object]:
         _hold(tracker, root, optimizer)
         states = tracker.categories().get("optimizer", 0)
         _watch_decoder(tracker, model)
-        after_forward = _run(case, root, tracker, optimizer)
+        seen = sight.pictures(case, row, model) if case.images_per_sample else None
+        with sight.blind(model, seen) if seen else contextlib.nullcontext():
+            after_forward = _run(case, root, tracker, optimizer, seen)
     return {
         **_result(tracker.peaks, after_forward, first_step, states),
         **({"figures": figures} if figures else {}),

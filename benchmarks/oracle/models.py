@@ -6,8 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 import transformers
 import yaml
+
+from oracle import sight
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -30,17 +33,44 @@ _NAMES = {
     "nemotron_h": "NemotronH",
     "deepseek_v2": "DeepseekV2",
     "deepseek_v3": "DeepseekV3",
+    "qwen3_next": "Qwen3Next",
+    "ernie4_5": "Ernie4_5",
+    "ernie4_5_moe": "Ernie4_5_Moe",
+    "hunyuan_v1_dense": "HunYuanDenseV1",
+    "minimax_m2": "MiniMaxM2",
+    "stablelm": "StableLm",
+    "gpt_neox": "GPTNeoX",
+    "opt": "OPT",
+    "glm4_moe_lite": "Glm4MoeLite",
+    "lfm2_moe": "Lfm2Moe",
+    "internlm3": "InternLM3",
 }
 _CLASSES = {
     "gemma3": ("Gemma3TextConfig", "Gemma3ForCausalLM"),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
     "llama4_text": ("Llama4TextConfig", "Llama4ForCausalLM"),
+    "qwen3_5": ("Qwen3_5TextConfig", "Qwen3_5ForCausalLM"),
+    "qwen3_5_moe": ("Qwen3_5MoeTextConfig", "Qwen3_5MoeForCausalLM"),
 }
 _NO_HEAD_DIM = (  # these divide the hidden size
     *("phi", "phi3", "nemotron", "starcoder2", "gpt2", "cohere2", "olmo3", "olmoe", "granite"),
-    *("granitemoe", "deepseek_v2", "deepseek_v3", "granitemoehybrid", "bamba"),
+    *("granitemoe", "deepseek_v2", "deepseek_v3", "granitemoehybrid", "bamba", "cohere", "gpt_neox", "opt"),
+    *("olmo", "stablelm", "phimoe", "glm4_moe_lite", "lfm2_moe", "ernie4_5_moe"),
 )
-_PADDED = ("phi3", "cohere2", "glm", "glm4", "granite", "granitemoe", "granitemoehybrid")
+_PADDED = (
+    "phi3",
+    "cohere",
+    "cohere2",
+    "hunyuan_v1_dense",
+    "glm",
+    "glm4",
+    "granite",
+    "granitemoe",
+    "granitemoehybrid",
+)
+# What a row says to its class alone: more of the text model, how it sees, and more of the tower and of the
+# whole.
+_OWN = ("own", "brief", "sees", "text", "tower", "joint")
 _HYBRID = ("granitemoehybrid", "bamba")
 
 
@@ -55,7 +85,8 @@ def row_of(model: str) -> dict[str, Any]:
     """Return a model's figures, and its family; `shape` where they are of some of its layers."""
     if model in shapes():
         row = shapes()[model]
-        return {**row["figures"], "family": row["family"], "shape": True, "own": row.get("own", {})}
+        own = {name: row[name] for name in _OWN if name in row}
+        return {**row["figures"], "family": row["family"], "shape": True, **own}
     for row in yaml.load(_CATALOGUE.read_text(encoding="utf-8"), yaml.CSafeLoader)["models"]:
         if model.lower() in (name.lower() for name in row.get("ids") or (row["id"],)):
             return {**row["figures"], "family": row["family"]}
@@ -78,7 +109,25 @@ def _experts(row: dict[str, Any]) -> dict[str, Any]:
         "granitemoe": {"num_local_experts": number, "intermediate_size": width},
         "olmoe": {"num_experts": number, "intermediate_size": width},
         "granitemoehybrid": {"num_local_experts": number, "intermediate_size": width},
-        "qwen2_moe": {"num_experts": number, "shared_expert_intermediate_size": shared * width},
+        **{
+            name: {"num_experts": number, "shared_expert_intermediate_size": shared * width}
+            for name in ("qwen2_moe", "qwen3_next", "qwen3_5_moe")
+        },
+        "phimoe": {"num_local_experts": number, "intermediate_size": width},
+        "minimax_m2": {"num_local_experts": number, "intermediate_size": width},
+        "ernie4_5_moe": {
+            "moe_num_experts": number,
+            "moe_k": row["experts_per_token"],
+            "moe_num_shared_experts": shared,
+            "moe_layer_start_index": row.get("dense_layers", 0),
+        },
+        "lfm2_moe": {"num_experts": number, "num_dense_layers": row.get("dense_layers", 0)},
+        "dots1": deepseek,
+        "glm4_moe_lite": {
+            **{key: value for key, value in deepseek.items() if key != "first_k_dense_replace"},
+            "mlp_layer_types": ["dense"] * row.get("dense_layers", 0)
+            + ["sparse"] * (row["layers"] - row.get("dense_layers", 0)),
+        },
         "glm4_moe": {**deepseek, "use_qk_norm": True},
         "deepseek_v2": deepseek,
         "deepseek_v3": deepseek,
@@ -156,6 +205,21 @@ def _more(row: dict[str, Any], positions: int) -> dict[str, Any]:
             more |= {"embedding_dropout": 0.0, "residual_dropout": 0.0, "attention_dropout": 0.0}
         case "seed_oss":
             more["residual_dropout"] = 0.0
+        case "qwen3_next" | "qwen3_5" | "qwen3_5_moe":
+            kinds = ["linear_attention"] * row["linear_layers"] + ["full_attention"] * row["attention_layers"]
+            more |= {
+                "layer_types": kinds,
+                "linear_conv_kernel_dim": row["ssm_conv"],
+                "linear_num_key_heads": row["linear_key_heads"],
+                "linear_num_value_heads": row["linear_value_heads"],
+                "linear_key_head_dim": row["linear_key_dim"],
+                "linear_value_head_dim": row["linear_value_dim"],
+            }
+        case "lfm2_moe":
+            kinds = ["conv"] * row["linear_layers"] + ["full_attention"] * row["attention_layers"]
+            more["layer_types"] = kinds
+        case "opt":
+            more |= {"word_embed_proj_dim": row["hidden"], "ffn_dim": row["ffn"], "dropout": 0.0}
         case "lfm2":
             kinds = ["conv"] * row["linear_layers"] + ["full_attention"] * row["attention_layers"]
             more |= {"layer_types": kinds, "block_auto_adjust_ff_dim": False}
@@ -197,13 +261,28 @@ def _settings(row: dict[str, Any], seq_len: int) -> dict[str, Any]:
     return settings | (_experts(row) if row.get("experts") else {})
 
 
-def build(row: dict[str, Any], seq_len: int, attention: str) -> PreTrainedModel:
-    """Return the model of a catalogue row, in the default dtype and without its weights."""
+def _made(row: dict[str, Any], seq_len: int) -> tuple[Any, Any]:
+    """Return the configuration of a catalogue row, and the class that takes it."""
     family = row["family"]
     name = _NAMES.get(family, family.capitalize())
     classes = _CLASSES.get(family, (f"{name}Config", f"{name}ForCausalLM"))
     config_class, model_class = (getattr(transformers, one) for one in classes)
-    config = config_class(**_settings(row, seq_len), use_cache=False)
+    return config_class(**_settings(row, seq_len), use_cache=False), model_class
+
+
+def on_meta(row: dict[str, Any]) -> PreTrainedModel:
+    """Return the model of a catalogue row without storages, to be counted."""
+    config, model_class = _made(row, row.get("max_positions", 4096))
+    with torch.device("meta"):
+        model: PreTrainedModel = model_class(config)
+    return model
+
+
+def build(row: dict[str, Any], seq_len: int, attention: str) -> PreTrainedModel:
+    """Return the model of a catalogue row, in the default dtype and without its weights."""
+    if row.get("sees"):
+        return sight.build(row, _settings(row, seq_len), attention)
+    config, model_class = _made(row, seq_len)
     config._attn_implementation = attention  # noqa: SLF001 — the way to name a registered function without checks
     model: PreTrainedModel = model_class(config)
     counted = sum(parameter.numel() for parameter in model.parameters())
@@ -217,5 +296,9 @@ def figures(row: dict[str, Any], model: PreTrainedModel) -> dict[str, Any]:
     """Return what a rule is to read of a model that the catalogue does not have as it was measured."""
     if not row.get("shape"):
         return {}
-    kept = {name: value for name, value in row.items() if name not in ("shape", "own")}
-    return {**kept, "params": sum(parameter.numel() for parameter in model.parameters())}
+    kept = {name: value for name, value in row.items() if name not in ("shape", *_OWN)}
+    counted = {"params": sum(parameter.numel() for parameter in model.parameters())}
+    if row.get("sees"):
+        seen = (weight.numel() for name, weight in model.named_parameters() if sight.is_tower(name))
+        counted["vision_params"] = sum(seen)
+    return {**kept, **counted}

@@ -114,6 +114,7 @@ class Values(dict[str, object]):
         "_rows",
         "_ways",
         "bindings",
+        "cases",
         "document",
         "given",
         "lets",
@@ -150,6 +151,7 @@ class Values(dict[str, object]):
         self._take_as(own=rules is None or _is_own(framework or "", rules, document, view))
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], list[object]] | None = None
+        self.cases: list[Any] | None = None  # once they are asked for (engine/cases.py)
         if framework is not None:
             self["framework.name"] = framework
             self["framework.dialect"] = rules["dialect"].partition("_")[0] if rules else "pyyaml"
@@ -166,15 +168,15 @@ class Values(dict[str, object]):
         ways = self._program if own else f"{self._program} of another program"
         self._ways: dict[str, Way] = self.pack.ways.setdefault(ways, {})
 
-    def again(self) -> Values:
-        """Return the same facts with nothing computed yet."""
-        fresh = Values(*self._context)
+    def again(self, kind: type[Values]) -> Values:
+        """Return the same facts as another kind of them, with nothing computed yet."""
+        fresh: Values = kind(*self._context)
         fresh._take_as(own=self.own)
         fresh.document = self.document
         return fresh
 
     def but(self, given: Mapping[str, object], *, own: bool | None = None) -> Values:
-        """Return the facts where more is ``given``; ``own``: the program has its framework's defaults."""
+        """Return facts with nothing computed yet, where more is ``given``; ``own``: see `_take_as`."""
         pack, view, framework, version, before, tables = self._context
         fresh = Values(pack, view, framework, version, {**before, **given}, tables)
         fresh._take_as(own=self.own if own is None else own)

@@ -141,7 +141,7 @@ class Memory(Value):
     ask: str | None = None
 
 
-class Job(Record):
+class Job(Value):
     """A job of a file, the one that starts at the offset ``start``, and its memory on one target."""
 
     path: str

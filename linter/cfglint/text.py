@@ -11,7 +11,7 @@ from cfglint.record import Record, Value, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 # Marks that reorder or hide what a terminal shows (Trojan Source), and separators that break lines.
@@ -137,3 +137,43 @@ def deep_key(text: str, most: int) -> int | None:
                 return start
         start += len(line) + 1
     return None
+
+
+# ── lines for people ───────────────────────────────────────────────────────────────────────────────────────
+_SIZES = [f"{size}{unit}" for size in "KMGT" for unit in ("B", "iB")]
+_UNITS = frozenset(("%", "tokens", "params", "min", "ms", "h", "s", "B", *_SIZES))
+
+
+def _words(text: str, *, loose: bool) -> list[str]:
+    """Return the words of a text; a number keeps its unit: "15 GiB" is one word."""
+    words: list[str] = []
+    for word in text.split(" "):
+        if words and not loose and _is_unit(word):
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
+
+
+def _is_unit(word: str) -> bool:
+    end = next((i for i, char in enumerate(word) if not (char.isalnum() or char == "_")), len(word))
+    return word[: end or 1] in _UNITS
+
+
+def wrap(
+    text: str, width: int, first: str, rest: str, *, loose: bool = False, cells: Callable[[str], int] = len
+) -> list[str]:
+    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole.
+
+    A number keeps its unit, unless ``loose`` says otherwise.
+    """
+    lines: list[str] = []
+    line, empty = first, True
+    for word in _words(text, loose=loose):
+        if width and not empty and cells(line) + 1 + cells(word) > width:
+            lines.append(line)
+            line, empty = rest, True
+        line += word if empty else " " + word
+        empty = False
+    lines.append(line)
+    return [line.rstrip() for line in lines]

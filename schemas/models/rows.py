@@ -84,20 +84,15 @@ def _told(name: str, figures: dict[str, Any]) -> bool:
     return name in (*_FIRST, "attention_bias", "output_bias", "mlp_bias", "q_rank") or bool(figures[name])
 
 
-def counts(config: dict[str, Any]) -> tuple[dict[str, int], bool]:
-    """Return the parameters of the class of transformers by text, vision and audio, and if they are tied.
-
-    No parameters where transformers has no class.
-    """
+def built(config: dict[str, Any]) -> Any:
+    """Return the model of a config.json on the meta device; None where transformers has no class for it."""
     import torch
     import transformers
-
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    kind = config.get("model_type")
-    if kind not in CONFIG_MAPPING_NAMES:
-        return {}, False
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    if config.get("model_type") not in CONFIG_MAPPING_NAMES:
+        return None
     with tempfile.TemporaryDirectory() as folder:
         left_out = ("quantization_config", "auto_map", "compression_config")
         plain = {key: value for key, value in config.items() if key not in left_out}
@@ -107,10 +102,19 @@ def counts(config: dict[str, Any]) -> tuple[dict[str, int], bool]:
         family = getattr(transformers, auto)
         if type(made) in family._model_mapping:  # noqa: SLF001 (no other way to ask)
             with torch.device("meta"):
-                model = family.from_config(made)
-            break
-    else:
+                return family.from_config(made)
+    return None
+
+
+def counts(config: dict[str, Any]) -> tuple[dict[str, int], bool]:
+    """Return the parameters of the class of transformers by text, vision and audio, and if they are tied.
+
+    No parameters where transformers has no class.
+    """
+    model = built(config)
+    if model is None:
         return {}, False
+    made = model.config
     counted = {"text": 0, "vision": 0, "audio": 0}
     for name, weights in model.named_parameters():
         part = "audio" if "audio" in name else "vision" if any(word in name for word in _VISION) else "text"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Own = TypeVar("Own", bound="Options")
 
 PATHS = "files or folders, - for stdin (default: .)"
-FAIL_ON = ("error", "warning", "info", "never", "not-judged", "skipped")
+FAIL_ON = ("error", "warning", "info", "never", "tight", "not-judged", "skipped")
 
 
 class Options(Arguments):
@@ -102,9 +102,9 @@ class Options(Arguments):
     format: str | None = form(FORMATS, setting=SAME)
     fail_on: str | None = text(
         "exit with 1 on a finding of this level or a higher one: error, warning, info, never; "
-        "with ,not-judged also on a job whose memory is not judged, with ,skipped on a file that may be a "
-        "config and could not be read (default: error)",
-        "LEVEL[,not-judged][,skipped]",
+        "with ,tight also on a job whose memory is tight, with ,not-judged on one that is not judged, "
+        "with ,skipped on a file that may be a config and could not be read (default: error)",
+        "LEVEL[,tight][,not-judged][,skipped]",
         choices=FAIL_ON,
         several=True,
         group="output",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 10  # files that were not judged
+_FAILING = {"tight": ("tight", "oom"), "not-judged": ("unknown",)}  # verdicts by the words of --fail-on
 
 
 def say(line: str) -> None:
@@ -109,7 +110,8 @@ def emit_report(report: Report, args: Options, *, bad: bool = False, to: TextIO 
 def failed(report: Report, args: Options) -> int:
     """Return 1 if the report holds something at or above ``--fail-on``, else 0."""
     words = (args.fail_on or "error").split(",")
-    if "not-judged" in words and any(job.memory.verdict == "unknown" for job in report.jobs):
+    failing = {verdict for word, verdicts in _FAILING.items() if word in words for verdict in verdicts}
+    if any(job.memory.verdict in failing for job in report.jobs):
         return 1
     if "skipped" in words and report.unjudged:
         if not args.verbose:

@@ -42,6 +42,8 @@ _PROPERTIES = (
 )
 
 _ADVICE = {
+    # libyaml 0.2.6 reads ahead, and stops at 1,000 levels.
+    "exceeded maximum nesting depth": f"nested more than {MAX_DEPTH} levels deep",
     "mapping values are not allowed in this context": (
         "unexpected ': ': quote the value, or give each key a line of its own, with its indentation"
     ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import show_value
+from cfglint.engine.likelihood import as_shown, at_worst
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
 from cfglint.lang.show import show
@@ -17,8 +18,10 @@ from cfglint.record import Record, replace
 
 if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator, Origins
+    from cfglint.facts import Values
 
 _OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+_UPWARDS = ("<=", "<")
 _MAY = {"<=": "may exceed", "<": "may reach", ">=": "may be below", ">": "may not exceed"}
 _LAUNCH = "launch"  # what a command says; no key of a file
 _DEFAULT = " (the default)"
@@ -34,8 +37,23 @@ def arithmetic(node: t.Expr, evaluator: Evaluator, origins: Origins, said: str =
 
     A fact stands by the key that it is read from. A name that only rules use is not printed, but its number.
     """
-    lines = _Lines(evaluator, origins, said)
+    seen = as_shown(origins.values)
+    if seen is not None and evaluator(node, seen)[0] is True:
+        return _at_worst(node, evaluator, origins, seen, said)
+    lines = _Lines(evaluator, origins, said, seen or origins.values)
     return [line for part in lines.failing(node) if (line := lines.line(part))]
+
+
+def _at_worst(node: t.Expr, evaluator: Evaluator, origins: Origins, seen: Values, said: str) -> list[str]:
+    """Return what does not hold of a memory's bound, and would of what people see of that memory."""
+    if not isinstance(node, t.Compare) or node.operators[0] not in _UPWARDS:
+        return []
+    (need, kind), (limit, _) = (evaluator(side, origins.values) for side in node.operands)
+    worst = at_worst(need, evaluator(node.operands[0], seen)[0])
+    if worst is None or kind.dimension != MEMORY:
+        return []
+    text = f"at worst {show_value(worst, kind)}"
+    return [] if text in said else [f"{text} {_OPPOSITE[node.operators[0]]} {show_value(limit, kind)}"]
 
 
 class _Lines(Record):
@@ -44,6 +62,7 @@ class _Lines(Record):
     evaluator: Evaluator
     origins: Origins
     said: str
+    values: Values  # as people are shown them
 
     def failing(self, node: t.Expr) -> list[t.Expr]:
         """Return the parts of a conjunction that do not hold; what is absent is told alone."""
@@ -150,7 +169,7 @@ class _Lines(Record):
 
     def _evaluated(self, node: t.Expr) -> tuple[object, Type]:
         try:
-            return self.evaluator(node, self.origins.values)
+            return self.evaluator(node, self.values)
         except _FAILED:
             return "?", Type("number", PLAIN)
 

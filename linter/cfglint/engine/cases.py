@@ -1,10 +1,14 @@
-"""A job in each of the ways that it leaves open: the launcher that nobody names, a precision, a ZeRO stage.
+"""A job with values for what it leaves open: each that it may have, or the usual one.
 
 The rules' lets named ``cases.…`` list all values that a fact may have where a job leaves it open, the
 likeliest first. The memory is computed for each: where all agree, the answer does not need the fact.
 
+Those named ``usual.…`` are the most sparing of the usual values (all GPUs share the states, the shortest
+samples). What does not fit even so, with the framework's own defaults, is worth a warning, never an error:
+the finding names what was assumed.
+
 A program of the framework's own package that lies in the repository may have other defaults than the release.
-They are taken to be the same, which the case says.
+They are taken to be the same, which the case says; what does not fit then is no error either.
 
 A GPU without a number, for a config that asks for none, is as many GPUs as the config's own parallelism
 takes: one, as a rule (``gpus.least``).
@@ -12,86 +16,135 @@ takes: one, as a rule (``gpus.least``).
 
 from __future__ import annotations
 
+from cfglint.engine.judge import decides
+from cfglint.engine.subject import Case, Judged, Verdict
 from cfglint.facts import Values, convert
 from cfglint.lang.types import is_number
 from cfglint.lang.values import needs_of
-from cfglint.record import Record, field
+from cfglint.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cfglint.engine.subject import Judged
+    from cfglint.lang.pack import CompiledRule
 
-_PREFIX = "cases."
+TOTAL = "need.total"  # the number that cases are told apart by
+_EVERY, _USUAL = "cases.", "usual."
 _COUNTS = ("gpus_per_node", "num_gpus", "num_nodes", "gpu.count")
 _LEAST = "gpus.least"
 _MOST = 16  # cases of one job; what is open beyond them stays open
+_SOURCE = "assumed"
 
 
-class Case(Record):
-    """The facts of a job where some that it leaves open have one of their values.
-
-    ``chosen`` are those of which another case has another value; ``gpus`` is the number of GPUs that was
-    taken where neither the target nor the config says one; ``released`` says that defaults are the release's.
-    """
-
-    values: Values
-    chosen: dict[str, object] = field(factory=dict)
-    gpus: int | None = None
-    released: bool = False
+# ── all cases of what is open ──────────────────────────────────────────────────────────────────────────────
+def cases_of(values: Values) -> list[Case]:
+    """Return the cases of a job, found out once: the likeliest first; one where nothing is left open."""
+    if values.cases is None:
+        values.cases = list(_cases(Case(values)))
+    return values.cases
 
 
-def cases(values: Values, total: str) -> list[Case]:
-    """Return the cases of the number ``total``, the likeliest first; one where nothing is left open."""
-    first = Case(values)
-    if not needs_of(values[total]):
-        return [first]
-    if not values.own and values.view is not None and values.view.document.vendored:
-        values = values.but({}, own=True)
-        first = Case(values, released=True)
-    if _is_uncounted(values, total):
-        least = values[_LEAST]
+def _cases(first: Case) -> Iterator[Case]:
+    values = first.values
+    vendored = not values.own and values.view is not None and values.view.document.vendored
+    if vendored and needs_of(values[TOTAL]):
+        first = Case(values.but({}, own=True), released=True)
+    if _is_uncounted(first.values):
+        least = first.values[_LEAST]
         gpus = int(least) if is_number(least) else 1
         given = {"gpu.count": gpus, "gpu.per_node": gpus, "gpu.nodes": 1}
-        first = Case(values.but(given), {}, gpus, first.released)
-    waiting, done = [first], list[Case]()
+        first = replace(first, values=first.values.but(given), gpus=gpus)
+    waiting, done = [first], 0
     while waiting:
         case = waiting.pop(0)
-        split = None if len(waiting) + len(done) >= _MOST else _split(case, total)
+        split = None if len(waiting) + done >= _MOST else _split(case)
         if split is None:
-            done.append(case)
+            done += 1
+            yield case
         else:
             waiting[:0] = split
-    return done
 
 
-def cases_of(judged: Judged, total: str) -> list[Case]:
-    """Return the cases of a judged subject, found out once."""
-    if judged.cases is None:
-        judged.cases = cases(judged.values, total)
-    return judged.cases
+def _is_uncounted(values: Values) -> bool:
+    return "gpu.count" not in values.given and not needs_of(values[TOTAL]).isdisjoint(_COUNTS)
 
 
-def _is_uncounted(values: Values, total: str) -> bool:
-    return "gpu.count" not in values.given and not needs_of(values[total]).isdisjoint(_COUNTS)
-
-
-def _split(case: Case, total: str) -> list[Case] | None:
+def _split(case: Case) -> list[Case] | None:
     """Return a case with each value of the first fact that it leaves open and that has a list of them."""
     values = case.values
-    for name, several in _listed(values, needs_of(values[total])):
+    for name, several in _listed(values, needs_of(values[TOTAL])):
         given = [convert(name, value, values.pack.facts[name]) for value in several]
-        return [
-            Case(values.but({name: value}), {**case.chosen, name: value}, case.gpus, case.released)
-            for value in given
-        ]
+        return [replace(case, values=values.but({name: v}), chosen={**case.chosen, name: v}) for v in given]
     return None
 
 
 def _listed(values: Values, names: Iterable[str]) -> Iterator[tuple[str, list[object]]]:
     for name in sorted(names):
-        if _PREFIX + name in values.pack.lets and name not in values.given:
-            several = values[_PREFIX + name]
+        if _EVERY + name in values.pack.lets and name not in values.given:
+            several = values[_EVERY + name]
             if isinstance(several, list) and several:
                 yield name, several
+
+
+# ── the usual case ─────────────────────────────────────────────────────────────────────────────────────────
+def _usual(judged: Judged) -> list[Case]:
+    """Return the case in which all that is open is as usual; none where that says nothing."""
+    values = judged.values
+    if needs_of(values["gpu.vram"]) or not _says_what_it_trains(judged):
+        return []
+    assumed: dict[str, object] = {}
+    for let in values.pack.lets:
+        name = let.removeprefix(_USUAL)
+        if name != let and needs_of(values[name]) and not needs_of(values[let]):
+            assumed[name] = convert(name, values[let], values.pack.facts[name])
+    return [Case(values.but(assumed, own=True), assumed, usual=True)]
+
+
+def _says_what_it_trains(judged: Judged) -> bool:
+    """Whether a program would say that it trains an adapter: one of people's own may, without a flag."""
+    values, rank = judged.values, judged.values["lora_rank"]
+    block = values.pack.frameworks.get(judged.subject.framework or "")
+    if isinstance(rank, (int, float)) and rank > 0:
+        return True
+    return block is not None and not block["last"] and (values.own or bool(block["composes"]))
+
+
+# ── the rules, asked again ─────────────────────────────────────────────────────────────────────────────────
+def asked_again(judged: Judged) -> Judged | None:
+    """Return a subject in a case that breaks open memory rules: the likeliest, if all cases break some.
+
+    Otherwise that is the usual case; None where it breaks none either.
+    """
+    rules = [v.rule for v in judged.verdicts if v.needs and decides(v.rule)]
+    if not rules:
+        return None
+    every = [case for case in cases_of(judged.values) if case.values is not judged.values]
+    return _breaking(judged, rules, every) or _breaking(judged, rules, _usual(judged))
+
+
+def _breaking(judged: Judged, rules: Sequence[CompiledRule], found: Sequence[Case]) -> Judged | None:
+    """Return a subject in the first of some cases, with the rules broken there, if each breaks some."""
+    broken = [
+        [v for rule in rules if _counts(v := Verdict(rule, rule.test(case.values)), case)] for case in found
+    ]
+    if not broken or not all(broken):
+        return None
+    values, chosen = found[0].values, found[0].chosen
+    added = values.given.keys() - judged.values.given.keys()
+    sources = {**judged.sources, **dict.fromkeys(added, _SOURCE)}
+    again = Judged(judged.subject, judged.target, values, sources, broken[0])
+    again.case = replace(found[0], chosen={name: chosen[name] for name in chosen if name in values})
+    return again
+
+
+def _counts(verdict: Verdict, case: Case) -> bool:
+    """Whether a rule does not hold, or may not; for that, what engine and trainer need is too wide."""
+    if case.usual and case.values["generates"] is False:
+        return may_not_hold(verdict.truth)
+    return verdict.truth is False
+
+
+def may_not_hold(truth: object) -> bool:
+    """Whether a rule is broken, or may be though nothing is missing."""
+    return truth is not True and truth is not None and not needs_of(truth)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from cfglint.engine.describe import names_of, paths_of, traces
 from cfglint.engine.judge import decides
-from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.lang.tree import paths_in
 from cfglint.lang.versions import spelled
 from cfglint.schema.judge import BY_SCHEMA, mistakes

@@ -9,15 +9,15 @@ from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping, Sequence, dotted
 from cfglint.engine.arithmetic import arithmetic
 from cfglint.engine.certainty import doubt
-from cfglint.engine.describe import Evaluator, Origins, show_value
-from cfglint.engine.judge import decides
+from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show_value, traces
+from cfglint.engine.judge import decides, is_of_gpus
+from cfglint.engine.likelihood import as_shown, at_worst, is_likely
 from cfglint.engine.message import message
-from cfglint.engine.traces import names_of, paths_of, traces
 from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import paths_in
-from cfglint.lang.types import ANY
+from cfglint.lang.types import ANY, MEMORY
 from cfglint.lang.values import needs_of
 from cfglint.record import Record
 from cfglint.schema.judge import BY_SCHEMA, mistakes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Mapping as Lookup
 
-    from cfglint.engine.subject import Judged, Verdict
+    from cfglint.engine.subject import Case, Judged, Subject, Verdict
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
     from cfglint.schema.table import Mistake
@@ -76,7 +76,8 @@ class Finder:
         A memory that may be too large, and probably is not, is no finding: the job's verdict is tight.
         """
         rule = self.symbols.rules[verdict.rule.code]
-        possible = verdict.truth is not False or (judged.assumed is not None and not judged.whichever)
+        case = judged.case
+        possible = verdict.truth is not False or (case is not None and (case.usual or case.released))
         if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
             return
         for spot in self._spots(rule, judged):
@@ -127,7 +128,7 @@ class Finder:
         self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
     ) -> Finding:
         origins, path = self.origins(judged), judged.subject.document.file.path
-        text = message(rule.says, self.evaluator, origins, spot.variables)
+        text = message(rule, self.evaluator, origins, spot.variables)
         sums: list[str] = []
         if spot.variables is None:
             sums = arithmetic(rule.requirement, self.evaluator, origins, text)
@@ -135,8 +136,8 @@ class Finder:
             because = f" (because {show(rule.condition)})" if rule.condition is not None else ""
             text = (sums[0] if sums else f"{show(rule.requirement)} does not hold") + because
             sums = sums[1:]
-        if judged.assumed is not None:
-            text += _assumption(judged.assumed, judged, self.evaluator)
+        if judged.case is not None:
+            text += _assumption(judged.case, judged.subject, self.evaluator)
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
         lower, other = doubt(rule, judged, origins, _lists(rule))
@@ -162,8 +163,6 @@ class Finder:
         )
 
     def _is_likely(self, rule: t.Rule, origins: Origins) -> bool:
-        from cfglint.engine.likelihood import is_likely  # most findings are certain
-
         memory = rule.code.startswith(_MEMORY)
         return not memory or is_likely(rule.requirement, self.evaluator, origins.values)
 
@@ -176,7 +175,7 @@ class Finder:
         """Yield what the rule names, then the values of file and target that those were computed from."""
         named = dict.fromkeys((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
         wanted = dict(named)
-        again = origins.values.again()
+        again, seen = origins.values.but({}), as_shown(origins.values)
         for name in named:
             again[name]  # a value that the computation passed by did not move it, and is not listed
             leaves = (leaf for leaf in origins.leaves(name) if leaf in again)
@@ -186,7 +185,10 @@ class Finder:
             if kind.kind == "list" or (name not in named and needs_of(value)):
                 continue
             if value != "":  # a key that the file does not have, where that says something
-                yield UsedFact(name, show_value(value, kind), origins.of(name).source)
+                source = origins.of(name).source
+                if seen is not None and kind.dimension == MEMORY and at_worst(value, seen[name]) is not None:
+                    source += ", 99 % bounds"
+                yield UsedFact(name, show_value(value, kind), source)
 
     # ── one mistake, one finding ───────────────────────────────────────────────────────────────────────
     def once(self, found: list[Found], targets: int) -> list[Found]:
@@ -248,8 +250,11 @@ class Finder:
 
 
 def process_of(finding: Finding) -> str:
-    """Return the rules that say of the same process that it lacks memory, MEM1 or MEM2; nothing of others."""
-    memory = finding.code.startswith(_MEMORY) and finding.rule_level == "error"
+    """Return the rules that say of the same process that it lacks memory, MEM1 or MEM2; nothing of others.
+
+    A machine whose own memory is too small (MEM109) is another trouble than its GPUs'.
+    """
+    memory = finding.rule_level == "error" and is_of_gpus(finding)
     return finding.code[: len(_MEMORY) + 1] if memory else ""
 
 
@@ -280,14 +285,20 @@ def _lists(rule: t.Rule) -> str:
     return source.name if isinstance(source, t.Name) else ""
 
 
-def _assumption(names: tuple[str, ...], judged: Judged, evaluator: Evaluator) -> str:
+def _assumption(case: Case, subject: Subject, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
-    if judged.whichever:
-        return f". This holds for every {' and '.join(names)}" if names else ""
-    taken = [f"{name} {show_value(judged.values[name], evaluator.type_of(name))}" for name in names]
-    framework = judged.subject.framework
-    taken = taken or [f"the defaults of {framework}"]
-    return f". Assumed, since nothing says it: {', '.join(taken)}"
+    taken = [f"{name} {show_value(case.values[name], evaluator.type_of(name))}" for name in case.chosen]
+    every, told = "", "" if case.usual else " and ".join(_word(name) for name in case.chosen)
+    if told:
+        every, taken = f". This holds for every {told}", []
+    if not (case.usual or case.released):
+        return every
+    taken = taken or [f"the defaults of {subject.framework}"]
+    return f"{every}. Assumed, since nothing says it: {', '.join(taken)}"
+
+
+def _word(name: str) -> str:
+    return name.rpartition(".")[2].replace("_", " ")
 
 
 # ── where a finding stands ─────────────────────────────────────────────────────────────────────────────────

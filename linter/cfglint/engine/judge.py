@@ -12,14 +12,13 @@ from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
-from cfglint.engine.impossible import impossible
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
-from cfglint.facts import NO_KEYS, Values, stated
+from cfglint.facts import NO_KEYS, Values, is_within, stated
 from cfglint.lang.runtime import as_number
 from cfglint.lang.values import INF, needs_of
 from cfglint.schema.judge import BY_SCHEMA, mistakes
-from cfglint.schema.table import Mistake, typed
+from cfglint.schema.table import ANY, Mistake, Problem, typed
 
 _MEMORY = "MEM"  # the rules that compare memories
 _OF_MACHINES = ("host-", "disk-")  # those of them that are about a machine's own memory or disk
@@ -30,6 +29,9 @@ _MOST_NAMED = 5  # of the keys that are left to a launch
 _BLANK = re.compile(
     r"\"(?:[Yy]our\b[^\"]*|[A-Z0-9]+(?:_[A-Z0-9]+)+|<[^<>]*>|\{\{?[^{}]*\}\}?|TODO|FIXME|X{3,})\""
 )
+IMPOSSIBLE = "CFG027"  # the rule on numbers that cannot be
+_NO_NODE = (ANY, None, None, None, ANY, ANY, "")  # of a schema
+_LEAST_PERCENT, _MOST_PERCENT = 5, 100  # 60 in a fraction's place is 60 %; what 1.5 means, nobody knows
 _SPELT_ALIKE = 0.8  # of two names without a common word, for one to be the other misspelled
 
 TYPE_CHECKING = False
@@ -41,9 +43,12 @@ if TYPE_CHECKING:
     from cfglint.document.tree import Path
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
-    from cfglint.facts import Steps
-    from cfglint.lang.pack import CompiledRule, Pack
+    from cfglint.facts import Alternative, Steps
+    from cfglint.findings import Finding
+    from cfglint.lang.pack import CompiledRule, Pack, Spec
     from cfglint.lang.tree import Rule
+
+    Ranged = tuple[str, Spec, Steps, Alternative]
 
 
 def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
@@ -72,7 +77,21 @@ def _lists_options(root: object) -> bool:
 
 def decides(rule: CompiledRule | Rule) -> bool:
     """Whether a rule decides if a job runs out of a GPU's memory."""
-    return rule.level == "error" and rule.code.startswith(_MEMORY) and not rule.name.startswith(_OF_MACHINES)
+    return rule.level == "error" and is_of_gpus(rule)
+
+
+def is_of_gpus(rule: CompiledRule | Rule | Finding) -> bool:
+    """Whether a rule, or what it found, is about the memory of GPUs, and not that of machines."""
+    return rule.code.startswith(_MEMORY) and not rule.name.startswith(_OF_MACHINES)
+
+
+def key_of(name: str, values: Values) -> str:
+    """Return the key that a missing fact is read from; empty where there is none."""
+    if name.startswith("$."):
+        return name[2:]
+    paths = (path for alternative in values.possible(name) for path in alternative[4])
+    key = next((path for path in paths if path[0] != "launch"), None)
+    return dotted(key) if key is not None else ""
 
 
 def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
@@ -90,7 +109,7 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
 # ── what is wrong with a document, by the lists that the CFG rules read ─────────────────────────────────────
 def _mistakes(subject: Subject, kind: str, given: Mapping[str, object]) -> list[Any]:
     if kind == "impossible_values":
-        return list(impossible(subject, lambda: values_for(subject, given)))
+        return list(_impossible_values(subject, given))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
     if kind in BY_SCHEMA:
@@ -230,6 +249,70 @@ def _number_paths(pack: Pack, framework: str) -> tuple[Steps, ...]:
             )
         )
     return paths
+
+
+# ── numbers that cannot be ─────────────────────────────────────────────────────────────────────────────────
+def _impossible_values(subject: Subject, given: Mapping[str, object]) -> Iterator[Mistake]:
+    """Yield the numbers of a document that are outside of the range of the fact that they give, each once.
+
+    Nothing is computed from such a number (facts.py takes it for missing). ``kind`` of a mistake is the fact,
+    ``text`` the number. Only the binding that is in force counts: what
+    a framework does not read does no harm.
+    """
+    if subject.framework is None:
+        return
+    told: set[Steps] = set()
+    values: Values | None = None  # most files have no such number
+    for name, spec, path, alternative in _ranged(subject.pack, subject.framework):
+        value = as_number(subject.view.get(path)) if path not in told else None
+        if type(value) is not int and type(value) is not float:
+            continue
+        own, when = alternative[5], alternative[1]
+        if is_within(value * spec[1], spec) if own else value >= 0 and (value <= 1 or spec[3] == INF):
+            continue
+        values = values_for(subject, given) if values is None else values
+        if when is not None and when(values) is not True:
+            continue
+        if not own and is_within(alternative[0](values), spec):  # type: ignore[misc]
+            continue
+        told.add(path)
+        yield _out_of_range(subject, name, path, value)
+
+
+def meant_number(pack: Pack, name: str, value: float) -> tuple[float, bool] | None:
+    """Return the number that was probably meant, and whether that is sure; None where nobody can tell."""
+    spec = pack.facts[name]
+    if spec[3] == 1 and _LEAST_PERCENT <= value <= _MOST_PERCENT:
+        return value / 100, True
+    return (-value, False) if value < -1 and is_within(-value * spec[1], spec) else None
+
+
+def _ranged(pack: Pack, framework: str) -> tuple[Ranged, ...]:
+    """Return the keys that a framework's bindings read as numbers of a range, with the bindings."""
+    found: tuple[Ranged, ...] | None = pack.ranged.get(framework)
+    if found is None:
+        found = pack.ranged[framework] = tuple(
+            (name, spec, alternative[4][0], alternative)
+            for name, alternatives in pack.frameworks[framework]["bind"].items()
+            if (spec := pack.facts.get(name)) and spec[0] == "number" and spec[2] > -INF
+            for alternative in alternatives
+            if len(alternative[4]) == 1 and "*" not in alternative[4][0]
+        )
+    return found
+
+
+def _out_of_range(subject: Subject, name: str, path: Steps, value: float) -> Mistake:
+    from cfglint.lang.types import digits
+
+    _, factor, low, high, _ = subject.pack.facts[name]
+    limits = f"{digits(low / factor)} or more"
+    if high < INF:
+        limits = f"from {digits(low / factor)} to {digits(high / factor)}"
+    probably = meant_number(subject.pack, name, value)
+    note = limits if probably is None else f"{limits}: {digits(probably[0], 6)} meant?"
+    problem = Problem("value", path, _NO_NODE, value)
+    span = _traced(subject, path).own_span
+    return Mistake(note, *span, key=dotted(path), text=f"{value:g}", kind=name, problem=problem)
 
 
 # ── files whose keys are the facts' own names ──────────────────────────────────────────────────────────────

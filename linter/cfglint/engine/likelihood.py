@@ -1,4 +1,8 @@
-"""Whether a memory that may be too large is likely to be: a warning needs that, an info does not."""
+"""Whether a memory that may be too large is likely to be, and what people are shown of it.
+
+A warning needs a memory that is likely to be too large, an info does not. Verdicts rest on bounds that
+one run in 100 passes; people see the interval that holds nine in ten, and such a bound only where it decides.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.lang import tree as t
 from cfglint.lang.emit import CompileError
-from cfglint.lang.values import Interval
+from cfglint.lang.values import INF, Interval
 
 if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator
@@ -15,10 +19,11 @@ if TYPE_CHECKING:
 
 # The model's own error is taken at its median. What is left of a range stems from facts that nobody gave: it
 # is judged by its middle, and one of more than this factor as if it ended there, since it is wide for what is
-# seldom, such as the longest answer of all. Set on jobs that are known to run (benchmarks/calibration.py).
+# seldom, such as the longest answer of all; by its first quarter where that is more. Both are means of
+# logarithms. Set on jobs that are known to run, and on faults in them (benchmarks/calibration.py).
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
-_LIKELY, _BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
+LIKELY, BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
 
 
 def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
@@ -40,13 +45,32 @@ def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool
     return _usual(*left) > _usual(*reversed(right))
 
 
+def as_shown(values: Values) -> Values | None:
+    """Return the values with the interval that people see in place of the bounds; None where both are one."""
+    if LIKELY not in values.pack.lets or BOUND in values.given:
+        return None
+    likely, bound = values[LIKELY], values[BOUND]
+    if not isinstance(likely, Interval) or not isinstance(bound, Interval) or likely.needs:
+        return None
+    if (likely.lo, likely.hi) == (bound.lo, bound.hi):
+        return None
+    return values.but({BOUND: likely})
+
+
+def at_worst(value: object, seen: object) -> float | None:
+    """Return the upper bound of a value that is above what people see of it; None where it is not."""
+    if isinstance(value, Interval) and isinstance(seen, Interval) and seen.hi < value.hi < INF:
+        return value.hi
+    return None
+
+
 def _at_median(values: Values) -> Values:
     """Return the values as they are where the model's error is neither low nor high."""
-    likely = values[_LIKELY] if _LIKELY in values.pack.lets else None
+    likely = values[LIKELY] if LIKELY in values.pack.lets else None
     if not isinstance(likely, Interval) or likely.needs:
         return values
-    found = values.again()
-    found[_LIKELY] = found[_BOUND] = math.sqrt(likely.lo * likely.hi)
+    found = values.but({})
+    found[LIKELY] = found[BOUND] = math.sqrt(likely.lo * likely.hi)
     return found
 
 
@@ -59,5 +83,7 @@ def _range(value: object) -> tuple[float, float] | None:
 def _usual(near: float, far: float) -> float:
     """Return the usual point of a range, seen from the end at which a requirement holds."""
     if near > 0 and far > 0:
-        return near * math.sqrt(min(max(far / near, 1 / _WIDEST), _WIDEST))
+        width = abs(math.log(far / near))
+        way = max(min(width, math.log(_WIDEST)) / 2, width / 4)
+        return near * math.exp(math.copysign(way, far - near))
     return near + (far - near) / 4

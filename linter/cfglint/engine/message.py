@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
 from cfglint.engine.describe import show_value
+from cfglint.engine.likelihood import as_shown, at_worst
 from cfglint.lang import tree as t
 from cfglint.lang.tree import KEY
 from cfglint.lang.types import ANY, MEMORY, UNITS, Type
@@ -14,9 +15,10 @@ from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.engine.describe import Evaluator, Origins
+    from cfglint.facts import Values
 
 _LONGEST = 2_000  # characters of a message; a rule may repeat a value that is long
 _LISTED = 16  # items of a list in a message
@@ -32,7 +34,7 @@ _NEXT = re.compile(r"(?:,| and|, and) (?P<label>[a-z]\w*(?: \w+)?) ")  # ", grad
 
 
 def message(
-    says: Iterable[t.Say],
+    rule: t.Rule,
     evaluator: Evaluator,
     origins: Origins,
     variables: Mapping[str, object] | None = None,
@@ -43,11 +45,14 @@ def message(
     ``{key(item)}`` the one that an item of a list has.
     ``Weights {a}, gradients {b}, optimizer {c}``, three or more memories with labels, is a list of parts: it
     is printed in one unit, the largest part first, without the parts that are 0.
+    A memory is its 90 % interval; where the rule would hold for that, the bound that it does not hold for is
+    named, ``12.5-20.1 GiB, at worst 25 GiB``.
     """
-    for say in says:
+    shown = _Shown(rule, evaluator, origins.values, variables)
+    for say in rule.says:
         if say.when is None or evaluator(say.when, origins.values, variables)[0] is True:
             parts = [
-                part if isinstance(part, str) else _told(part, evaluator, origins, variables)
+                part if isinstance(part, str) else _told(part, evaluator, origins, variables, shown)
                 for part in say.parts
             ]
             text = "".join(_joined(parts))
@@ -71,8 +76,35 @@ class _Told(Record):
         return high / _GIB if isinstance(high, (int, float)) and high < INF else None
 
 
+class _Shown:
+    """The memories of a rule as people see them, found out where a message has one."""
+
+    def __init__(
+        self, rule: t.Rule, evaluator: Evaluator, values: Values, variables: Mapping[str, object] | None
+    ) -> None:
+        self.rule, self.evaluator, self.values, self.variables = rule, evaluator, values, variables
+        self._seen: tuple[Values | None, bool] | None = None
+
+    def of(self, part: t.Expr, value: object) -> tuple[object, float | None]:
+        """Return a memory's interval, and the bound above it where the rule rests on that."""
+        if self._seen is None:
+            seen = as_shown(self.values)
+            holds = seen is not None and self._value(self.rule.requirement, seen) is True
+            self._seen = seen, holds
+        seen, holds = self._seen
+        interval = value if seen is None else self._value(part, seen)
+        return interval, at_worst(value, interval) if holds and isinstance(part, t.Name) else None
+
+    def _value(self, node: t.Expr, values: Values) -> object:
+        return self.evaluator(node, values, self.variables)[0]
+
+
 def _told(
-    part: t.Expr, evaluator: Evaluator, origins: Origins, variables: Mapping[str, object] | None
+    part: t.Expr,
+    evaluator: Evaluator,
+    origins: Origins,
+    variables: Mapping[str, object] | None,
+    shown: _Shown,
 ) -> _Told:
     if isinstance(part, t.Call) and part.function == KEY:
         name = part.arguments[0].name  # type: ignore[union-attr] # see check.py
@@ -81,7 +113,11 @@ def _told(
     value, kind = evaluator(part, origins.values, variables)
     if isinstance(value, (list, tuple)) and kind.kind != "version":
         return _Told(value, kind, ", ".join(_items(value)) or "none")
-    return _Told(value, kind, spoken(value, kind))
+    if kind.dimension != MEMORY or not isinstance(value, Interval) or needs_of(value):
+        return _Told(value, kind, spoken(value, kind))
+    interval, worst = shown.of(part, value)
+    more = "" if worst is None else f", at worst {show_value(worst, kind)}"
+    return _Told(interval, kind, spoken(interval, kind) + more)
 
 
 def _key_of(item: object, name: str) -> str:

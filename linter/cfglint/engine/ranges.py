@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cfglint.engine.describe import show_value
 from cfglint.engine.estimates import Estimate, estimates
+from cfglint.engine.likelihood import BOUND, LIKELY, as_shown
 from cfglint.lang import tree as t
 from cfglint.lang.emit import CompileError
 from cfglint.lang.types import ANY, MEMORY
@@ -61,18 +62,20 @@ def _advice(name: str, origins: Origins) -> str:
 # ── a finding's reason for a wide range ──────────────────────────────────────────────────────────────────
 def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins, subject: Subject) -> str:
     """Say what makes the widest memory that a requirement compares a wide range; nothing if none is wide."""
+    seen = as_shown(origins.values) or origins.values
     wide = [
         (value.hi - value.lo, side)
         for part in t.walk(requirement)
         if isinstance(part, t.Compare)
         for side in part.operands
-        if (value := _wide(side, evaluator, origins.values)) is not None
+        if (value := _wide(side, evaluator, seen)) is not None
     ]
     if not wide:
         return ""
     _, side = max(wide, key=lambda each: each[0])
-    found = estimates(subject, origins.values.given, evaluator.compiled(side)[0])
-    return _because(list(told(evaluator, origins, found)), origins)
+    found = estimates(subject, seen.given, evaluator.compiled(side)[0])
+    named = [(LIKELY if name == BOUND else name, value, gain) for name, value, gain in found]
+    return _because(list(told(evaluator, origins, named)), origins)
 
 
 def _wide(side: t.Expr, evaluator: Evaluator, values: Values) -> Interval | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.engine.cases import cases
+from cfglint.engine.cases import cases_of
 from cfglint.engine.dependencies import settled, watched
 from cfglint.engine.judge import values_for
-from cfglint.engine.memory import TOTAL, in_all, span_of
+from cfglint.engine.memory import memory_of, span_of
 from cfglint.findings import Memory, Span
 from cfglint.lang.types import text_of
 from cfglint.lang.values import Interval
@@ -38,6 +38,12 @@ class Trainer(Value):
     moment: str | None
     reserved_gib: Span
 
+    @property
+    def reserves(self) -> Span:
+        """What is reserved, which is measured apart, and no less than what is allocated."""
+        low = max(self.reserved_gib.low, self.allocated_gib.low)
+        return Span(low, max(self.reserved_gib.high, low))
+
 
 class Remedy(Value):
     """A proven fix, and what the config needs on the row's target once it is applied."""
@@ -63,6 +69,11 @@ class FitRow(Memory):
     needs: tuple[str, ...] = field(default=(), kw_only=True)
     fix: Remedy | None = field(default=None, kw_only=True)
     varied: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+
+    @property
+    def need_of_parts(self) -> Span:
+        """The need in the case whose parts these are."""
+        return self.cases[0].need_gib if self.cases else self.need_gib
 
     @property
     def headroom(self) -> Span | None:
@@ -141,9 +152,8 @@ def _same(a: object, b: object) -> bool:
 
 def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
     """Return what the facts of a document come to on the target that they were computed with, by part."""
-    found = cases(values, TOTAL)
-    memory, needs = in_all(values, target.name, found)
-    first = found[0].values
+    memory, needs = memory_of(values, target)
+    first = cases_of(values)[0].values
     return FitRow(
         *(getattr(memory, name) for name in fields(memory)),
         parts={part: span_of(first[f"need.{part}"]) for part in PARTS},

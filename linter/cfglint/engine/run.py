@@ -8,9 +8,9 @@ from cfglint.budget import BUDGET
 from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
 from cfglint.document.shell.ends import ends_early
-from cfglint.document.tree import Document, dotted
+from cfglint.document.tree import Document
 from cfglint.document.view import View
-from cfglint.engine.judge import decides, is_job, judge, values_for
+from cfglint.engine.judge import decides, is_job, judge, key_of, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
 from cfglint.errors import OverBudgetError
 from cfglint.findings import Job, Memory, Report, Span, TargetInfo, Undecided, question
@@ -258,25 +258,25 @@ class Run(Reading):
         for judged in judgements:
             for verdict in judged.verdicts:
                 code = verdict.rule.code
-                if (verdict.truth is not False and verdict.needs) or code in everywhere:
+                if verdict.needs or code in everywhere:
                     continue
                 alone = judged.target is None or self.without_target(verdict.rule, judged)
                 if alone:
                     everywhere.add(code)
                 yield from self.finder.findings(verdict, judged, None if alone else judged.name)
 
-    def _as_usual(self, judgements: Sequence[Judged], found: Sequence[Found]) -> list[Found]:
+    def _assumed(self, judgements: Sequence[Judged], found: Sequence[Found]) -> list[Found]:
         """Return what is likely of open memory rules, for processes of which nothing else was ``found``."""
         if not any(v.needs and v.rule.code.startswith("MEM") for j in judgements for v in j.verdicts):
             return []  # as most files without a target
+        from cfglint.engine.cases import asked_again
         from cfglint.engine.find import process_of
-        from cfglint.engine.usual import as_usual, in_all_cases
 
-        usual = [again for each in judgements if (again := in_all_cases(each) or as_usual(each)) is not None]
+        assumed = [again for each in judgements if (again := asked_again(each)) is not None]
         told = {(process_of(each.finding), each.finding.target) for each in found}
         return [
             each
-            for each in self.findings(usual)
+            for each in self.findings(assumed)
             if each.finding.level != "info" and (process_of(each.finding), each.finding.target) not in told
         ]
 
@@ -336,15 +336,16 @@ class Run(Reading):
             self.report.judged += whole
             self._undecided(judgements, file.path, first)
             found = self.findings(judgements)
-            found += self._as_usual(judgements, found)
+            found += self._assumed(judgements, found)
+            if whole and self.asks_for_memory:
+                jobs = self.report.jobs
+                jobs += [job for job in self._jobs(judgements, found) if job not in jobs]
             if found and len(subjects) > 1:  # sections that share a part by an anchor share its mistake
                 own = [each.finding for each in found]
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
-            if whole and self.asks_for_memory:
-                self.report.jobs += self._jobs(judgements, found)
-            sure = [each for each in found if each.judged.assumed is None]
+            sure = [each for each in found if each.judged.case is None]
             if sure and mend is not None:
                 mend(self, judgements, sure)
             if found:
@@ -367,7 +368,7 @@ class Run(Reading):
             else:
                 from cfglint.engine.memory import memory_of
 
-                memory = memory_of(judged, judged.target.name)
+                memory, _ = memory_of(values, judged.target)
             if ends_early(subject.document) is not None:
                 memory = replace(memory, verdict="unknown", cases=(), ask=_CUT_OFF)
             errors = {
@@ -405,13 +406,14 @@ class Run(Reading):
         sections = bool(judgements) and judgements[0].subject.document.key is not None
         before = {(u.target, u.code, u.needs) for u in self.report.undecided[first:]} if sections else ()
         each = [
-            {v.rule.code: tuple(sorted(v.needs)) for v in judged.verdicts if v.truth is not False and v.needs}
-            for judged in judgements
+            {v.rule.code: tuple(sorted(v.needs)) for v in judged.verdicts if v.needs} for judged in judgements
         ]
         for i, (judged, open_rules) in enumerate(zip(judgements, each, strict=True)):
             for name in {name for needs in open_rules.values() for name in needs}:
                 if not self.report.keys.get(name) and name in self.pack.facts:
-                    self.report.keys[name] = self.pack.asks.get(name) or _key(name, judged.values)
+                    plain = "" if "." in name else name  # which is for people
+                    key = key_of(name, judged.values) or plain
+                    self.report.keys[name] = self.pack.asks.get(name) or key
             own = {rule.code for rule in self.pack.rules[self.pack.shipped :]} if self.pack.shipped else set()
             for name in {name for code in own & open_rules.keys() for name in open_rules[code]}:
                 if name.startswith("$.") and (told := _misspelled(name, judged.subject.view, path)):
@@ -421,13 +423,6 @@ class Run(Reading):
                 target = None if common else judged.name
                 if not (common and i) and (target, code, needs) not in before:
                     self.report.undecided.append(Undecided(path, target, code, needs))
-
-
-def _key(name: str, values: Values) -> str:
-    """Return the key that a missing fact is read from, or a name without a dot, which is one for people."""
-    paths = (path for alternative in values.possible(name) for path in alternative[4])
-    key = next((path for path in paths if path[0] != "launch"), None)
-    return dotted(key) if key is not None else "" if "." in name else name
 
 
 def _misspelled(name: str, view: View, path: str) -> str:

@@ -86,6 +86,21 @@ class Verdict(Record):
         self.needs = needs_of(self.truth)
 
 
+class Case(Record):
+    """The facts of a job where some that it leaves open have a value.
+
+    ``chosen`` are those of which another case has another value, or, in the ``usual`` case, all that were
+    taken; ``gpus`` is the number of GPUs that was taken where neither the target nor the config says one;
+    ``released`` says that defaults are the release's, for a package of which the repository has another copy.
+    """
+
+    values: Values
+    chosen: dict[str, object] = field(factory=dict)
+    gpus: int | None = None
+    usual: bool = False
+    released: bool = False
+
+
 class Judged(Record):
     """A subject on one target: its facts, and the rules that do not simply hold."""
 
@@ -95,9 +110,7 @@ class Judged(Record):
     sources: Mapping[str, str]  # of the facts that were given
     verdicts: list[Verdict] = field(factory=list)
     origins: Origins | None = field(default=None, init=False)  # once there is something to tell (find.py)
-    assumed: tuple[str, ...] | None = field(default=None, init=False)  # facts that nobody gives (usual.py)
-    cases: list[Any] | None = field(default=None, init=False)  # once they are asked for (cases.py)
-    whichever: bool = field(default=False, init=False)  # whether all that they could be comes to the same
+    case: Case | None = field(default=None, init=False)  # where facts were assumed (cases.py)
 
     @property
     def name(self) -> str | None:

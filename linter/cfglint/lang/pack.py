@@ -78,7 +78,7 @@ class Pack(Record):
     frameworks: dict[str, dict[str, Any]] = field(factory=dict)
     rules: list[CompiledRule] = field(factory=list)
     number_paths: dict[str, tuple[tuple[str | int, ...], ...]] = field(factory=dict)  # see judge.py
-    ranged: dict[str, tuple[Any, ...]] = field(factory=dict)  # see impossible.py
+    ranged: dict[str, tuple[Any, ...]] = field(factory=dict)  # see engine/judge.py
     ways: dict[str | None, dict[str, Any]] = field(factory=dict)  # what computes names, see facts.py
     shipped: int = 0  # so many rules come with cfglint, where others are somebody's own
     _cold: Callable[[], Trees] | None = None

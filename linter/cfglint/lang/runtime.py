@@ -6,6 +6,7 @@ from cfglint.budget import spend
 from cfglint.lang.values import (
     INF,
     NOTHING,
+    ODD,
     UNRULED,
     Interval,
     Open,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 _ITEMS = "items that rules go over"
-_ODD = frozenset({"a value of the right type"})
+_ODD = frozenset({ODD})
 _LARGE = 2**63  # whole numbers beyond it become floats, so that arithmetic stays cheap
 _HUGE = 1e300  # nobody configures that; it would overflow sooner or later
 

@@ -422,6 +422,13 @@ def parts(node: Node | tuple[object, ...]) -> Iterator[Any]:
             yield from parts(part)
 
 
+def conjuncts(node: Expr) -> list[Expr]:
+    """Return the parts of an ``and`` of any depth; what is none is its own only part."""
+    if isinstance(node, Junction) and node.operator == "and":
+        return [part for operand in node.operands for part in conjuncts(operand)]
+    return [node]
+
+
 def walk(node: object) -> Iterator[Any]:
     """Yield the nodes of a tree, or of tuples of trees, parents first."""
     stack = [node]

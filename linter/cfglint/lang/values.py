@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 INF = math.inf
 UNRULED = "a model of "  # what is missing where no arm of a `match` is for a value
+ODD = "a value of the right type"  # what is missing where a value is of another one
 NOTHING: frozenset[str] = frozenset()
 
 

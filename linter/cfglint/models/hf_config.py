@@ -11,9 +11,8 @@ from math import ceil, floor
 from cfglint import files
 from cfglint.errors import UsageError
 from cfglint.lang.values import NOTHING, Interval, Open, interval
-from cfglint.models import COLUMNS, EXPERTS, NOT_DENSE, PARTS
-from cfglint.models.families import ALIASES, DEFAULTS, DENSE, FIXED, FOUR_TIMES, OWN_OUTPUT, TIED
-from cfglint.models.kinds import kinds, layer_kinds, vision
+from cfglint.models import COLUMNS, EXPERTS, NOT_DENSE, PARTS, families
+from cfglint.models.families import HUGE, kinds, layer_kinds, vision, whole
 from cfglint.models.size import FORMS, active_params, params
 
 TYPE_CHECKING = False
@@ -25,7 +24,6 @@ FILE = "config.json"
 _ANEW = "download it again from the model's page"
 UNSURE = 0.1  # how far an architecture that nobody wrote a form for may be from a Llama's
 _LARGEST = 2**24  # bytes; a config.json has some thousands
-_HUGE = 2**53  # beyond this a number is none of a model
 MISSING = (
     "--online needs the package huggingface_hub, which is not installed; pip install 'cfglint-gpu[online]', "
     "or name the model's config.json with --model-config"
@@ -153,7 +151,7 @@ def _stored(folder: str, config: dict[str, Any], figures: dict[str, Any]) -> int
     for name in _INDICES:
         index = _beside(folder, name, 8 * _LARGEST)
         metadata = index.get("metadata")
-        size = _whole(metadata, "total_size") if isinstance(metadata, dict) else None
+        size = whole(metadata, "total_size") if isinstance(metadata, dict) else None
         if size is None or size <= 0:
             continue
         dtype = _inner(config).get("torch_dtype") or config.get("torch_dtype") or config.get("dtype")
@@ -170,7 +168,7 @@ def shape_of(config: dict[str, Any], file: str = FILE) -> tuple[str, dict[str, A
     """Return a config's family, and its shape as size.py counts it. Raises ModelConfigError."""
     inner = _inner(config)
     family = str(inner.get("model_type") or config.get("model_type") or "unknown")
-    family = ALIASES.get(family, family)
+    family = families.ALIASES.get(family, family)
     figures = {**_figures(inner, family, file), **vision(config)}
     figures["tied"] = _tied(config, inner, family)
     figures["quantized_bits"] = _bits(config.get("quantization_config") or inner.get("quantization_config"))
@@ -201,7 +199,7 @@ def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]
 
     Versions of vLLM differ about YaRN, so `context` is the largest that one of them takes.
     """
-    lengths = {key: length for key in _LENGTHS if (length := _whole(inner, key) or 0) > 0}
+    lengths = {key: length for key in _LENGTHS if (length := whole(inner, key) or 0) > 0}
     positions = lengths.get("max_position_embeddings")
     columns: dict[str, object] = {} if positions is None else {"positions": positions}
     if not lengths:
@@ -210,18 +208,18 @@ def _lengths(config: dict[str, Any], inner: dict[str, Any]) -> dict[str, object]
     scaling = inner.get("rope_parameters") or inner.get("rope_scaling") or {}
     several = _dicts(scaling.values()) if isinstance(scaling, dict) else []
     longest = max(_scaled(least, part) for part in several or [scaling])
-    columns["context"] = max(longest, *(_whole(part, "model_max_length") or 0 for part in (config, inner)), 0)
+    columns["context"] = max(longest, *(whole(part, "model_max_length") or 0 for part in (config, inner)), 0)
     return columns
 
 
 def _scaled(length: int, scaling: Any) -> int:
     factor = scaling.get("factor") if isinstance(scaling, dict) else None
-    if not isinstance(factor, (int, float)) or not 0 < factor < _HUGE:
+    if not isinstance(factor, (int, float)) or not 0 < factor < HUGE:
         return length
     kind = scaling.get("rope_type") or scaling.get("type")
     if kind not in _UNSCALED:
         return ceil(length * max(1, factor))
-    start = _whole(scaling, "original_max_position_embeddings")
+    start = whole(scaling, "original_max_position_embeddings")
     return max(length, ceil(start * factor)) if "yarn" in str(kind) and start is not None else length
 
 
@@ -239,23 +237,17 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((config[key] for key in keys if config.get(key) is not None), None)
 
 
-def _whole(config: Mapping[str, Any], key: str) -> int | None:
-    """Return a whole number, None where none is there, or one that no model has."""
-    value = config.get(key)
-    return value if type(value) is int and abs(value) < _HUGE else None
-
-
 def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, keys in _KEYS.items():
         value = _first(config, keys)
         if value is None:
-            value = DEFAULTS.get(family, {}).get(name)
+            value = families.DEFAULTS.get(family, {}).get(name)
         if isinstance(value, (list, tuple)) and value and all(type(v) is int for v in value):
             value = max(value)  # one number for each layer; the largest is the fullest
         if value is None:
             continue
-        if type(value) is not int or not 0 <= value < _HUGE:
+        if type(value) is not int or not 0 <= value < HUGE:
             key = next((k for k in keys if config.get(k) is not None), keys[0])
             kind = _KINDS.get(type(value), "number of that size")
             raise ModelConfigError(f"{file}: {key} is a whole number, not a {kind}; correct it")
@@ -278,23 +270,23 @@ def _figures(config: dict[str, Any], family: str, file: str) -> dict[str, Any]:
 def _complete(figures: dict[str, Any], config: dict[str, Any], family: str) -> None:
     """Add what a family says in a way of its own."""
     if family == "lfm2" and config.get("block_auto_adjust_ff_dim", True) and "ffn" in figures:
-        unit = _whole(config, "block_multiple_of") or 256
+        unit = whole(config, "block_multiple_of") or 256
         figures["ffn"] = ceil(int(2 * figures["ffn"] / 3) / unit) * unit
     if family == "glm4_moe" and config.get("use_qk_norm") is True:
         figures["qk_norm"] = True
     if family == "qwen" and "ffn" in figures:
         figures["ffn"] //= 2  # it counts both halves of the gated layer
-    if family in FOUR_TIMES and not figures.get("ffn"):
-        ratio = _whole({"expansion_ratio": 4, **config}, "expansion_ratio")
+    if family in families.FOUR_TIMES and not figures.get("ffn"):
+        ratio = whole({"expansion_ratio": 4, **config}, "expansion_ratio")
         figures["ffn"] = (4 if ratio is None else ratio) * figures.get("hidden", 0)
     attention = config.get("attn_config") if family == "mpt" else None
-    if isinstance(attention, dict) and (kv_heads := _whole(attention, "kv_n_heads")) is not None:
+    if isinstance(attention, dict) and (kv_heads := whole(attention, "kv_n_heads")) is not None:
         figures["kv_heads"] = kv_heads
     new_falcon = config.get("new_decoder_architecture") is True
     if (family == "falcon" and not new_falcon) or family == "gpt_bigcode":
         figures["kv_heads"] = 1 if config.get("multi_query", True) else figures.get("heads", 0)
     figures.setdefault("max_positions", 2048)
-    if family == "opt" and (width := _whole(config, "word_embed_proj_dim")) is not None:
+    if family == "opt" and (width := whole(config, "word_embed_proj_dim")) is not None:
         figures["embed_dim"] = width
     _complete_biases(figures, config, family)
     _complete_experts(figures, config, family)
@@ -310,9 +302,9 @@ def _complete(figures: dict[str, Any], config: dict[str, Any], family: str) -> N
 
 def _complete_biases(figures: dict[str, Any], config: dict[str, Any], family: str) -> None:
     for key in ("attention_bias", "mlp_bias"):
-        if isinstance(config.get(key), bool) and family not in FIXED:
+        if isinstance(config.get(key), bool) and family not in families.FIXED:
             figures[key] = config[key]
-    if "attention_bias" in figures and family not in OWN_OUTPUT:  # elsewhere it is the output's, too
+    if "attention_bias" in figures and family not in families.OWN_OUTPUT:  # elsewhere it is the output's, too
         figures["output_bias"] = figures["attention_bias"]
     if family == "chatglm" and isinstance(config.get("add_qkv_bias"), bool):
         figures["attention_bias"] = config["add_qkv_bias"]
@@ -323,18 +315,18 @@ def _complete_experts(figures: dict[str, Any], config: dict[str, Any], family: s
     if not experts or experts == 1:
         figures.update(dict.fromkeys(EXPERTS, 0))
         if family == "granitemoehybrid":
-            figures["ffn"] = _whole(config, "shared_intermediate_size") or figures.get("ffn", 0)
+            figures["ffn"] = whole(config, "shared_intermediate_size") or figures.get("ffn", 0)
         return
     figures.setdefault("expert_ffn", figures.get("ffn", 0))
     figures.setdefault("ffn", figures["expert_ffn"])
     figures.setdefault("experts_per_token", 1)
     if family == "llama4":
         figures.update(expert_ffn=figures["ffn"], shared_experts=1)
-        figures["ffn"] = _whole(config, "intermediate_size_mlp") or figures["ffn"]
-    width = next((width for key in _SHARED if (width := _whole(config, key)) is not None), None)
+        figures["ffn"] = whole(config, "intermediate_size_mlp") or figures["ffn"]
+    width = whole(config, *_SHARED)
     if width is not None and figures["expert_ffn"]:
         figures["shared_experts"] = round(width / figures["expert_ffn"])
-    if latent := _whole(config, "moe_latent_size"):
+    if latent := whole(config, "moe_latent_size"):
         figures["expert_hidden"] = latent
     layers = figures.get("layers", 0)
     dense = config.get("mlp_only_layers")
@@ -346,7 +338,7 @@ def _complete_experts(figures: dict[str, Any], config: dict[str, Any], family: s
     with_experts = config.get("moe_layers")
     if isinstance(with_experts, list):
         figures.setdefault("dense_layers", layers - len(with_experts))
-    step = next((step for key in _STEPS if (step := _whole(config, key))), 1)
+    step = next((step for key in _STEPS if (step := whole(config, key))), 1)
     if step > 1:  # only every step-th layer has experts
         figures["dense_layers"] = max(figures.get("dense_layers", 0), layers - layers // step)
     for name in EXPERTS:
@@ -354,7 +346,7 @@ def _complete_experts(figures: dict[str, Any], config: dict[str, Any], family: s
 
 
 def _complete_latent(figures: dict[str, Any], config: dict[str, Any]) -> None:
-    kv_rank, rope, nope, value_dim, q_rank = (_whole(config, key) or 0 for key in _LATENT)
+    kv_rank, rope, nope, value_dim, q_rank = (whole(config, key) or 0 for key in _LATENT)
     figures["latent_dim"] = kv_rank + rope if kv_rank else 0
     if kv_rank:
         figures.update(rope_dim=rope, nope_dim=nope, value_dim=value_dim, q_rank=q_rank)
@@ -367,7 +359,7 @@ def _tied(config: dict[str, Any], inner: dict[str, Any], family: str) -> object:
         if isinstance(value, bool):
             return value
     if family in FORMS or inner is not config:
-        return family in TIED
+        return family in families.TIED
     return Open(NOTHING)
 
 
@@ -380,11 +372,9 @@ def _bits(quantization: object) -> object:
             return bits
     groups = quantization.get("config_groups")
     parts = [part.get("weights") for part in _dicts(groups.values() if isinstance(groups, dict) else ())]
-    stated = [_whole(quantization, key) for key in _BITS]
-    stated += [_whole(weights, "num_bits") for weights in _dicts(parts)]
-    for number in stated:
-        if number is not None:
-            return number
+    stated = [whole(quantization, *_BITS), *(whole(weights, "num_bits") for weights in _dicts(parts))]
+    if numbers := [number for number in stated if number is not None]:
+        return numbers[0]
     method = str(quantization.get("quant_method", "")).lower()
     unknown = 4 if method == "awq" else Interval(2, 8, NOTHING)
     return next((bits for word, bits in _METHODS if word in method), unknown)
@@ -396,7 +386,7 @@ def _dicts(values: Iterable[object]) -> list[dict[str, Any]]:
 
 def _margin(family: str, config: dict[str, Any], figures: dict[str, Any]) -> tuple[float, float]:
     """Return what the count may miss: a share of it to both sides, and parameters on top."""
-    odd = family not in FORMS or (family in DENSE and figures["experts"])
+    odd = family not in FORMS or (family in families.DENSE and figures["experts"])
     odd = odd or (family == "falcon" and config.get("bias") is True)  # falcon-rw: no form is written for it
     towers = _dicts(config.get(key) for key in ("vision_config", "audio_config"))
     return UNSURE if odd else 0, sum(_tower(tower, figures) for tower in towers)
@@ -406,9 +396,9 @@ def _tower(config: dict[str, Any], figures: dict[str, Any]) -> float:
     """Return the most that an encoder of images or sound adds where the whole model is loaded."""
     width = _first(config, ("embed_dim", "hidden_size", "d_model"))
     depth = _first(config, ("depth", *_KEYS["layers"]))
-    if type(width) is not int or type(depth) is not int or max(abs(width), abs(depth)) >= _HUGE:
+    if type(width) is not int or type(depth) is not int or max(abs(width), abs(depth)) >= HUGE:
         return 0.25 * params("llama", {**figures, "tied": True})
-    inner = _whole(config, "intermediate_size")
+    inner = whole(config, "intermediate_size")
     inner = 4 * width if inner is None else inner
     return 1.25 * depth * (4 * width * width + 3 * width * inner)  # a quarter for what joins it to the model
 

@@ -6,6 +6,7 @@ The catalogue is read when a rule first asks for a model; everything else is imp
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
 
 from cfglint import files
@@ -17,7 +18,7 @@ from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
     from cfglint.boundary import Boundary
@@ -55,7 +56,7 @@ def _whole(row: Row) -> Row:
     return {**_ZEROS, **dict.fromkeys(PARTS, row["layers"]), "active_params": row["params"], **row}
 
 
-class Catalogue:
+class Catalogue(Mapping[str, "Row"]):
     """The figures of models by their ids in lower case; made whole when they are asked for."""
 
     def __init__(self, kept: Mapping[str, Row]) -> None:
@@ -73,18 +74,6 @@ class Catalogue:
 
     def __len__(self) -> int:
         return len(self.kept)
-
-    def get(self, name: str) -> Row | None:
-        """Return the figures of a model, None for one that is not known."""
-        return self[name] if name in self.kept else None
-
-    def items(self) -> Iterator[tuple[str, Row]]:
-        """Return all ids and figures; models of one row share them."""
-        return ((name, self[name]) for name in self.kept)
-
-    def values(self) -> Iterator[Row]:
-        """Return the figures of each id."""
-        return (self[name] for name in self.kept)
 
 
 @cache
@@ -114,8 +103,12 @@ def trunk(name: str) -> str:
     """
     import re
 
-    last = name.rpartition("/")[2].lower().removeprefix("meta-")
-    return re.sub(rf"([-_.]({_PACKED}|{_TUNED}))+$", "", last)
+    return re.sub(rf"([-_.]({_PACKED}|{_TUNED}))+$", "", leaf(name))
+
+
+def leaf(name: str) -> str:
+    """Return the last component of an id, without what not every copy has in front."""
+    return name.rpartition("/")[2].lower().removeprefix("meta-")
 
 
 _APART = ("quantized_bits", "max_positions")  # differ between checkpoints of one architecture
@@ -136,14 +129,16 @@ def by_trunk() -> Catalogue:
             key = trunk(name)
             rows[key] = alike if rows.get(key, alike) == alike else None
             if not re.search(rf"[-_.]{_PACKED}\b", name):
-                packed.setdefault(key, row.get("quantized_bits", 0))
+                bits = row.get("quantized_bits", 0)
+                if packed.setdefault(key, bits) != bits:  # Kimi-K2-Thinking, of all Kimi-K2 the one in 4 bits
+                    rows[leaf(name)] = {**alike, "quantized_bits": bits}
         return {
             name: {**row, "quantized_bits": packed[name]} if packed.get(name) else row
             for name, row in rows.items()
             if row is not None
         }
 
-    return Catalogue(cached("trunks2", _texts(), built))  # type: ignore[arg-type]
+    return Catalogue(cached("trunks3", _texts(), built))  # type: ignore[arg-type]
 
 
 def of_trunk(name: str) -> Mapping[str, object] | None:
@@ -152,7 +147,7 @@ def of_trunk(name: str) -> Mapping[str, object] | None:
 
     key = trunk(name)
     says = len(key) >= _SHORTEST and (any(letter.isdigit() for letter in key) or len(key) >= 2 * _SHORTEST)
-    row = by_trunk().get(key) if says or _is_path(name) else None
+    row = by_trunk().get(leaf(name)) or by_trunk().get(key) if says or _is_path(name) else None
     return None if row is None else {**row, "quantized_bits": bits(name) or _published(row, name)}
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from cfglint.budget import BUDGET
+from cfglint.budget import BUDGET, TOO_LONG, Searching
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
-from cfglint.repair.allowance import TOO_LONG, Searching
 from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of

@@ -8,8 +8,9 @@ nothing and goes first. Each further step takes at least `_WORTH` off the need, 
 
 from __future__ import annotations
 
+from cfglint.engine.cases import TOTAL
 from cfglint.engine.judge import judge
-from cfglint.engine.memory import GIB, TOTAL, span_of
+from cfglint.engine.memory import GIB, span_of
 from cfglint.facts import Values, missing
 from cfglint.findings import LEVELS, Fix, MemoryChange
 from cfglint.hardware.catalogue import Gpu, gpus
@@ -36,7 +37,7 @@ _LESS = 200  # trials of a search for an alternative
 _WORTH = 1 << 29  # bytes; less is lost in the noise of an allocator
 _MOST_STEPS = 4
 _MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
-_PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.memory", "trains"))
+_PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.likely", "trains"))
 _NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
 _TIMES = (2, 4, 8)
 _MIB = 1 << 20

@@ -50,7 +50,7 @@ class Asked(Record):
         Keys that one part of it names together are one group.
         """
         groups: list[tuple[set[Steps], list[t.Expr]]] = []
-        for node in _conjuncts(requirement):
+        for node in t.conjuncts(requirement):
             if isinstance(node, t.Has):
                 paths = {self.home(node.path.steps)}
             else:
@@ -185,12 +185,6 @@ class Asked(Record):
             return
         if isinstance(value, (str, int, float, type(None))):
             yield self.home(left.steps), value
-
-
-def _conjuncts(node: t.Expr) -> list[t.Expr]:
-    if isinstance(node, t.Junction) and node.operator == "and":
-        return [part for operand in node.operands for part in _conjuncts(operand)]
-    return [node]
 
 
 def _opposite(node: t.Expr) -> t.Expr | None:

@@ -5,7 +5,7 @@ No knob moves, and what they do is proven likewise.
 
 from __future__ import annotations
 
-from cfglint.engine import impossible
+from cfglint.engine.judge import IMPOSSIBLE, meant_number
 from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.lang import tree as t
 from cfglint.repair.write import Written
@@ -31,7 +31,7 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
     """Yield the findings of slips whose meaning is plain, each with its fix."""
     for each in found:
         finding = each.finding
-        listed = RENAMED.get(finding.code, _NUMBERS if finding.code == impossible.CODE else "")
+        listed = RENAMED.get(finding.code, _NUMBERS if finding.code == IMPOSSIBLE else "")
         if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
         place = finding.place.start, finding.place.end
@@ -72,7 +72,7 @@ def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
 
 def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
     """Return what writes the number that was meant; a percentage in a fraction's place is safe to tell."""
-    probably = impossible.meant(solver.trials.run.pack, mistake.kind, float(mistake.text))
+    probably = meant_number(solver.trials.run.pack, mistake.kind, float(mistake.text))
     if probably is None:
         return None
     writer = solver.writer(judged)
@@ -85,7 +85,7 @@ def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
     patch = writer.patch([Written(path, int(value) if value == int(value) else value)])
     if patch is None or not _leaves_one_less(solver.trials, patch.edits, _NUMBERS):
         return None
-    notes = tuple(f"cfglint: was {change.old} ({impossible.CODE})" for change in patch.changes)
+    notes = tuple(f"cfglint: was {change.old} ({IMPOSSIBLE})" for change in patch.changes)
     return Fix(0, patch.title, patch.edits, applicability="safe" if sure else "unsafe", notes=notes)
 
 

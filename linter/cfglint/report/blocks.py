@@ -9,13 +9,14 @@ from __future__ import annotations
 from itertools import groupby
 
 from cfglint.record import Record, Value, field
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from cfglint.findings import Fix, Span
+    from cfglint.findings import Fix, Memory, Span
     from cfglint.report import Style
 
     Piece = tuple[str, str]  # a text and its style
@@ -24,7 +25,7 @@ INF = float("inf")
 _LARGE = 10  # GiB
 DASH = "–"
 VERDICT_COLORS = {"fits": "green", "tight": "yellow", "oom": "bold red", "unknown": "magenta"}
-_SIGNS = {"fits": "✅ fits", "tight": "⚠️ tight", "oom": "❌ oom", "unknown": "❔ not judged"}
+_SIGNS = {"fits": "✅", "tight": "⚠️", "oom": "❌", "unknown": "❔"}
 
 
 class Markup(str):
@@ -159,14 +160,10 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     return [("".join(text for text, _ in run), style) for style, run in runs]
 
 
-def verdict(word: str, more: str = "") -> Cell:
-    """Return the cell of a memory verdict; ``more`` is what Markdown says after it."""
-    return Cell([(said(word), VERDICT_COLORS[word])], Markup(_SIGNS[word] + more))
-
-
-def said(word: str) -> str:
-    """Return a memory verdict as readers see it; ``unknown`` is that of the data."""
-    return "not judged" if word == "unknown" else word
+def verdict(memory: Memory, more: str = "", *, brief: bool = False) -> Cell:
+    """Return the cell of a verdict, ``brief`` in one word; ``more`` is what Markdown says after it."""
+    word, text = memory.verdict, said(memory).partition(",")[0] if brief else said(memory)
+    return Cell([(text, VERDICT_COLORS[word])], Markup(f"{_SIGNS[word]} {text}{more}"))
 
 
 # ── words and numbers ────────────────────────────────────────────────────────────────────────────────────
@@ -175,9 +172,13 @@ def gib(value: float, places: int = 2) -> str:
     return f"{value:.{places}f}" if abs(value) < INF else "?"
 
 
-def range_of(span: Span) -> Range:
-    """Return GiB as a cell; a range of large numbers with one decimal, since it is an estimate."""
-    places = 1 if _LARGE <= span.low < span.high else 2
+def range_of(span: Span, places: int | None = None) -> Range:
+    """Return GiB as a cell; a range of large numbers with one decimal, since it is an estimate.
+
+    A column of estimates has the same ``places`` for all.
+    """
+    if places is None:
+        places = 1 if _LARGE <= span.low < span.high else 2
     low, high = gib(span.low, places), gib(span.high, places)
     return Range("" if low == high or (span.high == INF and span.low <= 0) else low, high)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.cells import cell_len
 
 from cfglint.report.blocks import (
@@ -19,6 +17,7 @@ from cfglint.report.blocks import (
     cut,
     joined,
 )
+from cfglint.text import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 _GAP = "  "
 _PLAIN = str.maketrans({"…": "...", "→": "->", "—": "-", "\u2013": "-", "×": "x", "·": "-"})
 _SIGN_COLORS = {"+": "green", "-": "red", "@": "cyan"}
-# A number keeps its unit: "15 GiB" is one word.
-_BREAK = re.compile(r" (?!(?:[KMGT]?i?B|%|tokens|params|min|ms|h|s)(?!\w))")
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~"})
 _ITEM = "- {}"
 _BREAKS = ("  ", "<br>")
@@ -65,23 +62,6 @@ def painted(rows: Iterable[Sequence[Piece]]) -> str:
     return out.getvalue()
 
 
-def wrap(text: str, width: int, first: str, rest: str, *, loose: bool = False) -> list[str]:
-    """Break ``text`` at blanks into lines of ``width`` cells (0: one line); a longer word stays whole.
-
-    A number keeps its unit, unless ``loose`` says otherwise.
-    """
-    lines: list[str] = []
-    line, empty = first, True
-    for word in text.split(" ") if loose else _BREAK.split(text):
-        if width and not empty and cell_len(line) + 1 + cell_len(word) > width:
-            lines.append(line)
-            line, empty = rest, True
-        line += word if empty else " " + word
-        empty = False
-    lines.append(line)
-    return [line.rstrip() for line in lines]
-
-
 def _rows(block: Block, style: Style) -> Iterator[Sequence[Piece]]:
     if isinstance(block, Blank):
         yield ()
@@ -104,7 +84,9 @@ def _plain(text: str, style: Style) -> str:
 def paragraph(block: Paragraph, style: Style) -> Iterator[Sequence[Piece]]:
     """Yield the lines of a sentence."""
     lead = _plain(block.lead, style)
-    first, *rest = wrap(lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose)
+    first, *rest = wrap(
+        lead + _plain(block.text, style), style.width, "", block.rest, loose=style.loose, cells=cell_len
+    )
     indent, end = len(lead) - len(lead.lstrip()), len(lead)
     yield (first[:indent], ""), (first[indent:end], block.lead_style), (first[end:], block.style)
     yield from ([(line, block.style)] for line in rest)

@@ -6,7 +6,7 @@ from cfglint.findings import IN_PART, question
 from cfglint.lang.values import UNRULED
 from cfglint.record import Record, field, replace
 from cfglint.report import verdicts
-from cfglint.text import LineIndex, shown
+from cfglint.text import LineIndex, shown, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MEMORY = "MEM"  # the rules of which the verdicts tell
 _FILES = (".yaml", ".yml", ".json", ".toml")
-_INDENT = 8  # cells at most before a line's first word
 JOBS = 8  # jobs of which each has its lines
 _ASKS = 4  # questions that are listed for many jobs
 _WANTED = 3  # names that the line on unchecked rules lists
@@ -125,18 +124,8 @@ class Lines(Record):
 def as_clean(report: Report, *, width: int, verbose: bool) -> str:
     """Return the verdicts of a report without findings, and the closing lines."""
     lines = [*opening(report, verbose=verbose), *closing(report, [], verbose=verbose)]
-    return "".join(f"{part}\n" for line in lines for part in _wrapped(line, width))
-
-
-def _wrapped(line: str, width: int) -> Iterator[str]:
-    """Break a line at blanks (0: nowhere); `forms.wrap` would bring rich, which a clean run does not load."""
-    while width and len(line) > width:
-        at = line.rfind(" ", line.rfind("  ", 0, _INDENT) + 3, width + 1)
-        if at < 0:
-            break
-        yield line[:at]
-        line = "    " + line[at + 1 :]
-    yield line
+    told = [(line.lstrip(), line[: len(line) - len(line.lstrip())]) for line in lines]
+    return "".join(f"{part}\n" for text, indent in told for part in wrap(text, width, indent, "    "))
 
 
 def opening(report: Report, *, verbose: bool) -> list[str]:
@@ -287,13 +276,13 @@ def counts(report: Report, groups: Sequence[Group]) -> str:
 
 
 def coverage(report: Report) -> list[str]:
-    """Say in a line how many jobs were judged, and how many launches were seen and not read.
+    """Say in a line what became of the jobs, and how many launches were seen and not read.
 
     Nothing where launches were not looked for.
     """
     if report.unread is None:
         return []
-    line = f"{report.judged} job{'s' * (report.judged != 1)} judged"
+    line = f"{report.judged} job{'s' * (report.judged != 1)} checked"  # by rules that are not about memory
     if report.jobs:
         line = verdicts.tally(report.jobs)
     if report.unread:

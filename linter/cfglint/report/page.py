@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.findings import LEVELS
-from cfglint.record import Record
+from cfglint.record import Record, replace
 from cfglint.report import Style, verdicts
 from cfglint.report.blocks import (
     Blank,
@@ -18,6 +18,7 @@ from cfglint.report.blocks import (
     kind_of,
     many,
     note,
+    range_of,
     title_of,
     verdict,
 )
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _LINES, _WIDTH = 12, 80  # of a job without --verbose, and the cells of each where there is no terminal
 _ROWS = 30  # jobs of a comment
 _BRIEF = 3  # lines for the findings after the first
+_SAID = 2  # of a message before them
+_TITLE, _MESSAGE = 1, 2  # ranks of a finding's parts: what to do, and what is wrong
 _VERDICTS = ("", "bold")
 _LEVELS = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _SIGNS = {"error": "❌", "warning": "⚠️", "info": "💡"}
@@ -147,14 +150,15 @@ def _comment(report: Report, groups: Sequence[Group]) -> Iterator[Block]:
 def _verdicts(report: Report) -> Table:
     """Return a line for each job and target, those that may not fit first."""
     jobs = sorted(report.jobs, key=lambda job: verdicts.ORDER.index(job.memory.verdict))[:_ROWS]
+    memories = [job.memory for job in jobs]
     return Table(
         [
             Column("job", [verdicts.about(job) for job in jobs], left=True),
             Column("GPU", [shown(job.memory.target) for job in jobs], left=True),
-            Column("GiB needed", [verdicts.span(job.memory.need_gib) for job in jobs]),
+            Column("GiB needed, 90 %", [range_of(job.memory.need_gib, 1) for job in jobs]),
             Column("of", [verdicts.capacity(job.memory, "") for job in jobs]),
-            Column("verdict", [verdict(job.memory.verdict) for job in jobs], left=True),
-            Column("", [job.memory.ask or "" for job in jobs], left=True),
+            Column("verdict", [verdict(job.memory) for job in jobs], left=True),
+            Column("", ["; ".join(filter(None, (verdicts.note(m), m.ask))) for m in memories], left=True),
         ]
     )
 
@@ -167,6 +171,13 @@ def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
     if fix.edits:
         rows = [row for change in changes(lines.index(path), fix.edits) for row in _diff_rows(change)]
         yield Diff([row.sign + shown(row.text) for row in rows])
+
+
+class _Part(Record):
+    """Blocks of a finding, and when they are left out where there is no room for all."""
+
+    rank: int
+    blocks: Sequence[Block]
 
 
 # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,76 +218,99 @@ class _Text:
             return
         harmful = [group for group in groups if group.first.level != "info"][:1]
         rest = [group for group in groups if group not in harmful]
-        room = _LINES - self.height(head) - min(len(rest), _BRIEF)
+        room = _LINES - self.height(head)
         for group in harmful:
-            yield from self.fitted(list(self.parts(group)), room)
-        yield from self.brief(rest)
+            parts = list(self.parts(group))
+            sizes = [(part.rank, self.height(part.blocks)) for part in parts if part.rank <= _MESSAGE]
+            needed = sum(min(size, _SAID) if rank == _MESSAGE else size for rank, size in sizes)
+            briefs = min(len(rest), _BRIEF, max(room - needed, 1))
+            yield from self.fitted(parts, room - briefs)
+        yield from self.brief(rest, briefs if harmful else _BRIEF)
         yield Blank()
 
     def height(self, blocks: Sequence[Block]) -> int:
         """Return how many lines blocks take on a terminal, or on one of 80 cells."""
         return as_text(blocks, Style(width=self.width or _WIDTH)).count("\n")
 
-    def fitted(self, parts: Sequence[tuple[int, list[Block]]], room: int) -> Iterator[Block]:
-        """Yield as many parts of a finding as there is room for, those with the lowest rank first."""
-        chosen = set[int]()
-        for i in sorted(range(len(parts)), key=lambda i: parts[i][0]):
-            height = self.height(parts[i][1])
-            if height <= room or not chosen:
-                chosen.add(i)
-                room -= height
-        for i in sorted(chosen):
-            yield from parts[i][1]
+    def fitted(self, parts: Sequence[_Part], room: int) -> Iterator[Block]:
+        """Yield as many parts of a finding as there is room for, those with the lowest rank first.
 
-    def brief(self, groups: Sequence[Group]) -> Iterator[Block]:
+        Where it is and what to do are said in any case; of a message that is too long, its beginning.
+        """
+        chosen: dict[int, Sequence[Block]] = {}
+        for i in sorted(range(len(parts)), key=lambda i: parts[i].rank):
+            part = parts[i]
+            height = self.height(part.blocks)
+            if part.rank <= _TITLE or height <= room:
+                chosen[i] = part.blocks
+            elif part.rank == _MESSAGE and room > 0:
+                chosen[i] = [self.beginning(part.blocks, room)]
+                height = room
+            else:
+                height = 0
+            room -= height
+        for i in sorted(chosen):
+            yield from chosen[i]
+
+    def beginning(self, blocks: Sequence[Block], room: int) -> Paragraph:
+        """Return as much of a paragraph as ``room`` lines hold."""
+        first = next(block for block in blocks if isinstance(block, Paragraph))
+        words = first.text.split(" ")
+        while words and self.height([replace(first, text=" ".join(words) + " …")]) > room:
+            words.pop()
+        return replace(first, text=" ".join(words) + " …")
+
+    def brief(self, groups: Sequence[Group], most: int) -> Iterator[Block]:
         """Yield a line for each of the next findings, the last of which counts the rest."""
-        for group in groups if len(groups) <= _BRIEF else groups[: _BRIEF - 1]:
+        for group in groups if len(groups) <= most else groups[: most - 1]:
             finding = group.first
             line, column = self.lines.position(finding.place.path, finding.place.start)
             said = shown(finding.message.partition("\n")[0])
             text = f"{line}:{column} {finding.level} {shown(finding.code)} {said}"
             room = (self.width or _WIDTH) - 2
             yield Line([("  ", ""), (text if len(text) <= room else text[: room - 1] + "…", "")])
-        if len(groups) > _BRIEF:
-            rest = [group.first.level for group in groups[_BRIEF - 1 :]]
+        if len(groups) > most:
+            rest = [group.first.level for group in groups[most - 1 :]]
             told = ", ".join(many(rest.count(level), level) for level in reversed(LEVELS) if level in rest)
             yield Line([(f"  and {told}: -v shows them", "dim")])
 
     def finding(self, group: Group) -> Iterator[Block]:
         """Yield all of a finding."""
-        yield from (block for _, part in self.parts(group) for block in part)
+        yield from (block for part in self.parts(group) for block in part.blocks)
         yield Blank()
 
-    def parts(self, group: Group) -> Iterator[tuple[int, list[Block]]]:
-        """Yield the parts of a finding with their ranks: what is left out first has the highest."""
+    def parts(self, group: Group) -> Iterator[_Part]:
+        """Yield the parts of a finding; what is left out first has the highest rank."""
         finding = group.first
         index = self.lines.index(finding.place.path)
         fixes = [(fix, names, changes(index, fix.edits)) for fix, names in group.fixes() if fix]
         last = max((c.new_line + len(c.new) - 1 for *_, changed in fixes for c in changed), default=0)
         # The empty line after the last line break has no number in an editor.
         self.gutter = len(str(max(len(index.starts) - index.text.endswith("\n"), last)))
-        head = Line(
-            [
-                (self.lines.where(finding.place.path, finding.place.start), "bold"),
-                (": ", ""),
-                (f"{finding.level} {shown(finding.code)}", _LEVELS[finding.level]),
-                (f" {shown(finding.name)}{' (may)' if finding.possible else ''}", ""),
-                (f" {group.label}" if group.label else "", "magenta"),
-            ]
+        where = (self.lines.where(finding.place.path, finding.place.start), "bold"), (":", "")
+        what = [
+            (f"{finding.level} {shown(finding.code)}", _LEVELS[finding.level]),
+            (f" {shown(finding.name)}{' (may)' if finding.possible else ''}", ""),
+            (f" {group.label}" if group.label else "", "magenta"),
+        ]
+        beside = not self.width or sum(len(text) for text, _ in (*where, *what)) < self.width
+        yield _Part(
+            0, [Line([*where, (" ", ""), *what])] if beside else [Line(where), Line([("  ", ""), *what])]
         )
-        yield 0, [head]
-        yield 2, list(self.source(group))
-        yield 1, [self.tell("", shown(line)) for line in finding.message.splitlines()]
-        yield 4, [self.tell("= ", text, "bold") for text in _arithmetic(group)]
-        yield 7, list(self.variants("", group, lambda finding: finding.range_reason, ""))
+        yield _Part(4, list(self.source(group)))
+        yield _Part(_MESSAGE, [self.tell("", shown(line)) for line in finding.message.splitlines()])
+        yield _Part(6, [self.tell("= ", text, "bold") for text in _arithmetic(group)])
+        yield _Part(9, list(self.variants("", group, lambda finding: finding.range_reason, "")))
         if self.verbose:
-            yield 9, list(self.background(group))
+            yield _Part(11, list(self.background(group)))
         for fix, targets, changed in fixes:
-            yield 1, list(self.fix(group, fix, targets, changed))
-            yield 6, list(self.outcome(group, fix))
-        yield 3, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow"))
-        yield 5, list(self.alternatives(group, word="or" if fixes else "try"))
-        yield 8, list(self.related(group))
+            title, *diff = self.fix(group, fix, targets, changed)
+            yield _Part(_TITLE, [title])
+            yield _Part(3, diff)
+            yield _Part(8, list(self.outcome(group, fix)))
+        yield _Part(5, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")))
+        yield _Part(7, list(self.alternatives(group, word="or" if fixes else "try")))
+        yield _Part(10, list(self.related(group)))
 
     def source(self, group: Group) -> Iterator[Block]:
         """Yield the line with a caret under every cell of the value; of a longer span its first line."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _INF = float("inf")
 _WORDS = {"fits": "fits", "tight": "tight", "oom": "out of memory", "unknown": "not judged"}
+_LEANS = {"fits": "probably fits", "oom": "probably out of memory"}
 ORDER = ("oom", "tight", "unknown", "fits")  # the most harmful first
 _WIDE = 2  # a range by more than this factor says nothing
 
@@ -34,24 +35,76 @@ def most(gib: Span) -> str:
     return f"up to {rounded(gib.high)} GiB" if gib.high > _WIDE * gib.low else f"{span(gib)} GiB"
 
 
+def lean(verdict: str, need: Span, bound: Span, capacity_gib: float | None) -> str:
+    """Return what a tight job probably does, ``fits`` or ``oom``: where its 90 % interval lies; or nothing.
+
+    One of which only a rule says that it may not run, such as an engine that may not start, leans nowhere.
+    """
+    if verdict != "tight" or capacity_gib is None or bound.high <= capacity_gib:
+        return ""
+    return "oom" if need.low > capacity_gib else "fits" if need.high <= capacity_gib else ""
+
+
+def said(memory: Memory) -> str:
+    """Return a verdict for a table: ``fits``, ``tight``, ``tight, probably oom``, ``oom``, ``not judged``."""
+    if memory.verdict == "unknown":
+        return _WORDS["unknown"]
+    leans = lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib)
+    return f"{memory.verdict}, probably {leans}" if leans else memory.verdict
+
+
 def about(job: Job) -> str:
     """Return ``a.yaml · trl · Qwen/Qwen2.5-7B``."""
     return " \u00b7 ".join(shown(part) for part in (job.path, job.framework, job.model) if part)
 
 
 def verdict(memory: Memory) -> str:
-    """Return ``OUT OF MEMORY with every launcher: 108-165 GiB needed, 23.5 there``, or what to type."""
+    """Return ``OUT OF MEMORY: 108-165 GiB needed per GPU, 23.5 there``, or what to type."""
     if memory.verdict == "unknown":
         return f"memory not judged{_why(memory)}"
-    word = {"oom": "OUT OF MEMORY", "tight": "tight"}.get(memory.verdict, "fits")
-    cases = memory.cases
-    if len({case.verdict for case in cases}) > 1:
-        names = " and ".join(_name(name) for name in cases[0].given)
-        asked = f". {_sentence(memory.ask)}" if memory.ask else ""
-        return f"depends on the {names}: {_by_case(cases)}, of {capacity(memory)}{asked}"
-    every = f" with every {' and '.join(_name(name) for name in cases[0].given)}" if cases else ""
+    ask = f". {_sentence(memory.ask)}" if memory.ask else ""
+    if differ(memory):
+        return f"{by_case(memory)}, of {capacity(memory)}{ask}"
+    word = "OUT OF MEMORY" if memory.verdict == "oom" else _word(memory, memory.verdict, ", {}")
     more = f"; {memory.ask}" if memory.ask and memory.gpus is None else ""
-    return f"{word}{every}: {_numbers(memory)}{_counted(memory)}{more}"
+    counted = f" ({_counted(memory)}; {memory.ask})" if memory.gpus is not None else ""
+    return f"{word}{_each(memory)}: {_numbers(memory)}{counted}{more}"
+
+
+def note(memory: Memory) -> str:
+    """Return what holds of a verdict and a need beside them: the cases, or the number of GPUs; or nothing."""
+    if memory.verdict == "unknown":
+        return ""
+    cases = by_case(memory) if differ(memory) else _each(memory).strip()
+    return "; ".join(filter(None, (cases, _counted(memory) if memory.gpus is not None else "")))
+
+
+def differ(memory: Memory) -> bool:
+    """Whether a job fits in some of its cases only."""
+    return len({case.verdict for case in memory.cases}) > 1
+
+
+def _each(memory: Memory) -> str:
+    """Return `` with each launcher (zero3, zero2)`` where all cases come to one verdict."""
+    names = _names(memory, " and ")
+    return f" with each {names} ({', '.join(map(case_of, memory.cases))})" if names else ""
+
+
+def _names(memory: Memory, link: str) -> str:
+    given = memory.cases[0].given if memory.cases else ()
+    return link.join(shown(name.rpartition(".")[2].replace("_", " ")) for name in given)
+
+
+def case_of(case: MemoryCase) -> str:
+    """Return what a case is told by: ``zero3``."""
+    return " ".join(shown(value) for value in case.given.values())
+
+
+def _word(memory: Memory, verdict: str, form: str, case: MemoryCase | None = None) -> str:
+    """Return a verdict in words, with what it leans to in the ``form`` of an addition."""
+    of = memory if case is None else case
+    leans = lean(verdict, of.need_gib, of.bound_gib, memory.capacity_gib)
+    return _WORDS[verdict] + (form.format(_LEANS[leans]) if leans else "")
 
 
 def _numbers(memory: Memory) -> str:
@@ -73,9 +126,7 @@ def capacity(memory: Memory, unit: str = " GiB") -> str:
 
 
 def _counted(memory: Memory) -> str:
-    if memory.gpus is None:
-        return ""
-    return f" (on {memory.gpus} GPU{'s' * (memory.gpus != 1)}; {memory.ask})"
+    return f"on {memory.gpus} GPU{'s' * (memory.gpus != 1)}"
 
 
 def _why(memory: Memory) -> str:
@@ -89,18 +140,15 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _name(name: str) -> str:
-    return shown(name.rpartition(".")[2].replace("_", " "))
-
-
-def _by_case(cases: Sequence[MemoryCase]) -> str:
-    """Return ``fits with zero3 (13-18), out of memory with multi_gpu (98-110)``, as the cases come."""
+def by_case(memory: Memory) -> str:
+    """Return ``depends on the launcher: fits with zero3 (13-18), out of memory with multi_gpu (98-110)``."""
     groups: dict[str, list[str]] = {}
-    for case in cases:
-        values = " ".join(shown(value) for value in case.given.values())
+    for case in memory.cases:
         need = f" ({span(case.need_gib)})" if case.need_gib.high < _INF else ""
-        groups.setdefault(case.verdict, []).append(values + need)
-    return ", ".join(f"{_WORDS[word]} with {' or '.join(each)}" for word, each in groups.items())
+        word = _word(memory, case.verdict, " ({})", case)
+        groups.setdefault(word, []).append(case_of(case) + need)
+    told = ", ".join(f"{word} with {' or '.join(each)}" for word, each in groups.items())
+    return f"depends on the {_names(memory, ' and ')}: {told}"
 
 
 def tally(jobs: Iterable[Job]) -> str:

@@ -16,7 +16,6 @@ from cfglint.document.python.values import (
     Literal,
     Object,
     Scope,
-    Span,
     Symbol,
     Unknown,
     joined,
@@ -380,8 +379,3 @@ class Evaluator:
     def entered(self, function: Function, given: Object, node: ast.Call) -> object:
         """Return what a function of the program gives; `Program` enters it."""
         raise NotImplementedError
-
-
-def spanned(value: object, span: Span) -> object:
-    """Return an unknown value for one without a place, at ``span``."""
-    return Unknown(value.why, span) if isinstance(value, Unknown) and value.span == (0, 0) else value

@@ -142,7 +142,7 @@ class Parsing(Evaluator):
         required = given.get("required")
         needed = not long.startswith("-") or (isinstance(required, Literal) and required.value is True)
         default = default or Literal(None, given.span)
-        self._add_flag(parser, Flag(key, None if needed else default, given.span, needed))
+        self._add_flag(parser, Flag(key, None if needed else default, given.span))
 
     def _add_flag(self, parser: Object, flag: Flag) -> None:
         old = parser.items.get(flag.name)
@@ -176,7 +176,7 @@ class Parsing(Evaluator):
         made = Object(base or kind.name, span, branch=self.branch, cls=cls)
         for name, (place, value) in (cls.all_fields() if cls is not None else {}).items():
             needed = isinstance(value, Unknown) and "no default" in value.why
-            flag = Flag(name, None if needed or isinstance(value, Unknown) else value, place, needed)
+            flag = Flag(name, None if needed or isinstance(value, Unknown) else value, place)
             self.flags[name] = flag
             made.items[name] = place, flag
         made.rest = "flags" if base else ""
@@ -196,7 +196,7 @@ class Parsing(Evaluator):
         bound = self.bound(function, Object("", (0, 0)))
         for argument in (*arguments.args, *arguments.kwonlyargs):
             default = bound.get(argument.arg)
-            flag = Flag(argument.arg, default, self.code.span(argument), default is None)
+            flag = Flag(argument.arg, default, self.code.span(argument))
             self.flags[argument.arg] = bound[argument.arg] = flag
         if isinstance(function.node, ast.Lambda):
             return self._computed(node)

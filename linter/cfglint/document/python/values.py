@@ -50,15 +50,14 @@ class Items(Record):
 
 
 class Flag(Record):
-    """An argument of the program: its name, what it is worth where nobody gives it (None: not known).
+    """An argument of the program: its name, what it is worth where nobody gives it.
 
-    ``default`` of a flag that must be given is None, too, and ``required`` says so.
+    None is not known, as of a flag that must be given.
     """
 
     name: str
     default: object
     span: Span
-    required: bool = False
 
 
 class Object(Record):

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from cfglint.features.compare.reading import listed
 from cfglint.record import Record
+from cfglint.report import verdicts
 from cfglint.report.blocks import (
     DASH,
     INF,
@@ -29,6 +30,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.encode import encode
 from cfglint.report.forms import escaped
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -257,8 +259,11 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
         yield _parts(a, b)
         for name, row in (("both", a),) if a == b else (("A", a), ("B", b)):
             if row.trainer is not None and row.trainer.allocated_gib.high < INF:
-                allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserved_gib)
-                yield note(f"{name}: PyTorch allocates {allocated} GiB at its peak, reserves {reserved}")
+                allocated, reserved = spread(row.trainer.allocated_gib), spread(row.trainer.reserves)
+                case = f" with {verdicts.case_of(row.cases[0])}," if row.cases else ""
+                yield note(
+                    f"{name}:{case} PyTorch allocates {allocated} GiB at its peak, reserves {reserved}"
+                )
     if len(rows) > len(chosen):
         yield note(f"and {many(len(rows) - len(chosen), 'target')} more; --verbose shows the memory of all")
 
@@ -266,10 +271,10 @@ def _memory(comparison: Comparison, *, verbose: bool) -> Iterator[Block]:
 def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
     """Return the parts that one of both has, the need, the verdict; on a page, when the trainer peaks."""
     names = [part for part, span in a.parts.items() if span.high > 0 or b.parts[part].high > 0]
-    spans = [[*(row.parts[part] for part in names), row.need_gib] for row in (a, b)]
+    spans = [[*(row.parts[part] for part in names), row.need_of_parts] for row in (a, b)]
     heads: list[AnyCell] = [*names, "need" if markdown else "= need", "verdict"]
     columns: list[list[AnyCell]] = [
-        [*map(range_of, own), verdict(row.verdict)] for row, own in zip((a, b), spans, strict=True)
+        [*map(range_of, own), verdict(row)] for row, own in zip((a, b), spans, strict=True)
     ]
     changes = [_change(before, after) for before, after in zip(*spans, strict=True)]
     moments = ["" if row.trainer is None else row.trainer.moment or "" for row in (a, b)]
@@ -321,12 +326,12 @@ def _fitting(comparison: Comparison) -> Iterator[str]:
 
 def _fits(row: FitRow) -> str:
     word = {
-        "fits": "fits",
-        "tight": "is tight",
+        "tight": f"is {said(row)}",
         "oom": "runs out of memory",
         "unknown": "could not be judged",
-    }
-    return f"{word[row.verdict]}, needs {spread(row.need_gib)}"
+    }.get(row.verdict, row.verdict)
+    note = verdicts.note(row)
+    return f"{word}, needs {range_of(row.need_gib, 1)}{f', {note}' if note else ''}"
 
 
 def _smallest(name: str, side: CompareSide) -> str:

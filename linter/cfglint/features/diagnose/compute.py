@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     Corrections = dict[str, tuple[Number, str]]  # facts with their sources
 
 _ROLES = ((ENGINE, "generates"), (TRAINER, "trains"))  # with the fact that says whether a job has it
+# The trainer's with the allocator's cache, which is no need; a fix is told by what is needed.
+_PREDICTED = {ENGINE: "engine.estimate", TRAINER: "trainer.seen"}
+_NEEDED = {ENGINE: "engine.memory", TRAINER: "trainer.likely"}
 _REPAIRS = 2
 
 
@@ -186,8 +189,8 @@ def _configured_share(values: Values, path: str) -> Share | None:
 
 # ── measured numbers ────────────────────────────────────────────────────────────────────────────────────
 def predictions(values: Values) -> dict[str, Prediction]:
-    """Return what the rules predict of engine and trainer; a role that the job does not have is left out."""
-    estimates = {role: values[f"{role}.estimate"] for role, fact in _ROLES if values[fact] is not False}
+    """Return what the driver would show of engine and trainer; of a role that the job has."""
+    estimates = {role: values[_PREDICTED[role]] for role, fact in _ROLES if values[fact] is not False}
     return {role: Prediction(span_of(e), tuple(sorted(needs_of(e)))) for role, e in estimates.items()}
 
 
@@ -283,7 +286,7 @@ def _repair(run: Run, subject: Subject, finding: Finding, fix: Fix) -> Repair | 
     (target,) = run.targets
     old, new = (run.on(target, version).values for version in both)
     changes = tuple(
-        PartChange(role, *(span_of(values[f"{role}.memory"]) for values in (old, new)))
+        PartChange(role, *(span_of(values[_NEEDED[role]]) for values in (old, new)))
         for role, fact in _ROLES
         if old[fact] is not False
     )

@@ -27,6 +27,7 @@ from cfglint.report.blocks import (
 )
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.order import Lines
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -143,11 +144,11 @@ def _table(failure: Failure, judgement: Judgement | None, style: Style) -> Block
     rows = _rows(failure, judgement)
     if style.markdown:
         lines = (f"| {' | '.join(map(_safe, row))} |" for row in rows)
-        return Paragraph(Markup("\n".join(("| GiB | held | predicted | |", "|---|---:|---:|---|", *lines))))
+        return Paragraph(Markup("\n".join(("| GiB | held | to be held | |", "|---|---:|---:|---|", *lines))))
     names, amounts, estimates, remarks = zip(*rows, strict=True)
     columns = [Column("GiB", names, left=True), Column("held", amounts)]
     if judgement is not None:
-        columns.append(Column("predicted", estimates))
+        columns.append(Column("to be held", estimates))
     return Table([*columns, Column("", [Cell([(r, "dim")]) for r in remarks], left=True, below=True)])
 
 
@@ -315,14 +316,14 @@ def _ranks(failure: Failure) -> list[str]:
 
 
 def _after(repair: Repair) -> str:
-    """Return what the processes come to with a fix, and whether that fits."""
+    """Return what the processes need with a fix, and whether that fits; what they hold is more."""
     parts = []
     for part in repair.parts:
         before, after = spread(part.before_gib), spread(part.after_gib)
         parts.append(f"{part.role} {before} -> {after}" if before != after else f"{part.role} {after}")
     row = repair.after
     capacity = f" of {row.capacity_gib:.2f} GiB" if row.capacity_gib is not None else ""
-    return f"{', '.join(parts)}: {spread(row.need_gib)}{capacity}, {row.verdict}"
+    return f"need: {', '.join(parts)}; together {spread(row.need_gib)}{capacity}, {said(row)}"
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -140,7 +140,7 @@ class Deriver:
         self.symbols = run.finder.symbols
         self.rule = self.symbols.rules[code]
         self.compiled = next(rule for rule in run.pack.rules if rule.code == code)
-        self.values = judged.values.again()
+        self.values = judged.values.but({})
         self.origins = Origins(self.symbols, self.values, judged.sources, judged.subject.framework)
         self.top = Bound(Evaluator(self.symbols, self.origins.own_lets), self.values)
         self.provenance = Provenance(self.origins, self.top, judged.target is not None)
@@ -204,7 +204,7 @@ class Deriver:
         items = isinstance(needed, t.Quantifier) and needed.kind == "all"
         if items or verdict_of(truth) not in ("breaks", "may break"):
             return ""
-        return message(self.rule.says, self.top.evaluator, self.origins)
+        return message(self.rule, self.top.evaluator, self.origins)
 
     def _root(self, node: t.Expr) -> Node:
         """Return the condition or the requirement, with every name that is in it."""

@@ -11,7 +11,7 @@ from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
 from cfglint.report import Style, encode, forms
 from cfglint.report.blocks import Line, few
-from cfglint.text import shown
+from cfglint.text import shown, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class _Page:
 
     def tell(self, text: str, first: str, rest: str, style: str = "", guide: str = _GREY) -> None:
         """Add a text after ``first``, wrapped; further lines follow ``rest``."""
-        lines = forms.wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest)
+        lines = wrap(shown(text), max(self.width, 40) if self.width else 0, first, rest, cells=cell_len)
         for i, line in enumerate(lines):
             lead = first if i == 0 else rest
             self.add((lead, guide), (line[len(lead) :], style))

@@ -16,7 +16,7 @@ from cfglint.command import (
     text,
     texts,
 )
-from cfglint.features.fit.compute import cases, explained, fit_of, read_axis
+from cfglint.features.fit.compute import explained, fit_of, read_axis, variants
 from cfglint.features.fit.page import as_data, page
 from cfglint.hardware.target import Target, all_targets, parse_target
 from cfglint.record import replace
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
     every, targets = _asked(args, file, every, targets, notices)
     base = run_for(args, targets)
     subject = subject_of(base, file, args.path, notices)
-    chosen = cases(base.pack, subject, [read_axis(axis) for axis in args.vary])
+    chosen = variants(base.pack, subject, [read_axis(axis) for axis in args.vary])
     fit = fit_of(base, subject, chosen, every=every, fixes=args.fixes or not (every or args.vary))
     if args.format not in ("json", "svg"):
         fit = explained(base, subject, chosen[0], fit)
@@ -126,11 +126,8 @@ def _catalogue(count: str) -> list[Target]:
 
 
 def run_for(args: options.Options, targets: list[Target]) -> Run:
-    """Return a run whose targets are all that the job may ask for; they give the described model."""
-    path = setup.model_config(args)
-    model = {} if path is None else {"model_config": (path, "--model-config")}
-    targets = [replace(target, facts={**target.facts, **model}) for target in targets]
-    return setup.run(args, targets).but(named=True)  # what the job asks for is among them
+    """Return a run whose targets are all that the job may ask for."""
+    return setup.run(args, targets).but(named=True)
 
 
 def _asked(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from cfglint.budget import BUDGET
+from cfglint.budget import BUDGET, Searching
 from cfglint.document.tree import ABSENT, dotted, split_key
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import HERE, LACKING, TOTAL, VERDICTS
+from cfglint.engine.memory import HERE, LACKING, LIKELY, VERDICTS
 from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
@@ -32,30 +32,30 @@ _DEEPEST = 6  # levels of keys that a misspelled name is compared with
 _MEMORY_RULES = "MEM"
 
 
-def fit_of(base: Run, subject: Subject, chosen: Sequence[Case], *, every: bool, fixes: bool) -> Fit:
-    """Return what a document needs in each case on each target; ``every`` says that these are a catalogue."""
-    rows = tuple(row for case in chosen for row in _rows(base, subject, case, fixes=fixes))
+def fit_of(base: Run, subject: Subject, chosen: Sequence[Variant], *, every: bool, fixes: bool) -> Fit:
+    """Return what a document needs in each variant on each target, a whole catalogue if ``every``."""
+    rows = tuple(row for variant in chosen for row in _rows(base, subject, variant, fixes=fixes))
     run = chosen[0].run(base)
     model = text_of(run.on(run.targets[0], subject).values["model_path"])
     return Fit(subject.document.file.path, subject.framework, model, rows, every=every)
 
 
-def _rows(base: Run, subject: Subject, case: Case, *, fixes: bool) -> list[FitRow]:
-    run = case.run(base)
-    if case.overrides:
+def _rows(base: Run, subject: Subject, variant: Variant, *, fixes: bool) -> list[FitRow]:
+    run = variant.run(base)
+    if variant.overrides:
         subject = run.subject(subject.document, subject.framework)
-    rows = list(fit_rows(run, subject, case.varied))
+    rows = list(fit_rows(run, subject, variant.varied))
     if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
         return rows
     return [
-        replace(row, fix=remedy(case.run(base.but(targets=[target])), subject, row))
+        replace(row, fix=remedy(variant.run(base.but(targets=[target])), subject, row))
         for row, target in zip(rows, base.targets, strict=True)
     ]
 
 
-def explained(base: Run, subject: Subject, case: Case, fit: Fit) -> Fit:
+def explained(base: Run, subject: Subject, variant: Variant, fit: Fit) -> Fit:
     """Return a fit with what makes its need a range, or leaves it unknown."""
-    run = case.run(base)
+    run = variant.run(base)
     # A figure that the catalogue lacks is of interest where that GPU was asked for.
     needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
     if needs:
@@ -77,7 +77,7 @@ class Axis(Value):
     values: tuple[str, ...]
 
 
-class Case(Value):
+class Variant(Value):
     """One choice of values: facts to give beside the target's own, and overrides of the file."""
 
     varied: tuple[tuple[str, str], ...]
@@ -85,12 +85,12 @@ class Case(Value):
     overrides: tuple[str, ...]
 
     def target(self, target: Target) -> Target:
-        """Return ``target`` with this case's facts beside its own."""
+        """Return ``target`` with this variant's facts beside its own."""
         own = {name: (value, "--vary") for name, value in self.facts}
         return replace(target, facts={**target.facts, **own}) if own else target
 
     def run(self, base: Run) -> Run:
-        """Return ``base`` with targets that give this case's facts, its overrides last."""
+        """Return ``base`` with targets that give this variant's facts, its overrides last."""
         varied = [name for name, _ in self.facts]
         return base.but(
             targets=[self.target(target) for target in base.targets],
@@ -110,14 +110,14 @@ def read_axis(text: str) -> Axis:
     return Axis(name.strip(), several)
 
 
-def cases(pack: Pack, subject: Subject, axes: Sequence[Axis]) -> list[Case]:
+def variants(pack: Pack, subject: Subject, axes: Sequence[Axis]) -> list[Variant]:
     """Return every choice of values of all axes, the last axis moving first. Raises UsageError."""
     twice = next((a.name for i, a in enumerate(axes) if a.name in {b.name for b in axes[:i]}), None)
     if twice is not None:
         raise UsageError(f"--vary {twice} is given twice; write all values in one: --vary {twice}=V1,V2")
     choices = product(*([(axis.name, text) for text in axis.values] for axis in axes))
     return [
-        Case(
+        Variant(
             choice,
             tuple((name, _fact(pack, name, text)) for name, text in choice if name in pack.facts),
             tuple(_override(pack, subject, name, text) for name, text in choice if name not in pack.facts),
@@ -160,7 +160,7 @@ def widened(subject: Subject, values: Values, *, brief: bool) -> tuple[Estimate,
     ``brief`` leaves out what only the rules' trees tell, which take as long to load as all else together.
     """
     pack = subject.pack
-    widest = estimates(subject, values.given, lambda facts: facts[TOTAL])
+    widest = estimates(subject, values.given, lambda facts: facts[LIKELY])
     if brief:
         return tuple(_in_brief(pack, widest))
     from cfglint.engine.describe import Evaluator, Origins
@@ -217,7 +217,7 @@ def _counted(values: Values, counts: Sequence[str]) -> Wanted:
     here, there = values[HERE], values["gpu.count"]
     if values[LACKING] is True and is_number(here) and is_number(there):
         about = f"the job is on {digits(here)} GPUs of a machine, but there are {digits(there)}"
-        return Wanted(("gpu.count",), about, f"add :{digits(here)} to --gpu")
+        return Wanted(("gpu.count",), about, f"use --gpu NAME:{digits(here)}")
     return Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu")
 
 
@@ -256,7 +256,6 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
     """
     if row.verdict not in ("tight", "oom"):
         return None
-    from cfglint.repair.allowance import Searching
     from cfglint.repair.solve import solver_of
 
     ways: list[Remedy] = []

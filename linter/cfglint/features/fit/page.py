@@ -26,7 +26,6 @@ from cfglint.report.blocks import (
     joined,
     kind_of,
     range_of,
-    said,
     spread,
     title_of,
     verdict,
@@ -35,6 +34,7 @@ from cfglint.report.blocks import (
 from cfglint.report.encode import encode, of_fix
 from cfglint.report.forms import escaped
 from cfglint.report.order import Lines
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ COLORS = {
     "engine": "blue", "weights": "green", "gradients": "cyan", "optimizer": "magenta",
     "activations": "yellow", "logits": "red", "overhead": "bright_black",
 }  # fmt: skip
+_COUNTED = {"unknown": "not judged"}
 _UNSHARED = 0.02  # of a need; parts that add up to less by more than this leave a part without a name
 _SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what is over it
 
@@ -74,6 +75,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
         yield Blank()
         yield _matrix(fit.rows) if varied else _table(fit.rows, style)
+        yield from map(Paragraph, _noted(fit, style, varied=varied))
     else:
         jobs = [Job(fit.path, 0, fit.framework or "", fit.model, row) for row in fit.rows]
         title, *told = verdicts.block(jobs)
@@ -89,7 +91,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
                 "Memory by part",
                 [
                     _parts(fit.telling, style, 0, 0),
-                    *map(item, [*peaks(fit.telling), *machines(fit.telling)]),
+                    *map(item, [*cases_of_parts(fit.telling), *peaks(fit.telling), *machines(fit.telling)]),
                     *_estimates(fit),
                 ],
             )
@@ -100,6 +102,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         yield from _bars(fit, style)
     yield from _fixes(fit)
     if not varied:
+        yield from map(Paragraph, cases_of_parts(fit.telling))
         yield from map(Paragraph, peaks(fit.telling))
         yield from map(Paragraph, machines(fit.telling))
     if fit.estimates:
@@ -117,11 +120,25 @@ def _table(rows: Sequence[FitRow], style: Style) -> Table:
     columns = [
         Column(title, [shown(row.target) for row in rows], left=True, cut=_NARROWEST),
         Column("capacity", ["?" if row.capacity_gib is None else gib(row.capacity_gib) for row in rows]),
-        Column("need", [_range(row, row.need_gib) for row in rows]),
+        Column("need, 90 %", [_range(row, row.need_gib, 1) for row in rows]),
         Column("headroom", [headroom(row) for row in rows], drop=1),
-        Column("verdict", [verdict(row.verdict) for row in rows], left=True),
+        Column("verdict", [verdict(row) for row in rows], left=True),
     ]
+    notes = [verdicts.note(row) for row in rows]
+    if style.markdown and len(set(notes)) > 1:
+        columns.append(Column("", notes, left=True))
     return Table(columns)
+
+
+def _noted(fit: Fit, style: Style, *, varied: bool) -> Iterator[str]:
+    """Yield what holds of the rows of a table, where no column says it, then what to type."""
+    notes = {verdicts.note(row) for row in fit.rows}
+    if len(notes) == 1:
+        yield from (f"all: {note}" for note in notes if note)
+    elif not style.markdown and not varied:
+        rows = [(row, verdicts.note(row)) for row in fit.telling]
+        yield from (f"{shown(row.target)}: {note}" for row, note in rows if note)
+    yield from dict.fromkeys(row.ask for row in fit.rows if row.ask is not None and row.verdict != "unknown")
 
 
 def _matrix(rows: Sequence[FitRow]) -> Table:
@@ -140,10 +157,10 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
     return Table([*heads, *columns], fixed=len(heads))
 
 
-def _range(row: FitRow, span: Span) -> Range:
+def _range(row: FitRow, span: Span, places: int | None = None) -> Range:
     """Return GiB as a cell; where names are missing, an upper bound far above the lower says nothing."""
     idle = row.verdict == "unknown" and span.high > 2 * span.low
-    return range_of(Span(span.low, INF) if idle else span)
+    return range_of(Span(span.low, INF) if idle else span, places)
 
 
 def _crossed(words: Sequence[str]) -> str:
@@ -152,12 +169,12 @@ def _crossed(words: Sequence[str]) -> str:
 
 def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
     """Return a column of verdicts, flush left, with the needs after them, flush right."""
-    needs = [str(need) for need in aligned([_range(row, row.need_gib) for row in rows])]
+    needs = [str(need) for need in aligned([_range(row, row.need_gib, 1) for row in rows])]
     need_width = max(map(len, needs))
-    width = max(*(len(said(row.verdict)) for row in rows), len(title) - need_width - 1)
+    width = max(*(len(said(row)) for row in rows), len(title) - need_width - 1)
     cells = []
     for row, need in zip(rows, needs, strict=True):
-        cell = verdict(row.verdict, f" {_range(row, row.need_gib)}")
+        cell = verdict(row, f" {_range(row, row.need_gib, 1)}")
         ((word, color),) = cell.pieces
         cells.append(Cell([(word.ljust(width), color), (f" {need:>{need_width}}", "")], cell.md))
     return Column(title, cells)
@@ -165,7 +182,7 @@ def _verdicts(title: str, rows: Sequence[FitRow]) -> Column:
 
 # ── the parts ────────────────────────────────────────────────────────────────────────────────────────────
 def _bars(fit: Fit, style: Style) -> Iterator[Block]:
-    rows = [row for row in fit.telling if row.need_gib.low > 0 or row.need_gib.high < INF]
+    rows = [row for row in fit.telling if row.need_of_parts.low > 0 or row.need_of_parts.high < INF]
     if not rows:
         return
     width = style.width or _PIPE
@@ -190,7 +207,7 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
     columns = [Column("part", [*names, "need" if style.markdown else "= need"], left=True, least=room)]
     for row in rows:
         cells: list[AnyCell] = [_range(row, row.parts[part]) for part in parts]
-        need: list[AnyCell] = [_range(row, row.need_gib)]
+        need: list[AnyCell] = [_range(row, row.need_of_parts)]
         cells = cells + need if style.markdown else aligned(cells) + aligned(need)
         name = shown(row.target)
         columns.append(Column(name if style.markdown else cut(name, _LONGEST, style), cells))
@@ -201,8 +218,12 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
 def bar(row: FitRow, cells: int, style: Style) -> list[tuple[str, str]]:
     """Return pieces of text with their colours, ``cells`` wide in all."""
     full = limit(cells)
-    scale = row.capacity_gib or (row.need_gib.high if row.need_gib.high < INF else row.need_gib.low) or 1
-    low, high = (_cells(bound, scale, full) for bound in (row.need_gib.low, row.need_gib.high))
+    scale = (
+        row.capacity_gib
+        or (row.need_of_parts.high if row.need_of_parts.high < INF else row.need_of_parts.low)
+        or 1
+    )
+    low, high = (_cells(bound, scale, full) for bound in (row.need_of_parts.low, row.need_of_parts.high))
     drawn = [*_stack(row, low, certain=True, style=style)]
     drawn += _stack(row, max(min(high, cells + 1) - low, 0), certain=False, style=style)
     line = "│" if style.unicode else "|"
@@ -231,8 +252,8 @@ def _cells(bound: float, scale: float, full: int) -> int:
 def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
     """Return the parts' lower bounds, or the widths of their ranges; what none of them has, has no name."""
     sizes = [(part, span.low if certain else min(span.width, 1e6)) for part, span in row.parts.items()]
-    unshared = row.need_gib.low - sum(size for _, size in sizes) if certain else 0
-    if unshared > _UNSHARED * row.need_gib.low:
+    unshared = row.need_of_parts.low - sum(size for _, size in sizes) if certain else 0
+    if unshared > _UNSHARED * row.need_of_parts.low:
         sizes.append(("", unshared))
     return sizes
 
@@ -240,7 +261,10 @@ def _sizes(row: FitRow, *, certain: bool) -> list[tuple[str, float]]:
 def split(row: FitRow, most: float) -> list[tuple[str, float, bool]]:
     """Return part, GiB and certainty from left to right, at most ``most`` of what is uncertain."""
     pieces = []
-    for certain, whole in ((True, row.need_gib.low), (False, min(row.need_gib.width, max(most, 0)))):
+    for certain, whole in (
+        (True, row.need_of_parts.low),
+        (False, min(row.need_of_parts.width, max(most, 0))),
+    ):
         sizes = _sizes(row, certain=certain)
         total = sum(size for _, size in sizes)
         pieces += [(part, size / total * whole, certain) for part, size in sizes if total > 0]
@@ -302,11 +326,21 @@ def counts(fit: Fit) -> str:
     if len(fit.rows) < 2:
         return ""
     numbers = {word: sum(row.verdict == word for row in fit.rows) for word in VERDICTS}
-    parts = [f"{n} {'fit' if word == 'fits' and n > 1 else said(word)}" for word, n in numbers.items() if n]
+    parts = [
+        f"{n} {'fit' if word == 'fits' and n > 1 else _COUNTED.get(word, word)}"
+        for word, n in numbers.items()
+        if n
+    ]
     row = smallest(fit.rows)
     if row is None or row.varied:
         return ", ".join(parts)
     return f"{', '.join(parts)}; the smallest that fits is {with_capacity(row.target, row.capacity_gib)}"
+
+
+def cases_of_parts(rows: Iterable[FitRow]) -> list[str]:
+    """Say whose parts and peak are shown, where a job has several cases."""
+    named = dict.fromkeys(verdicts.case_of(row.cases[0]) for row in rows if row.cases)
+    return [f"the parts and the peak are those with {' or '.join(named)}"] if named else []
 
 
 def peaks(rows: Iterable[FitRow]) -> list[str]:
@@ -335,10 +369,8 @@ def machines(rows: Iterable[FitRow]) -> list[str]:
 def _peak(trainer: Trainer) -> str:
     """Return when the trainer needs most, and what PyTorch then holds."""
     when = f"peak at {shown(trainer.moment)}; " if trainer.moment else "at its peak "
-    # What is reserved is measured apart, and no less than what is allocated.
-    low = max(trainer.reserved_gib.low, trainer.allocated_gib.low)
-    reserved = Span(low, max(trainer.reserved_gib.high, low))
-    return f"{when}PyTorch allocates {spread(trainer.allocated_gib)} GiB, reserves {spread(reserved)}"
+    allocated, reserved = spread(trainer.allocated_gib), spread(trainer.reserves)
+    return f"{when}PyTorch allocates {allocated} GiB, reserves {reserved}"
 
 
 def _estimates(fit: Fit) -> Iterator[Block]:

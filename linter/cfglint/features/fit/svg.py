@@ -7,7 +7,8 @@ from xml.sax.saxutils import escape
 from cfglint.engine.rows import PARTS, Fit, FitRow
 from cfglint.features.fit.page import counts, headroom, peaks, split
 from cfglint.report import Style
-from cfglint.report.blocks import INF, about, cut, gib, said, spread
+from cfglint.report.blocks import INF, about, cut, gib, spread
+from cfglint.report.verdicts import said
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -94,7 +95,7 @@ class _Chart:
         )
         yield f'<title id="title">{_text(title)}</title>'
         rows = "; ".join(
-            f"{name} {said(row.verdict)}, {spread(row.need_gib)} GiB"
+            f"{name} {said(row)}, {spread(row.need_gib)} GiB"
             for name, row in zip(self.labels, self.fit.rows, strict=True)
         )
         yield f'<desc id="about">{_text(rows)}</desc>'
@@ -137,7 +138,7 @@ class _Chart:
         yield f"<g><title>{_text(_explained(row, label))}</title>"
         yield f'<text class="number ink" x="{self.left - 10:.1f}" y="{middle}">{_text(label)}</text>'
         start = 0.0
-        for part, size, certain in split(row, self.most - row.need_gib.low):
+        for part, size, certain in split(row, self.most - row.need_of_parts.low):
             x, end = self.x(start), self.x(start + size)
             start += size
             if end > x:
@@ -149,9 +150,9 @@ class _Chart:
         yield from self.capacity(row, y)
         capacity = "?" if row.capacity_gib is None else gib(row.capacity_gib)
         numbers, verdict = _WIDTH - _MARGIN - 66, _WIDTH - _MARGIN - 54
-        need = spread(row.need_gib)
+        need, word = spread(row.need_gib), said(row).partition(",")[0]  # there is room for no more
         yield f'<text class="number ink" x="{numbers}" y="{middle}">{need} of {capacity}</text>'
-        yield f'<text class="verdict {row.verdict}" x="{verdict}" y="{middle}">{said(row.verdict)}</text>'
+        yield f'<text class="verdict {row.verdict}" x="{verdict}" y="{middle}">{word}</text>'
         yield "</g>"
 
     def capacity(self, row: FitRow, y: int) -> Iterator[str]:
@@ -171,7 +172,7 @@ def _label(row: FitRow) -> str:
 
 def _explained(row: FitRow, label: str) -> str:
     parts = ", ".join(f"{part} {spread(span)}" for part, span in row.parts.items() if span.high > 0)
-    return f"{label}: {said(row.verdict)}, headroom {headroom(row)} GiB; {parts}"
+    return f"{label}: {said(row)}, headroom {headroom(row)} GiB; {parts}"
 
 
 def _text(text: str) -> str:

@@ -90,8 +90,8 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
             outcome.content = content  # a filter gives back what it does not know
         return
     outcome.in_part = inputs.why_in_part(inputs.launches_missed(run, file, judged=True))
+    from cfglint.budget import TOO_LONG
     from cfglint.document.reading import read_text
-    from cfglint.repair.allowance import TOO_LONG
     from cfglint.repair.apply import repair
 
     least = args.fix_level or "warning"

@@ -18,7 +18,9 @@ _PLAIN = r"[A-Za-z0-9_][\w.-]*"
 _SETTINGS = """\
 # cfglint settings; command-line flags override them.
 {gpu}
-fail-on = "error"  # exit with 1 on a finding of this level or a higher one: error, warning, info, never
+# Exit with 1 on a finding of this level or a higher one: error, warning, info, never. By default a job whose
+# memory is tight, or not judged, passes: "error,tight" and "error,not-judged" make it fail, too.
+fail-on = "error"
 # ignore = ["RUN"]  # codes or prefixes; `cfglint rules` lists them
 # rules = ["rules"]  # your own rule files, relative to this file
 """

@@ -94,7 +94,8 @@ def main(arguments: list[str]) -> int:
     run = run_for(args, targets)
     subject = subject_of(run, inputs.named(args.path, args.boundary), args.path, notices)
     samples = {"samples": args.samples, "sample_tokens": args.sample_tokens}
-    given = {name: value for name, value in samples.items() if value is not None}
+    given = {name: value for name, (value, _) in run.given.items()}
+    given.update((name, value) for name, value in samples.items() if value is not None)
     planners = [Planner(subject, target, given) for target in run.targets]
     plans = [plan_of(planner, asked, args.path) for planner in planners]
     output.announce(notices, args)

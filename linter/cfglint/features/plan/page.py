@@ -22,12 +22,12 @@ from cfglint.report.blocks import (
     many,
     note,
     range_of,
-    said,
     spread,
     verdict,
     with_capacity,
 )
 from cfglint.report.encode import encode, picked
+from cfglint.report.verdicts import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def _table(rows: Sequence[PlanRow], planned: Planned, style: Style) -> Table:
     else:
         numbers = [f"{arrow} {n}" if mark else n for n, mark in zip(numbers, chosen, strict=True)]
     columns += [Column("row", numbers), *_axes(rows, style)]
-    columns.append(Column("need, GiB", [range_of(row.need_gib) for row in rows]))
-    verdicts = [verdict(row.verdict, " (now)" if row.now else "") for row in rows]
+    columns.append(Column("need, GiB", [range_of(row.need_gib, 1) for row in rows]))
+    verdicts = [verdict(row.fit, " (now)" if row.now else "", brief=True) for row in rows]
     columns += [Column("verdict", verdicts, left=True), *_times(rows)]
     if not style.markdown and any(row.now for row in rows):
         columns.append(Column("", [Cell([("now" if row.now else "", "dim")]) for row in rows], left=True))
@@ -273,7 +273,7 @@ def _size(choice: Choice) -> str:
 def takes(row: PlanRow) -> str:
     """Return ``20.79-30.46 of 23.51 GiB: tight``."""
     of = f" of {gib(row.fit.capacity_gib)}" if row.fit.capacity_gib is not None else ""
-    return f"{spread(row.need_gib)}{of} GiB: {said(row.verdict)}"
+    return f"{spread(row.need_gib)}{of} GiB: {said(row.fit)}"
 
 
 def _unreached(planned: Planned) -> list[str]:

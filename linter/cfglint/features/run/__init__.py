@@ -21,7 +21,8 @@ from cfglint.engine.rows import FitRow, fit_rows
 from cfglint.errors import UsageError
 from cfglint.features.fit.compute import wanted
 from cfglint.features.fit.page import wanting
-from cfglint.report.blocks import said, spread
+from cfglint.report.blocks import spread
+from cfglint.report.verdicts import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def _judge(run: Run, args: RunOptions, file: File) -> str:
             reasons += [reason] if reason else []
     if output.failed(run.report, args):
         number = len(run.report.findings)
-        reasons.append(f"{number} finding{'s' * (number != 1)}, see above")
+        what = f"{number} finding{'s' * (number != 1)}" if number else "its memory"
+        reasons.append(f"{what}, see above")
     return "; ".join(dict.fromkeys(reasons))
 
 
@@ -130,8 +132,8 @@ def _memory(run: Run, subject: Subject, row: FitRow, target: Target) -> tuple[st
     if row.verdict == "unknown":
         values = run.on(target, subject).values
         missing = wanted(run.pack, values, subject.framework, row.needs)
-        return f"memory {said(row.verdict)}: {'; '.join(wanting(each, tries=False) for each in missing)}", ""
-    word = "out of memory" if row.verdict == "oom" else said(row.verdict)
+        return f"memory {said(row)}: {'; '.join(wanting(each, tries=False) for each in missing)}", ""
+    word = "out of memory" if row.verdict == "oom" else said(row)
     need = f"needs {spread(row.need_gib)} GiB of {row.capacity_gib:.2f}"
     if free_gib is None:
         return f"{word}, {need}", ""

@@ -81,7 +81,7 @@ def _complaint(rule: t.Rule, source: Source, symbols: Symbols) -> Complaint | No
 def _reason(rule: t.Rule, judge: _Judge) -> tuple[t.Expr, str]:
     """Return the part of a rule that makes it unable to fire, and the words for that."""
     no, yes = t.Truth(False), t.Truth(True)
-    needed, wanted = _conjuncts(rule.requirement), _conjuncts(rule.condition or yes)
+    needed, wanted = t.conjuncts(rule.requirement), t.conjuncts(rule.condition or yes)
     if judge.never(None, rule.requirement):
         limits = judge.limits(None, rule.requirement)
         return needed[0], f"{_quoted(needed)} {'is' if len(needed) == 1 else 'are'} always true{limits}"
@@ -100,12 +100,6 @@ def _reason(rule: t.Rule, judge: _Judge) -> tuple[t.Expr, str]:
     )
     follows = f"always follow{'s' * (len(needed) == 1)} from {_quoted(some)}"
     return needed[0], f"{_quoted(needed)} {follows}{judge.limits(_all(some), rule.requirement)}"
-
-
-def _conjuncts(node: t.Expr) -> Sequence[t.Expr]:
-    if isinstance(node, t.Junction) and node.operator == "and":
-        return [part for operand in node.operands for part in _conjuncts(operand)]
-    return [node]
 
 
 def _all(nodes: Sequence[t.Expr]) -> t.Expr:

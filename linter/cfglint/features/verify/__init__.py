@@ -10,7 +10,7 @@ from cfglint.engine.memory import GIB
 from cfglint.errors import HardwareError
 from cfglint.findings import Span
 from cfglint.record import Value
-from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, said, spread
+from cfglint.report.blocks import DASH, INF, Blank, Cell, Column, Line, Table, spread
 from cfglint.report.encode import encode
 from cfglint.text import shown
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _SHOWN = 200  # characters of a command line
 # Words in the command lines of engines and their workers (sglang::scheduler, VLLM::EngineCore).
 _ENGINES = ("sglang", "vllm")
-_SEEN = "trainer.seen"  # with the allocator's cache, which is no need
 _NARROWEST = 40  # cells of a line
 _COLORS = {"inside": "green", "above": "red", "below": "yellow"}
 
@@ -109,8 +108,6 @@ def main(arguments: list[str]) -> int:
 
 def _predicted(args: VerifyOptions, path: str, host: Host) -> dict[str, Span]:
     """Return what the rules say that the driver shows of engine and trainer on this machine."""
-    from cfglint.engine.memory import span_of
-    from cfglint.features.diagnose.attribution import TRAINER
     from cfglint.features.diagnose.compute import predictions
     from cfglint.hardware.nvml import detection
 
@@ -118,8 +115,7 @@ def _predicted(args: VerifyOptions, path: str, host: Host) -> dict[str, Span]:
     run = setup.run(options.merged(args), targets)
     subject, *_ = inputs.recognised(run, inputs.named(path, args.boundary), path)
     values = run.on(next(iter(targets), None), subject).values
-    found = {role: prediction.span for role, prediction in predictions(values).items()}
-    return {role: span_of(values[_SEEN]) if role == TRAINER else span for role, span in found.items()}
+    return {role: prediction.span for role, prediction in predictions(values).items()}
 
 
 def _gpu(device: Device, measured: Holdings, predicted: dict[str, Span]) -> Gpu:
@@ -210,7 +206,7 @@ def _processes(gpu: Gpu, head: str, width: int) -> Iterator[Block]:
     if head:
         columns.append(Column(head, predicted))
     if any(verdicts):
-        words = [Cell([(said(word), _COLORS.get(word, ""))]) for word in verdicts]
+        words = [Cell([(word.replace("unknown", "not judged"), _COLORS.get(word, ""))]) for word in verdicts]
         columns.append(Column("", words, left=True))
     columns.append(Column("", [Cell([(name, "dim")]) for name in names], left=True, cut=1))
     yield Table(columns, width=width)

@@ -1,0 +1,142 @@
+"""Weights by kind, and adapters by list of targets, of every model that transformers builds.
+
+The configs are those of the catalogue: of `schemas/models` where a row came from one, else made of the
+row's figures. Adapters are PEFT's own, of rank 1, all on the meta device, so that what is counted is the
+sum over layers of inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import peft
+import torch
+import transformers
+import yaml
+from peft import LoraConfig, get_peft_model
+
+from oracle import models
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from transformers import PreTrainedModel
+
+_ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_ROOT / "schemas" / "models"), str(_ROOT / "linter")]
+
+LISTS: dict[str, list[str] | str | None] = {
+    "all-linear": "all-linear",
+    "default": None,  # PEFT's own list for the family
+    "q_proj,v_proj": ["q_proj", "v_proj"],
+    "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj": [
+        *("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+    ],
+}
+_TOWER = ("visual", "vision", "image_", "mm_projector", "multi_modal_projector", "connector", "audio")
+
+
+def _from_configs(mirror: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    from configs import ConfigSourceError, config_of  # type: ignore[import-not-found]
+
+    sources = yaml.safe_load((_ROOT / "schemas/models/sources.yaml").read_text("utf-8"))
+    for entry in sources["rows"]:
+        try:
+            yield entry["ids"][0], config_of(entry, sources["commits"], mirror)
+        except ConfigSourceError as error:
+            print(f"{entry['ids'][0]}: {error}", file=sys.stderr)
+
+
+def _from_figures() -> Iterator[tuple[str, dict[str, Any]]]:
+    path = _ROOT / "linter/cfglint/models/models.yaml"
+    seen = set()
+    for row in yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)["models"]:
+        figures = {**row["figures"], "family": row["family"]}
+        shape = json.dumps({k: v for k, v in figures.items() if k not in ("max_positions", "quantized_bits")})
+        if shape not in seen:
+            seen.add(shape)
+            yield (row.get("ids") or [row["id"]])[0], figures
+
+
+def _made(config: dict[str, Any]) -> PreTrainedModel:
+    """Return the model of a config.json, as schemas/models counts it."""
+    from rows import built  # type: ignore[import-not-found]
+
+    model: PreTrainedModel | None = built(config)
+    if model is None:
+        raise LookupError(f"no class for {config.get('model_type')}")
+    return model
+
+
+def _kinds(model: PreTrainedModel) -> dict[str, int]:
+    """Return the numbers of weights by kind: experts that tokens are sent to, tables, tower, and the rest."""
+    counted: Counter[str] = Counter()
+    tables = {
+        id(part.weight) for part in (model.get_input_embeddings(), model.get_output_embeddings()) if part
+    }
+    for name, weight in model.named_parameters():
+        if any(word in name for word in _TOWER):
+            kind = "tower"
+        elif ".experts." in name and "shared" not in name:
+            kind = "experts"
+        else:
+            kind = "tables" if id(weight) in tables else "rest"
+        counted[kind] += weight.numel()
+    return dict(counted)
+
+
+def _adapters(model: PreTrainedModel, targets: list[str] | str | None) -> dict[str, int]:
+    """Return how many numbers adapters of rank 1 have, those of the tower apart."""
+    settings = LoraConfig(r=1, target_modules=targets, task_type="CAUSAL_LM")
+    with torch.device("meta"):
+        adapted = get_peft_model(model, settings, autocast_adapter_dtype=False)
+    counted: Counter[str] = Counter()
+    for name, weight in adapted.named_parameters():
+        if weight.requires_grad:
+            counted["tower" if any(word in name for word in _TOWER) else "text"] += weight.numel()
+    return dict(counted)
+
+
+def _count(make: Any, done: set[tuple[str, bool, bool]]) -> dict[str, Any]:
+    """Return a model's counts; adapters for the first of each architecture, with and without a tower."""
+    model = make()
+    row: dict[str, Any] = {"weights": _kinds(model), "lora": {}}
+    sort = (model.config.get_text_config().model_type, "tower" in row["weights"], "experts" in row["weights"])
+    lists = {} if sort in done else LISTS
+    done.add(sort)
+    for name, targets in lists.items():
+        try:
+            row["lora"][name] = _adapters(make(), targets)
+        except (ValueError, TypeError, NotImplementedError, RuntimeError) as error:
+            row["lora"][name] = {"failure": str(error).splitlines()[0][:160]}
+    return row
+
+
+def fill(path: str, mirror: str) -> int:
+    """Count every model of the catalogue into a file of JSON lines."""
+    warnings.simplefilter("ignore")
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    versions = {"transformers": transformers.__version__, "peft": peft.__version__}
+    failed = 0
+    done: set[tuple[str, bool, bool]] = set()
+    with open(path, "w", encoding="utf-8") as stream:
+        sources: list[tuple[str, Any]] = [
+            (name, lambda config=config: _made(config)) for name, config in _from_configs(Path(mirror))
+        ]
+        sources += [(name, lambda row=row: models.on_meta(row)) for name, row in _from_figures()]
+        for name, make in sources:
+            try:
+                row = {"model": name, **_count(make, done), **versions}
+            except Exception as error:  # noqa: BLE001 (whatever a class makes of a config)
+                failed += 1
+                print(f"{name}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
+                continue
+            stream.write(json.dumps(row) + "\n")
+            stream.flush()
+    print(f"{failed} models could not be built")
+    return 0

@@ -1,0 +1,85 @@
+"""Weights by kind and adapters, against what transformers and PEFT make: benchmarks/data/counts.jsonl.
+
+`python -m oracle counts` counted them on the meta device, adapters with rank 1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from accuracy_rows import facts_of  # noqa: E402
+
+ROWS = [json.loads(line) for line in (ROOT / "benchmarks/data/counts.jsonl").read_text("utf-8").splitlines()]
+WEIGHTS, ADAPTERS = 0.001, 0.15  # of all weights; of the adapters
+# The catalogue has no columns for: a tower of sound, layers of two widths, and experts that differ by layer.
+SOUND = ("Qwen/Qwen2.5-Omni-7B", "Qwen/Qwen3-Omni-30B-A3B-Instruct")
+OTHERS = ("XiaomiMiMo/MiMo-V2-Flash",)
+# Whose linear layers are of another make: Kimi's delta attention, Mamba with small norms, towers of sound.
+ODD = (
+    "Kimi-",
+    "DeepSeek-V4",
+    "Step-3.7",
+    "gemma-4",
+    "Jamba",
+    "mpt",
+    *(name.partition("/")[2] for name in SOUND),
+)
+
+
+def _facts(row: dict[str, Any], targets: str) -> Any:
+    return facts_of(
+        {
+            "model_path": row["model"],
+            "lora_rank": 1,
+            "lora_targets": targets.split(","),
+            "lora_experts": "fused",
+            "freeze_vision_tower": False,
+            "seq_len": 128,
+            "micro_batch_size": 1,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row["model"] not in OTHERS], ids=lambda row: row["model"]
+)
+def test_weights(row: dict[str, Any]) -> None:
+    """Experts, tables and tower are as many as the class of transformers has."""
+    values, counted = _facts(row, "all-linear"), row["weights"]
+    whole = sum(counted.values())
+    for name, kind in (
+        ("params.experts", "experts"),
+        ("params.embeddings", "tables"),
+        ("params.vision", "tower"),
+    ):
+        if kind == "tower" and row["model"] in SOUND:
+            continue
+        assert values[name] == pytest.approx(counted.get(kind, 0), abs=WEIGHTS * whole), name
+
+
+def _adapted() -> list[tuple[dict[str, Any], str]]:
+    return [
+        (row, targets)
+        for row in ROWS
+        for targets, counted in row["lora"].items()
+        if targets != "default"
+        and "failure" not in counted
+        and not row["model"].partition("/")[2].startswith(ODD)
+    ]
+
+
+@pytest.mark.parametrize(("row", "targets"), _adapted(), ids=lambda part: str(part)[:60])
+def test_adapters(row: dict[str, Any], targets: str) -> None:
+    """PEFT's adapters by lists of names; those of a tower count where all linear layers have one."""
+    counted = row["lora"][targets]
+    values = _facts(row, targets)
+    wanted = counted.get("text", 0) + (counted.get("tower", 0) if targets == "all-linear" else 0)
+    assert values["lora.params"] == pytest.approx(wanted, rel=ADAPTERS)
