@@ -26,7 +26,7 @@ SEED = 20261124
 ANSWERS = ("fits", "tight", "oom")
 NO_MODEL = "the file that starts the job says which model it is"
 NEW_MODEL = "which model? add --model-config PATH"
-MORE_GPUS = "add :"  # the number of GPUs that the job states
+MORE_GPUS = "it takes "  # more GPUs than the target has
 
 
 def jobs_of(folder: str, gpu: str) -> list[dict[str, Any]]:
