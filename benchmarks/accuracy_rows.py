@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "linter"))
 from cfglint.document.reading import read_text  # noqa: E402
 from cfglint.engine.judge import values_for  # noqa: E402
 from cfglint.engine.run import Run  # noqa: E402
-from cfglint.facts import missing  # noqa: E402
+from cfglint.facts import missing, stated  # noqa: E402
 from cfglint.hardware.target import parse_target  # noqa: E402
 from cfglint.lang.pack import load  # noqa: E402
 from cfglint.lang.values import INF, Interval, needs_of  # noqa: E402
@@ -198,20 +198,32 @@ def launched(command: str, target: str | None) -> Values:
 
 
 def configured(row: Mapping[str, Any]) -> Values:
-    """Return the values of a row's config, as its framework reads it, on the row's GPUs."""
-    run = Run(pack())
+    """Return the values of a row's config, as its framework reads it, on the row's GPUs.
+
+    ``reader`` names the block where the framework's own name does not; the facts lie over the config.
+    """
+    rules = pack()
+    run = Run(rules)
     document = read_text(json.dumps(row["config"]), "config.json").documents[0]
-    given: dict[str, object] = dict(row["facts"])
+    given: dict[str, object] = {name: stated(rules, name, value) for name, value in row["facts"].items()}
+    given.update({name: missing(name, rules.facts[name]) for name in untold_of(row)})
+    if row.get("seq_reached") is False:
+        given["seq_cuts"] = True
     if (target := target_of(row)) is not None:
         given.update({name: fact[0] for name, fact in parse_target(target).facts.items()})
-    return values_for(run.subject_of(document, row["framework"]), given)
+    return values_for(run.subject_of(document, row.get("reader", row["framework"])), given)
+
+
+def untold_of(row: Mapping[str, Any]) -> list[str]:
+    """Return the facts that nobody tells of a row; which fused kernel ran makes no difference."""
+    return [one for one in row.get("untold", ()) if one not in ("attn_impl", "enforce_eager")]
 
 
 def values_of(row: Mapping[str, Any]) -> Values:
     """Return the values of a row on its own target.
 
     A row with a ``command`` or a ``config`` is read as its framework reads it; the others are facts files, in
-    which which fused attention kernel ran makes no difference, and what else nobody tells is unknown.
+    which what nobody tells is unknown.
     """
     name = row["id"]
     if name not in _VALUES and "command" in row:
@@ -219,11 +231,10 @@ def values_of(row: Mapping[str, Any]) -> Values:
     elif name not in _VALUES and "config" in row:
         _VALUES[name] = configured(row)
     elif name not in _VALUES:
-        untold = [one for one in row.get("untold", ()) if one not in ("attn_impl", "enforce_eager")]
         facts = {"trainer.code": code_of(row["framework"]), **row["facts"]}
         if row.get("seq_reached") is False:  # the page gives the limit, and not the lengths
             facts["seq_cuts"] = True
-        _VALUES[name] = facts_of(facts, target_of(row), untold)
+        _VALUES[name] = facts_of(facts, target_of(row), untold_of(row))
     return _VALUES[name]
 
 

@@ -1,7 +1,10 @@
 """handread.yaml: small tables that a person read, each row with the words of the source that say so.
 
 A quote that does not stand in the source's file at its commit stops the collection; threads are not
-fetched.
+fetched. ``settings`` are what the run's own config or launch sets, by the names of the block that reads them
+(``reader``, the framework's by default): a row's lie over its source's, and null takes one away. With them the
+facts are only what they do not tell, unless a row's ``settings`` is null. A row's ``flags`` go after its source's
+``command``.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ HERE = (
     "commit",
     "path",
     "config",
+    "settings",
+    "flags",
     "family",
     "measured",
     "outcomes",
@@ -99,7 +104,17 @@ def _where(row: Row) -> str:
 
 
 def _fields(row: Row, source: Row) -> Row:
-    """Return the row's other fields; its facts lie over its source's, and null takes one away."""
+    """Return the row's other fields; facts and settings lie over its source's, and null takes one away."""
     fields = {name: value for name, value in row.items() if name not in HERE}
-    facts = {name: value for name, value in (source["facts"] | row["facts"]).items() if value is not None}
+    facts = _over(source["facts"], row["facts"])
+    if row.get("settings") is not None:
+        fields["config"] = _over(source.get("settings", {}), row["settings"])
+    else:
+        fields.pop("reader", None)
+    if "flags" in row:
+        fields["command"] = f"{row['command']} {row['flags']}"
     return fields | {"facts": facts}
+
+
+def _over(below: Row, above: Row) -> Row:
+    return {name: value for name, value in (below | above).items() if value is not None}

@@ -5,9 +5,13 @@ peak from the outputs. TEXT names those that train a language model on text alon
 model that the code names (the count of trainable parameters says so); where a run's peak was reached before
 the training began there is no row. The samples are shorter than the limit unless they are packed.
 
-Unsloth's own defaults at the time: activations of its checkpointing go to the host, a fused loss from
-2024.11 on, samples of a batch padded to its longest. Its downloads of 4-bit models leave some layers in 16
-bits, which no notebook says.
+Unsloth's own defaults at the time: activations of its checkpointing go to the host, samples of a batch are
+padded to its longest. Its loss (unsloth/models/llama.py, and unsloth_zoo, which patches the other models): until
+2024.11 a kernel over whole logits of 16 bits, which writes their gradient over them; then cut cross-entropy, which
+makes none; from 2025.8 on chunks, which are four or more where fp32 logits are larger than 1 GiB, and from 2025.9
+on where they are larger than half of the memory that is free (unsloth_zoo/fused_losses/cross_entropy_loss.py). Its
+downloads of 4-bit models leave some layers in 16 bits, which no notebook says. On a GPU without bf16 some models
+run on a stream of fp32 with products in fp16 (FORCE_FLOAT32 in unsloth/models/loader.py), which has no name here.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from rows import measured
+from cfglint.models.registry import catalogue
+from rows import GIB, measured
 
 if TYPE_CHECKING:
     from rows import Checkout, Row
@@ -105,7 +110,8 @@ TEXT: dict[str, tuple[str, str, Row]] = {  # notebook: model, family, and facts 
     ),
 }
 OPTIMIZERS = {"adamw_torch": "adamw"}
-FUSED = (2024, 11)  # the version from which the loss is computed without whole logits
+CUT, CHUNKED, FREE = (2024, 11), (2025, 8), (2025, 9)  # versions from which the loss is another
+UPCAST = "full finetuning uses more memory since we upcast weights to float32"
 
 
 def collect(source: Checkout) -> tuple[list[Row], list[Row]]:
@@ -125,8 +131,10 @@ def _row(name: str, source: Checkout) -> Row | None:
         return None
     gpu = GPUS[_first(r"GPU = (.*?)\. Max memory", said) or ""]
     model, family, more = TEXT[name]
-    version = _first(r"Unsloth[: ]+(?:Fast\D*?)?(20\d\d\.\d+\.\d+)", said)
-    facts = _facts(code[0] + "\n".join(code[1:]), gpu, version) | {"model_path": model} | more | _batch(said)
+    facts = _facts(code[0] + "\n".join(code[1:]), gpu) | {"model_path": model} | more | _batch(said)
+    facts |= _loss(said, facts, start)
+    if UPCAST in said:
+        facts["param_dtype"] = "fp32"
     notes = [f"{start} GB reserved before the training"]
     if trained := _first(r"rainable parameters = ([\d,]+)", said):
         notes.append(f"{trained.replace(',', '')} parameters are trained")
@@ -136,17 +144,19 @@ def _row(name: str, source: Checkout) -> Row | None:
     common |= {"note": "; ".join(notes), "seq_reached": facts.get("packing", False), "ready": False}
     common["assumed"] = [
         one
-        for one in ("attn_impl", "fused_loss", "activation_offload", "param_dtype", "quantized_experts")
+        for one in ("attn_impl", "loss_chunks", "activation_offload", "param_dtype", "quantized_experts")
         if one in facts
     ]
     if "lora_rank" not in facts:
-        common["untold"] = ["param_dtype", "gradient_checkpointing"]
+        common["untold"] = [one for one in ("param_dtype", "gradient_checkpointing") if one not in facts]
+    if re.search(r"precision for \w+ won't work! Using float32", said):
+        common["outside"] = ["products in fp16 on a stream of fp32"]
     common["missing"] = ["lengths of the samples", "layers that the 4-bit download leaves in 16 bits"]
     ident = PREFIX + re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
     return measured(ident, source.at(path), family, peak, "reserved", gpu, facts, **common)
 
 
-def _facts(code: str, gpu: str, version: str | None) -> Row:
+def _facts(code: str, gpu: str) -> Row:
     full = _first(r"full_finetuning *= *(\w+)", code) == "True"
     precision = "fp16" if gpu == "t4" else "bf16"
     facts: Row = {"task": "sft", "num_gpus": 1, "train_backend": "ddp"}
@@ -170,8 +180,22 @@ def _facts(code: str, gpu: str, version: str | None) -> Row:
         facts |= {"activation_offload": True} if checkpointing == "unsloth" else {}
     optimizer = _first(r'optim *= *"(\w+)"', code) or "adamw_8bit"
     facts["optimizer"] = OPTIMIZERS.get(optimizer, optimizer)
-    fused = version is not None and tuple(int(one) for one in version.split(".")[:2]) >= FUSED
-    return facts | {"fused_loss": "fused" if fused else "none"}
+    return facts
+
+
+def _loss(said: str, facts: Row, start: float) -> Row:
+    """Return what the printed version says of the loss; ``start`` is what was reserved before the training."""
+    found = _first(r"Unsloth[: ]+(?:Fast\D*?)?(20\d\d\.\d+)\.\d+", said)
+    version = tuple(int(one) for one in found.split(".")) if found else (0,)
+    if version < CUT:
+        return {"fused_loss": "none", "logits.bytes": 2}
+    if version < CHUNKED:
+        return {"fused_loss": "fused"}
+    vocab = catalogue()[facts["model_path"].lower()]["vocab"]
+    logits = facts["micro_batch_size"] * facts["seq_len"] * vocab * 4 / GIB
+    free = (float(_first(r"Max memory = ([\d.]+) GB", said) or 0) - start) / 2
+    chunks = 4 * round(logits / (free if version >= FREE else 1) / 4)
+    return {"fused_loss": "chunked", "loss_chunks": max(1, chunks)}
 
 
 def _batch(said: str) -> Row:
