@@ -1,4 +1,4 @@
-"""The split of the published rows: what formulas may look at, what their errors are measured with, what checks both.
+"""The split of the published rows: what formulas may look at, what measures their errors, what checks both.
 
     python benchmarks/accuracy_split.py [--write]
 
@@ -6,9 +6,9 @@ Rows of one project and one family of models resemble each other, so a group of 
 whole. The side is drawn by a checksum of the group's name: nobody chooses it, and a new row of a known group
 does not move the others. Formulas are written with rows of the side ``fit`` alone, and a group that they were
 written with (``written``) says nothing of how far a new run is: errors are measured with the groups that are
-left of ``fit``, and with those of ``errors``, of which nobody sees more than sums. The side ``check`` is drawn
-from rows that were collected when formulas and statistic were done (the files ``fresh_*``; their other half
-is on ``fit``): it is run once. ``--write`` renews the committed list, ``benchmarks/data/groups.tsv``.
+left of ``fit``, and with ``errors``, of which nobody sees more than sums. The side ``check`` is drawn from
+rows that were collected when formulas and statistic were done (the files ``fresh_*``; their other half is on
+``fit``). ``--write`` renews the committed list, ``benchmarks/data/groups.tsv``.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python benchmarks/calibrate.py [--dry] [--rows] [--anew]
 
 Reads the rows of the sides fit and errors (benchmarks/accuracy_split.py) whose facts make the estimate a
-point, or nearly; the check side is never looked at. Prints, for each statistic, what the intervals would cover of a
-group of rows if they were fitted without it. ``--dry`` writes nothing, ``--rows`` prints every row's error,
-``--anew`` first puts neutral terms into a file that does not compile, such as after a merge.
+point, or nearly; the check side is never looked at. Prints, for each statistic, what the intervals would
+cover of a group of rows if they were fitted without it. ``--dry`` writes nothing, ``--rows`` prints every
+row's error, ``--anew`` first puts neutral terms into a file that does not compile, such as after a merge.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def _holds(factors: tuple[float, float], one: Residual) -> bool:
 
 # ── the file ──
 HEAD = """# How far estimates of memory.rules were from what was measured, by class. Written by
-# benchmarks/calibrate.py from the sides fit and errors of benchmarks/data; do not edit. Factors on an estimate: `likely`
-# holds 90 % of runs, and each end of `bound` is passed by one in 100. Where nobody measured a class, the one
-# above it counts; what is like nothing that was measured has no rows, and the widest terms."""
+# benchmarks/calibrate.py; do not edit. Factors on an estimate: `likely` holds 90 % of runs, and each end of
+# `bound` is passed by one in 100. Where nobody measured a class, the one above it counts; what is like
+# nothing that was measured has no rows, and the widest terms."""
 UNMEASURED = "not measured"
 NEUTRAL = 'let error.class = "all"\nlet error.rows = 0\n' + "".join(
     f"let error.{name} = 0.5 .. 2\n" for name in ("likely", "bound", "allocated", "reserved")
