@@ -22,6 +22,7 @@ from cfglint.engine.run import Run  # noqa: E402
 from cfglint.facts import missing, stated  # noqa: E402
 from cfglint.hardware.target import parse_target  # noqa: E402
 from cfglint.lang.pack import load  # noqa: E402
+from cfglint.lang.runtime import as_version  # noqa: E402
 from cfglint.lang.values import INF, Interval, needs_of  # noqa: E402
 from cfglint.models import NOT_DENSE, PARTS, VISION  # noqa: E402
 from cfglint.models.registry import catalogue  # noqa: E402
@@ -200,18 +201,20 @@ def launched(command: str, target: str | None) -> Values:
 def configured(row: Mapping[str, Any]) -> Values:
     """Return the values of a row's config, as its framework reads it, on the row's GPUs.
 
-    ``reader`` names the block where the framework's own name does not; the facts lie over the config.
+    ``reader`` names the block where the framework's own name does not, ``version`` the framework's; the facts
+    lie over the config.
     """
     rules = pack()
     run = Run(rules)
     document = read_text(json.dumps(row["config"]), "config.json").documents[0]
     given: dict[str, object] = {name: stated(rules, name, value) for name, value in row["facts"].items()}
     given.update({name: missing(name, rules.facts[name]) for name in untold_of(row)})
-    if row.get("seq_reached") is False:
-        given["seq_cuts"] = True
+    given["seq_cuts"] = row.get("seq_reached") is False
     if (target := target_of(row)) is not None:
         given.update({name: fact[0] for name, fact in parse_target(target).facts.items()})
-    return values_for(run.subject_of(document, row.get("reader", row["framework"])), given)
+    version = as_version(row["version"]) if "version" in row else None
+    subject = run.subject_of(document, row.get("reader", row["framework"]), version)  # type: ignore[arg-type]
+    return values_for(subject, given)
 
 
 def untold_of(row: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,12 @@ from cfglint.lang.pack import load
 from cfglint.lang.values import needs_of
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import accuracy_rows  # noqa: E402
+
 DATA = BENCHMARKS / "data"
-COUNTED = {"published": 696, "outcomes": 361}
+COUNTED = {"published": 696, "outcomes": 361, "fresh_published": 193, "fresh_outcomes": 87}
 READY, STATED = 499, 124
 MOST = 25  # collected rows of a group and statistic: one sweep must not drown the rest
 STATISTICS = {"allocated", "active", "reserved", "nvidia-smi", "unknown"}
@@ -30,11 +35,8 @@ COLLECTED = ("adapters-", "arctic-", "fmsaccel-", "foundry-", "fsdpqlora-", "pri
 
 @pytest.fixture(scope="module")
 def rows():
-    """The rows of both files, by file."""
-    return {
-        name: yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
-        for name in ("published", "outcomes")
-    }
+    """The rows of all files, by file."""
+    return {name: yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8")) for name in COUNTED}
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +87,24 @@ def test_no_sweep_gives_more_rows_than_the_rest(rows):
     assert [group for group, count in collected.items() if count > MOST] == []
 
 
-def test_what_was_read_by_hand_is_what_the_data_files_hold(rows, collect):
+@pytest.mark.parametrize(("module", "before"), [("handread", ""), ("freshread", "fresh_")])
+def test_what_was_read_by_hand_is_what_the_data_files_hold(rows, collect, module, before):
     import handread
 
-    for name, made in zip(("published", "outcomes"), handread.rows_of_all(), strict=True):
-        kept = [row for row in rows[name] if row["id"].startswith(handread.PREFIX)]
-        assert kept == [json.loads(json.dumps(row)) for row in made]
+    read = import_module(module)
+    made = handread.rows_of_all(read.SOURCES, read.PREFIX)
+    for name, some in zip(("published", "outcomes"), made, strict=True):
+        kept = [row for row in rows[before + name] if row["id"].startswith(read.PREFIX)]
+        assert kept == [json.loads(json.dumps(row)) for row in some]
+
+
+def test_a_row_of_a_config_or_a_launch_is_read_by_its_block(rows, pack):
+    for some in rows.values():
+        for row in some:
+            if "config" in row or "command" in row:
+                values = accuracy_rows.values_of(row)
+                assert not needs_of(values["task"]), row["id"]
+                assert values["framework.name"] in pack.frameworks.keys() - {"facts"}, row["id"]
 
 
 def test_rows_are_thinned_evenly_and_by_group_and_statistic(collect):
@@ -130,7 +144,7 @@ def test_every_fact_is_in_the_vocabulary_and_has_a_value_of_its_type(rows, pack)
 def test_what_is_assumed_is_given_and_what_is_untold_is_not(rows, pack):
     for some in rows.values():
         for row in some:
-            assert set(row.get("assumed", ())) <= set(row["facts"]), row["id"]
+            assert set(row.get("assumed", ())) <= {*row["facts"], *row.get("config", ())}, row["id"]
             assert not set(row.get("untold", ())) & set(row["facts"]), row["id"]
             assert set(row.get("untold", ())) <= set(pack.facts), row["id"]
 

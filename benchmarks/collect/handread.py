@@ -1,10 +1,10 @@
 """handread.yaml: small tables that a person read, each row with the words of the source that say so.
 
 A quote that does not stand in the source's file at its commit stops the collection; threads are not
-fetched. ``settings`` are what the run's own config or launch sets, by the names of the block that reads them
-(``reader``, the framework's by default): a row's lie over its source's, and null takes one away. With them the
-facts are only what they do not tell, unless a row's ``settings`` is null. A row's ``flags`` go after its source's
-``command``.
+fetched. ``settings`` are what the run's own config or launch sets, by the names of the block that reads
+them (``reader``, the framework's by default): a row's lie over its source's, and null takes one away. With
+them the facts are only what they do not tell, unless a row's ``settings`` is null. A row's ``flags`` go
+after its source's ``command``.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """unslothai/notebooks: what the notebooks' last run printed as torch's peak of reserved memory.
 
-A notebook is its own configuration: model, adapters, batch and length are read from the code, the GPU and the
-peak from the outputs. TEXT names those that train a language model on text alone and whose outputs are of the
-model that the code names (the count of trainable parameters says so); where a run's peak was reached before
-the training began there is no row. The samples are shorter than the limit unless they are packed.
+A notebook is its own configuration: model, adapters, batch and length are read from the code, the GPU and
+the peak from the outputs. TEXT names those that train a language model on text alone and whose outputs are
+of the model that the code names (the count of trainable parameters says so); where a run's peak was reached
+before the training began there is no row. The samples are shorter than the limit unless they are packed.
 
 Unsloth's own defaults at the time: activations of its checkpointing go to the host, samples of a batch are
-padded to its longest. Its loss (unsloth/models/llama.py, and unsloth_zoo, which patches the other models): until
-2024.11 a kernel over whole logits of 16 bits, which writes their gradient over them; then cut cross-entropy, which
-makes none; from 2025.8 on chunks, which are four or more where fp32 logits are larger than 1 GiB, and from 2025.9
-on where they are larger than half of the memory that is free (unsloth_zoo/fused_losses/cross_entropy_loss.py). Its
-downloads of 4-bit models leave some layers in 16 bits, which no notebook says. On a GPU without bf16 some models
-run on a stream of fp32 with products in fp16 (FORCE_FLOAT32 in unsloth/models/loader.py), which has no name here.
+padded to its longest. Its loss (unsloth/models/llama.py, and unsloth_zoo, which patches the other models):
+until 2024.11 a kernel over whole logits of 16 bits, which writes their gradient over them; then cut
+cross-entropy, which makes none; from 2025.8 on chunks, which are four or more where fp32 logits are larger
+than 1 GiB, and from 2025.9 on where they are larger than half of the memory that is free
+(unsloth_zoo/fused_losses/cross_entropy_loss.py). Its downloads of 4-bit models leave some layers in 16
+bits, which no notebook says. On a GPU without bf16 some models run on a stream of fp32 with products in
+fp16 (FORCE_FLOAT32 in unsloth/models/loader.py), which has no name here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from cfglint.models.registry import catalogue
 from rows import GIB, measured
+
+from cfglint.models.registry import catalogue
 
 if TYPE_CHECKING:
     from rows import Checkout, Row
@@ -184,7 +186,7 @@ def _facts(code: str, gpu: str) -> Row:
 
 
 def _loss(said: str, facts: Row, start: float) -> Row:
-    """Return what the printed version says of the loss; ``start`` is what was reserved before the training."""
+    """Return what the printed version says of the loss; ``start`` GiB were reserved before the training."""
     found = _first(r"Unsloth[: ]+(?:Fast\D*?)?(20\d\d\.\d+)\.\d+", said)
     version = tuple(int(one) for one in found.split(".")) if found else (0,)
     if version < CUT:
