@@ -57,7 +57,9 @@ def errors_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Residual]]:
         if is_given(told):
             sure = estimate(values, "error.sure").lo
             ends = _error(peak[1], told.lo, sure), _error(peak[0], told.hi, sure)
-            yield statistic, Residual(*ends, group_of(row), path, 1 - sure / told.middle)
+            one = Residual(*ends, group_of(row), path, 1 - sure / told.middle)
+            if one.tells:
+                yield statistic, one
 
 
 def _error(measured: float, told: float, sure: float) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PAIR = 2  # words of a class: whether there are experts, and what is trained
 POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
+WIDE = 0.1  # of what a row says: a range of more than that is no number
 LEAST = 0.02  # of a scale: no estimate is better than its inputs' rounding
 LIKELY, BOUND = 0.95, 0.99
 FEWEST = 4  # groups; with two, Student's t says nothing of use
@@ -50,6 +51,11 @@ class Residual:
         """The smallest error that the row allows: a range that the estimate meets says nothing against it."""
         low, high = sorted((self.below, self.above))
         return min(max(0.0, low), high)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says how far off an estimate is: a wide range that the estimate meets does not."""
+        return self.nearest != 0.0 or self.below - self.above <= WIDE
 
     @property
     def least(self) -> float:
