@@ -58,8 +58,7 @@ def errors_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Residual]]:
             sure = estimate(values, "error.sure").lo
             ends = _error(peak[1], told.lo, sure), _error(peak[0], told.hi, sure)
             one = Residual(*ends, group_of(row), path, 1 - sure / told.middle)
-            if one.tells:
-                yield statistic, one
+            yield statistic, one
 
 
 def _error(measured: float, told: float, sure: float) -> float:

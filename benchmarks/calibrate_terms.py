@@ -1,10 +1,10 @@
 """How far measured runs are from their estimate, by class: robust, pooled, and honest where rows are few.
 
-The error of a row is log(measured / estimated), of what is beside the sure part of the states. A class of
-rows has a location and a scale, drawn towards those of the class above it as far as it has few groups of rows
-(partial pooling). How many scales away a *new* group may be is measured by leaving each group out in turn (as
-the jackknife+ of Barber et al. 2021, arXiv 1905.02928, does with single rows), below and above apart. A sweep
-of one setup has many rows, but is one group: a group of n rows weighs as sqrt(n).
+The error of a row is log(measured / estimated), of what is beside the sure part of the states; a row may only
+say between which ends it lies. Errors of a class follow Student's t with four degrees of freedom, as those of
+engineering models do: its location and scale are the likeliest ones, drawn towards those of the class above it
+as far as it has few groups of rows (partial pooling). A sweep of one setup has many rows, but is one group: a
+group of n rows weighs as sqrt(n).
 """
 
 from __future__ import annotations
@@ -21,41 +21,23 @@ if TYPE_CHECKING:
 
 PAIR = 2  # words of a class: whether there are experts, and what is trained
 POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
-WIDE = 0.1  # of what a row says: a range of more than that is no number
-LEAST = 0.02  # of a scale: no estimate is better than its inputs' rounding
-LIKELY, BOUND = 0.95, 0.99
-FEWEST = 4  # groups; with two, Student's t says nothing of use
-# Student's t with 4 degrees of freedom, its quantiles at 99 % and 95 %: errors of engineering models have
-# such tails, and 1 in 100 cannot be counted where there are 40 groups.
-TAIL = 3.747 / 2.132
-# Student's t at 95 % with 1, 2, … degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2): with fewer groups
-# than there are figures, no end is nearer than its prediction interval for one group more.
-STUDENT = (
-    *(6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812),
-    *(1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729),
-)
+EXACT = 0.02  # of an error: no row says more than its inputs' rounding, and no scale is less
+FIRST = 0.1  # the scale from which the search of the widest class starts
+LIKELY, BOUND = 2.132, 3.747  # quantiles of Student's t with 4 degrees of freedom, at 95 % and 99 %
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A row's error: log(measured / estimate), seen from the estimate's lower and its upper end."""
+    """A row's error: log(measured / estimate), between its ends: ``above`` is the lower one.
+
+    ``below`` is seen from the estimate's lower end, which it must not be under, and ``above`` from the upper.
+    """
 
     below: float
     above: float
     group: str
     path: Path
     share: float = 1.0  # of the estimate that errors are about
-
-    @property
-    def nearest(self) -> float:
-        """The smallest error that the row allows: a range that the estimate meets says nothing against it."""
-        low, high = sorted((self.below, self.above))
-        return min(max(0.0, low), high)
-
-    @property
-    def tells(self) -> bool:
-        """Whether it says how far off an estimate is: a wide range that the estimate meets does not."""
-        return self.nearest != 0.0 or self.below - self.above <= WIDE
 
     @property
     def least(self) -> float:
@@ -79,22 +61,13 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where the errors of a class lie, and how wide; the rows and groups that say so."""
+    """Where the errors of a class lie, and how wide; the weight, rows and groups that say so."""
 
     location: float
     scale: float
+    weight: float = 0.0
     rows: int = 0
     groups: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How many scales from the location a new run may be: likely (90 %), and each bound (99 %)."""
-
-    low: float
-    high: float
-    least: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +86,43 @@ def weights_of(some: Sequence[Residual]) -> list[float]:
     return [1 / math.sqrt(sizes[one.group]) for one in some]
 
 
-def quantile(numbers: Sequence[float], weights: Sequence[float], share: float) -> float:
-    """Return the smallest number that at least ``share`` of the weight is at or below."""
-    ranked = sorted(zip(numbers, weights, strict=True))
-    total, seen = sum(weights), 0.0
-    for number, weight in ranked:
-        seen += weight
-        if seen >= share * total - 1e-12:
-            return number
-    return ranked[-1][0]
+def under(distance: float) -> float:
+    """Return the share of Student's t with 4 degrees of freedom that is below a distance."""
+    square = 1 + distance * distance / 4
+    return 0.5 + 0.375 * distance / math.sqrt(square) * (1 - distance * distance / (12 * square))
+
+
+def likelihood(some: Sequence[Residual], weights: Sequence[float], location: float, scale: float) -> float:
+    """Return the log-likelihood of rows: each is somewhere between its ends."""
+    total = 0.0
+    for one, weight in zip(some, weights, strict=True):
+        low, high = sorted((one.above, one.below))
+        slack = max(0.0, EXACT - (high - low)) / 2
+        share = under((high + slack - location) / scale) - under((low - slack - location) / scale)
+        total += weight * math.log(max(share, 1e-12))
+    return total
 
 
 def spread(some: Sequence[Residual], above: Spread | None) -> Spread:
-    """Return a class's own spread, drawn towards the one above it."""
-    if not some:
-        return Spread(above.location, above.scale) if above else Spread(0.0, LEAST)
+    """Return a class's own spread, drawn towards the one above it: the likeliest, found step by step."""
     weights = weights_of(some)
-    count, groups = sum(weights), len({one.group for one in some})
-    location = quantile([one.nearest for one in some], weights, 0.5)
-    if above is not None:
-        location = (count * location + POOL * above.location) / (count + POOL)
-    scale = max(LEAST, quantile([abs(one.nearest - location) for one in some], weights, 0.68))
-    if above is not None:
-        scale = math.sqrt((count * scale**2 + POOL * above.scale**2) / (count + POOL))
-    return Spread(location, scale, len(some), groups)
+
+    def score(location: float, width: float) -> float:
+        told = likelihood(some, weights, location, math.exp(width))
+        if above is None:
+            return told
+        return told - POOL / 2 * (((location - above.location) / above.scale) ** 2 + (width - math.log(above.scale)) ** 2)
+
+    at = (above.location, math.log(above.scale)) if above else (0.0, math.log(FIRST))
+    best, step = score(*at), 0.5
+    while step > 0.004:
+        near = [(at[0] + a * step / 4, max(math.log(EXACT), at[1] + b * step)) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+        found = max(near, key=lambda one: score(*one))
+        if score(*found) > best + 1e-9:
+            at, best = found, score(*found)
+        else:
+            step /= 2
+    return Spread(at[0], math.exp(at[1]), sum(weights), len(some), len({one.group for one in some}))
 
 
 def spreads(some: Sequence[Residual]) -> dict[Path, Spread]:
@@ -158,35 +144,14 @@ def nearest(path: Path, found: Mapping[Path, object]) -> Path:
     return path
 
 
-def reach(some: Sequence[Residual]) -> Reach:
-    """Return how far new groups are: each group's distance from what all others say of it."""
-    low: list[float] = []
-    high: list[float] = []
-    kept: list[Residual] = []
-    for group in sorted({one.group for one in some}):
-        others = spreads([one for one in some if one.group != group])
-        if not others:
-            continue
-        for one in (one for one in some if one.group == group):
-            at = others[nearest(one.path, others)]
-            low.append((one.below - at.location) / at.scale)
-            high.append((one.above - at.location) / at.scale)
-            kept.append(one)
-    weights = weights_of(kept)
-    groups = max(FEWEST, len({one.group for one in kept}))
-    least = STUDENT[groups - 2] * math.sqrt(1 + 1 / groups) if groups - 2 < len(STUDENT) else 0.0
-    ends = [max(quantile(far, weights, LIKELY) if kept else 0.0, least) for far in ([-n for n in low], high)]
-    return Reach(-ends[0], ends[1], -ends[0] * TAIL, ends[1] * TAIL)
-
-
 def terms(some: Sequence[Residual], wanted: Iterable[Path], limits: Sequence[Limit] = ()) -> dict[Path, Term]:
     """Return the error of each wanted class; where nobody measured it, that of the class above it.
 
     Where not even the pair of its first two words was measured (whether there are experts, and what is
     trained), it is the widest of the classes that share one of them.
     """
-    found, far = spreads(some), reach(some)
-    own = {path: _term(path, one, far, [*some, *limits]) for path, one in found.items()}
+    seen: list[Residual | Limit] = [*some, *limits]
+    own = {path: _term(path, one, seen) for path, one in spreads(some).items()}
     told: dict[Path, Term] = {}
     for path in wanted:
         near = nearest(path, own)
@@ -195,9 +160,10 @@ def terms(some: Sequence[Residual], wanted: Iterable[Path], limits: Sequence[Lim
     return told
 
 
-def _term(path: Path, at: Spread, far: Reach, seen: Iterable[Residual | Limit]) -> Term:
-    likely = at.location + far.low * at.scale, at.location + far.high * at.scale
-    least, most = at.location + far.least * at.scale, at.location + far.most * at.scale
+def _term(path: Path, at: Spread, seen: Iterable[Residual | Limit]) -> Term:
+    scale = at.scale * math.sqrt(1 + 1 / (at.weight + (POOL if path else 0)))  # of one group more
+    likely = at.location - LIKELY * scale, at.location + LIKELY * scale
+    least, most = at.location - BOUND * scale, at.location + BOUND * scale
     for one in seen:  # a bound is never inside what was seen in the class
         if one.path[: len(path)] == path:
             least, most = min(least, one.least), max(most, one.most)
