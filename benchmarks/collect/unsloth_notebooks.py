@@ -19,9 +19,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rows import GIB, measured
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "linter"))
 
 from cfglint.models.registry import catalogue
 
