@@ -1,10 +1,10 @@
 """How near cfglint's memory estimates come to PyTorch's own accounting and to what people measured.
 
-    python benchmarks/accuracy.py [--oracle] [--side fit|check] [--rows] [--write] [--check] [--accept]
+    python benchmarks/accuracy.py [--oracle] [--side fit|errors|check] [--rows] [--write] [--check] [--accept]
 
 Prints PyTorch's own accounting, and for the check side of the published rows what the intervals hold, which
 verdicts are wrong, and what public estimators say of the same rows. ``--oracle`` stops after the first,
-``--side fit`` takes the rows that formulas and errors were fitted to, ``--rows`` prints each row, ``--write``
+``--side`` takes another side (benchmarks/accuracy_split.py), ``--rows`` prints each row, ``--write``
 puts the tables into docs/accuracy.md. ``--check`` exits 1 where a number falls behind
 benchmarks/data/baseline.yaml, or one more definite verdict is wrong than it lists; ``--accept`` writes that
 file anew. docs/accuracy.md says how rows are read.
@@ -26,7 +26,7 @@ from accuracy_oracle import judge_oracle
 from accuracy_page import class_table, rival_table, verdict_table, write
 from accuracy_rows import DATA, host, published, rows
 from accuracy_score import percent, print_table, print_wants
-from accuracy_split import CHECK, FIT, FRESH
+from accuracy_split import CHECK, ERRORS, FIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 BASELINE = DATA / "baseline.yaml"
 COVERED, WIDTH = (0.85, 0.95), 0.30  # of need_gib, on rows whose facts are all given
-NOTE = """# What benchmarks/accuracy.py --check holds both sides against, written by --accept: targets, or
+NOTE = """# What benchmarks/accuracy.py --check holds each side against, written by --accept: targets, or
 # where they are not reached what was, and the rows whose definite verdict is wrong.
 """
 Floor = dict[str, Any]  # what a side must not fall behind: covered, width, wrong
@@ -108,7 +108,7 @@ def main() -> int:
     )
     for name in ("oracle", "rows", "write", "check", "accept"):
         parser.add_argument(f"--{name}", action="store_true")
-    parser.add_argument("--side", choices=(FIT, CHECK, FRESH), default=CHECK)
+    parser.add_argument("--side", choices=(FIT, ERRORS, CHECK), default=CHECK)
     args = parser.parse_args()
     results = judge_oracle(args.rows)
     if not args.oracle:
@@ -126,7 +126,7 @@ def main() -> int:
         if args.rows:
             show([*judged, *others], ended)
         if args.accept:
-            floors = {side: reached(peaks(side), runs(side)) for side in (FIT, CHECK)}
+            floors = {side: reached(peaks(side), runs(side)) for side in (FIT, ERRORS, CHECK)}
             BASELINE.write_text(NOTE + yaml.safe_dump(floors, sort_keys=False), encoding="utf-8")
         floor = yaml.safe_load(BASELINE.read_text(encoding="utf-8"))[args.side]
         results += judge_peaks(judged, floor) + judge_runs(ended, floor["wrong"])

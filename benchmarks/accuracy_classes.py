@@ -21,6 +21,9 @@ POINTS = {  # what each statistic is compared with, before the model's own error
     "varying": "trainer.reserves",  # of several: the allocator's cache grows
     "process": "trainer.shows",
 }
+# Reserved bytes over allocated ones in runs of one shape, of those on the fit side that published both:
+# 1.01 to 1.11 in Megatron (SimuMax, Megatron-Bridge), 1.05 to 1.3 with adapters, 1.5 with FSDP (LambdaLabs).
+CACHED = (1.5, 1.0)
 READ = {"allocated": "allocated", "active": "allocated", "reserved": "reserved", "nvidia-smi": "process"}
 
 # The names of the rules that give the words of a path: whether there are experts, what is trained, whether
@@ -51,22 +54,35 @@ def per_gpu(row: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def implied(row: Mapping[str, Any], values: Values) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield what a row says of each statistic: of its own, and by the model's own difference of others.
+    """Yield what a row says of each statistic, between two ends.
 
-    Where batches differ in length nobody knows how much of the reserved bytes is cache: they imply no need.
+    What a process shows beside PyTorch's bytes is the model's own difference. Of reserved bytes an unknown
+    part is cache (CACHED); where batches differ in length nobody knows how much, and they imply no need.
     """
     read, varies = statistic_of(row), values["shapes_vary"]
     if read is None or not isinstance(varies, bool):
         return
-    told = ["allocated", "need"] if read == "allocated" or not varies else []
-    if read != "allocated":
-        told.append("varying" if varies else "reserved")
+    if read == "allocated":
+        told = [("allocated", (1.0, 1.0)), ("need", (1.0, 1.0))]
+    elif varies:
+        told = [("varying", (1.0, 1.0))]
+    else:
+        told = [("allocated", CACHED), ("need", CACHED), ("reserved", (1.0, 1.0))]
+    published = "allocated" if read == "allocated" else "reserved"
+    shown = 0.0 if read != "process" else _point(values, "process") - _point(values, "reserved")
     low, high = per_gpu(row)
-    for statistic in told:
-        point = estimate(values, POINTS[statistic])
-        if not point.wants:
-            beside = point.middle - estimate(values, POINTS[read]).middle
-            yield statistic, (max(low + beside, low / 2), max(high + beside, high / 2))
+    low, high = max(low - shown, low / 2), max(high - shown, high / 2)
+    for statistic, (most, least) in told:
+        beside = 0.0
+        if statistic == "need":
+            beside = _point(values, "need") - _point(values, "allocated")
+        if estimate(values, POINTS[statistic]).wants or estimate(values, POINTS[published]).wants:
+            continue
+        yield statistic, (low / most + beside, high / least + beside)
+
+
+def _point(values: Values, statistic: str) -> float:
+    return estimate(values, POINTS[statistic]).middle
 
 
 def is_given(told: Estimate) -> bool:

@@ -1,11 +1,14 @@
-"""The split of the published rows: what formulas may look at (fit), and what is kept to check them.
+"""The split of the published rows: what formulas may look at, what measures their errors, what checks both.
 
     python benchmarks/accuracy_split.py [--write]
 
 Rows of one project and one family of models resemble each other, so a group of them is on one side as a
 whole. The side is drawn by a checksum of the group's name: nobody chooses it, and a new row of a known group
-does not move the others. Groups that formulas were written with are on neither side: they say nothing of how
-far a new run is. ``--write`` renews the committed list, ``benchmarks/data/groups.tsv``.
+does not move the others. Formulas are written with rows of the side ``fit`` alone, and a group that they were
+written with (``written``) says nothing of how far a new run is: errors are measured with the groups that are
+left of ``fit``, and with ``errors``, of which nobody sees more than sums. The side ``check`` is drawn from
+rows that were collected when formulas and statistic were done (the files ``fresh_*``; their other half is on
+``fit``). ``--write`` renews the committed list, ``benchmarks/data/groups.tsv``.
 """
 
 from __future__ import annotations
@@ -20,13 +23,15 @@ from accuracy_rows import DATA, rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FIT, CHECK, FRESH = "fit", "check", "fresh"
+FIT, ERRORS, CHECK, WRITTEN = "fit", "errors", "check", "written"
 LIST = DATA / "groups.tsv"
-WRITTEN = "written"
-# Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2) and of Megatron's pipelines and context parallelism.
+# Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2), of Megatron's pipelines, context parallelism and
+# mixtures, of FSDP, of torchtune's recipes.
 WRITTEN_WITH = (
     *("PyPI/fitcheck-llm|llama", "PyPI/fitcheck-llm|qwen2", "Lightning-AI/litgpt|llama"),
-    "MooreThreads/SimuMax|llama",
+    *("MooreThreads/SimuMax|llama", "MooreThreads/SimuMax|deepseek_v2", "MooreThreads/SimuMax|deepseek_v3"),
+    *(f"foundation-model-stack/fms-acceleration|{family}" for family in ("llama", "granite", "gpt_bigcode")),
+    *("LambdaLabsML/distributed-training-guide|llama", "pytorch/torchtune|llama"),
 )
 HEAD = "side\tgroup\tpublished\tready\tran out\tfitted\n"
 
@@ -36,36 +41,37 @@ def group_of(row: Mapping[str, Any]) -> str:
     return str(row["group"])
 
 
-def side_of(group: str) -> str:
-    """Return the side that a group is on."""
+def side_of(group: str, *, fresh: bool = False) -> str:
+    """Return the side that a group is on, of the rows that were collected last or of those before them."""
     if group in WRITTEN_WITH:
         return WRITTEN
-    return CHECK if zlib.crc32(group.encode()) % 2 else FIT
+    drawn = zlib.crc32(group.encode()) % 2
+    return FIT if not drawn else CHECK if fresh else ERRORS
 
 
 def on(side: str, name: str) -> list[dict[str, Any]]:
     """Return the rows of a kind, published or outcomes, that are on one side."""
-    late = [row for row in rows(f"fresh_{name}") if side_of(group_of(row)) == (CHECK if side == FRESH else side)]
-    if side == FRESH:
-        return late
-    return [row for row in rows(name) if side_of(group_of(row)) == side] + (late if side == FIT else [])
+    return [
+        row
+        for file, fresh in ((name, False), (f"fresh_{name}", True))
+        for row in rows(file)
+        if side_of(group_of(row), fresh=fresh) == side
+    ]
 
 
 def listed() -> str:
     """Return the list of groups: the side, and how many rows of each kind there are."""
-    counts: dict[str, Counter[str]] = {}
-    for row in rows("published"):
-        counts.setdefault(group_of(row), Counter()).update(
-            {"published": 1, "ready": int(row["estimator_ready"])}
-        )
-    for row in rows("outcomes"):
-        counts.setdefault(group_of(row), Counter())[row["result"]] += 1
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for side in (FIT, ERRORS, CHECK, WRITTEN):
+        for row in on(side, "published"):
+            counts.setdefault((side, group_of(row)), Counter()).update(
+                {"published": 1, "ready": int(row["estimator_ready"])}
+            )
+        for row in on(side, "outcomes"):
+            counts.setdefault((side, group_of(row)), Counter())[row["result"]] += 1
     kinds = ("published", "ready", "oom", "fits")
-    lines = (
-        "\t".join((side, group, *(str(count[kind]) for kind in kinds)))
-        for side, group, count in sorted((side_of(group), group, count) for group, count in counts.items())
-    )
-    return HEAD + "".join(f"{line}\n" for line in lines)
+    lines = ("\t".join((*names, *(str(count[kind]) for kind in kinds))) for names, count in counts.items())
+    return HEAD + "".join(f"{line}\n" for line in sorted(lines))
 
 
 if __name__ == "__main__":

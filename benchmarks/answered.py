@@ -3,8 +3,9 @@
     python benchmarks/answered.py FOLDER… [--gpu NAME …] [--files N] [--rows]
 
 Of each folder's files with a job that names a model, N (20) are drawn by a committed seed, and the first job
-of each is counted: answered where its verdict is fits, tight or oom. What has no model of its own (the config
-of a launcher, a base) is not drawn, nor are tests; a model that is known by its name alone is counted apart.
+of each is counted whose model is known: answered where its verdict is fits, tight or oom. What has no model
+of its own (the config of a launcher, a base) is not drawn, nor are tests. Counted apart are a model that is
+known by its name alone, and a job that states more GPUs than the target has.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ SEED = 20261124
 ANSWERS = ("fits", "tight", "oom")
 NO_MODEL = "the file that starts the job says which model it is"
 NEW_MODEL = "which model? add --model-config PATH"
+MORE_GPUS = "it takes "  # more GPUs than the target has
 
 
 def jobs_of(folder: str, gpu: str) -> list[dict[str, Any]]:
-    """Return the first job of each file of a folder whose job may name a model."""
+    """Return a job of each file of a folder that may name a model: the first that names a known one."""
     command = [sys.executable, "-m", "cfglint", "check", folder, "--gpu", gpu, "--format", "json"]
     flags = ["--isolated", "--no-detect", "--fail-on", "never", "--jobs", str(os.cpu_count() or 1)]
     done = subprocess.run([*command, *flags], capture_output=True, text=True, check=True)
     first: dict[str, dict[str, Any]] = {}
     for job in json.loads(done.stdout)["jobs"]:
-        if job["ask"] != NO_MODEL and "/tests/" not in job["path"]:
-            first.setdefault(job["path"], job)
+        if job["ask"] == NO_MODEL or "/tests/" in job["path"]:
+            continue
+        if first.setdefault(job["path"], job)["ask"] == NEW_MODEL:
+            first[job["path"]] = job
     return [first[path] for path in sorted(first)]
 
 
@@ -53,16 +57,18 @@ def main() -> int:
         for gpu in args.gpu or ("a100-80gb-sxm", "a100-80gb-sxm:8"):
             jobs = jobs_of(folder, gpu)
             drawn = random.Random(SEED).sample(jobs, min(args.files, len(jobs)))
-            known = [job for job in drawn if job["ask"] != NEW_MODEL]
+            larger = [job for job in drawn if (job["ask"] or "").startswith(MORE_GPUS)]
+            known = [job for job in drawn if job["ask"] != NEW_MODEL and job not in larger]
+            unknown = len(drawn) - len(known) - len(larger)
             found = Counter(job["verdict"] for job in known)
             answered = sum(found[word] for word in ANSWERS)
             share = percent(answered / len(known)) if known else "-"
-            cells = [str(len(jobs)), str(len(drawn)), str(len(drawn) - len(known))]
+            cells = [str(len(jobs)), str(len(drawn)), str(unknown), str(len(larger))]
             lines.append([Path(folder).name, gpu, *cells, *(str(found[word]) for word in ANSWERS), share])
             for job in known if args.rows else ():
                 if job["verdict"] == "unknown":
                     print(f"{job['path']}:{job['line']}: {job['ask']}")
-    head = ["project", "target", "files", "drawn", "model unknown", *ANSWERS, "answered"]
+    head = ["project", "target", "files", "drawn", "model unknown", "more GPUs", *ANSWERS, "answered"]
     print_table(head, lines)
     return 0
 

@@ -2,10 +2,10 @@
 
     python benchmarks/calibrate.py [--dry] [--rows] [--anew]
 
-Reads the rows of the fit side (benchmarks/accuracy_split.py) whose facts make the estimate a point, or
-nearly; the check side is never looked at. Prints, for each statistic, what the intervals would cover of a
-group of rows if they were fitted without it. ``--dry`` writes nothing, ``--rows`` prints every row's error,
-``--anew`` first puts neutral terms into a file that does not compile, such as after a merge.
+Reads the rows of the sides fit and errors (benchmarks/accuracy_split.py) whose facts make the estimate a
+point, or nearly; the check side is never looked at. Prints, for each statistic, what the intervals would
+cover of a group of rows if they were fitted without it. ``--dry`` writes nothing, ``--rows`` prints every
+row's error, ``--anew`` first puts neutral terms into a file that does not compile, such as after a merge.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from accuracy_classes import (
 )
 from accuracy_rows import ROOT, estimate, facts_of, oracle_rows, values_of
 from accuracy_score import percent, print_table
-from accuracy_split import FIT, group_of, on
+from accuracy_split import ERRORS, FIT, group_of, on
 from calibrate_terms import PAIR, Limit, Residual, Term, terms, widest
 
 if TYPE_CHECKING:
@@ -56,22 +56,27 @@ def errors_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Residual]]:
         told = estimate(values, POINTS[statistic])
         if is_given(told):
             sure = estimate(values, "error.sure").lo
-            low, high = _error(sum(peak) / 2, told.lo, sure), _error(sum(peak) / 2, told.hi, sure)
-            yield statistic, Residual(low, high, group_of(row), path, 1 - sure / told.middle)
+            ends = _error(peak[1], told.lo, sure), _error(peak[0], told.hi, sure)
+            yield statistic, Residual(*ends, group_of(row), path, 1 - sure / told.middle)
 
 
 def _error(measured: float, told: float, sure: float) -> float:
     return math.log(max(measured - sure, LEFT * measured) / max(told - sure, LEFT * told))
 
 
-def errors_on_fit() -> dict[str, list[tuple[Mapping[str, Any], Residual]]]:
-    """Return all errors of the fit side by statistic.
+def errors_measured() -> dict[str, list[tuple[Mapping[str, Any], Residual]]]:
+    """Return all errors of the rows that formulas were not written with, by statistic.
 
     Where a project published allocated bytes, its reserved ones imply none: they say less. A number of which
     nobody says what was read is of its likely statistic alone.
     """
     found: dict[str, list[tuple[Mapping[str, Any], Residual]]] = {name: [] for name in STATISTICS}
-    rows_ = [row for row in on(FIT, "published") if row["estimator_ready"] and row["peak_gib"] is not None]
+    rows_ = [
+        row
+        for side in (FIT, ERRORS)
+        for row in on(side, "published")
+        if row["estimator_ready"] and row["peak_gib"] is not None
+    ]
     allocated = {group_of(row) for row in rows_ if statistic_of(row) == "allocated"}
     for row in rows_:
         for statistic, one in errors_of(row):
@@ -82,10 +87,10 @@ def errors_on_fit() -> dict[str, list[tuple[Mapping[str, Any], Residual]]]:
     return found
 
 
-def limits_on_fit() -> list[Limit]:
-    """Return what the ends of the fit side's runs say of the need: of those that state what is needed."""
+def limits_measured() -> list[Limit]:
+    """Return what the ends of runs say of the need: of those that state what is needed."""
     found: list[Limit] = []
-    for row in on(FIT, "outcomes"):
+    for row in (*on(FIT, "outcomes"), *on(ERRORS, "outcomes")):
         stated = row["states_what_is_needed"] if row["result"] == "oom" else row["result"] == "fits"
         if (
             row["device"] != "gpu"
@@ -132,9 +137,9 @@ def _holds(factors: tuple[float, float], one: Residual) -> bool:
 
 # ── the file ──
 HEAD = """# How far estimates of memory.rules were from what was measured, by class. Written by
-# benchmarks/calibrate.py from the fit side of benchmarks/data; do not edit. Factors on an estimate: `likely`
-# holds 90 % of runs, and each end of `bound` is passed by one in 100. Where nobody measured a class, the one
-# above it counts; what is like nothing that was measured has no rows, and the widest terms."""
+# benchmarks/calibrate.py; do not edit. Factors on an estimate: `likely` holds 90 % of runs, and each end of
+# `bound` is passed by one in 100. Where nobody measured a class, the one above it counts; what is like
+# nothing that was measured has no rows, and the widest terms."""
 UNMEASURED = "not measured"
 NEUTRAL = 'let error.class = "all"\nlet error.rows = 0\n' + "".join(
     f"let error.{name} = 0.5 .. 2\n" for name in ("likely", "bound", "allocated", "reserved")
@@ -205,7 +210,7 @@ def _cells(term: Term, *, whole: bool) -> str:
 def text_of(errors: Mapping[str, Sequence[tuple[Mapping[str, Any], Residual]]]) -> str:
     """Return what the errors come to: the text of accuracy.rules."""
     classes = classes_of(one.path for some in errors.values() for _, one in some)
-    limits = limits_on_fit()
+    limits = limits_measured()
     found = {
         name: terms([one for _, one in some], classes, limits if name == "need" else ())
         for name, some in errors.items()
@@ -224,7 +229,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.anew:
         OUTPUT.write_text(NEUTRAL, encoding="utf-8")
-    errors = errors_on_fit()
+    errors = errors_measured()
     lines = []
     for statistic, some in errors.items():
         rows_ = [one for _, one in some]

@@ -46,9 +46,10 @@ class Residual:
     share: float = 1.0  # of the estimate that errors are about
 
     @property
-    def middle(self) -> float:
-        """The error of the estimate's middle."""
-        return (self.below + self.above) / 2
+    def nearest(self) -> float:
+        """The smallest error that the row allows: a range that the estimate meets says nothing against it."""
+        low, high = sorted((self.below, self.above))
+        return min(max(0.0, low), high)
 
     @property
     def least(self) -> float:
@@ -123,10 +124,10 @@ def spread(some: Sequence[Residual], above: Spread | None) -> Spread:
         return Spread(above.location, above.scale) if above else Spread(0.0, LEAST)
     weights = weights_of(some)
     count, groups = sum(weights), len({one.group for one in some})
-    location = quantile([one.middle for one in some], weights, 0.5)
+    location = quantile([one.nearest for one in some], weights, 0.5)
     if above is not None:
         location = (count * location + POOL * above.location) / (count + POOL)
-    scale = max(LEAST, quantile([abs(one.middle - location) for one in some], weights, 0.68))
+    scale = max(LEAST, quantile([abs(one.nearest - location) for one in some], weights, 0.68))
     if above is not None:
         scale = math.sqrt((count * scale**2 + POOL * above.scale**2) / (count + POOL))
     return Spread(location, scale, len(some), groups)

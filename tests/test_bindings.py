@@ -82,7 +82,6 @@ OTHERWISE = {
     ("verl", "trainer.total_epochs"): "30 in PPO's config; that of SFT has 4",
     ("transformers", "optim"): "default_optim is adamw_torch_fused",
     ("trl", "max_completion_length"): "512 since v1.10, 256 before",
-    ("trl", "vllm_mode"): "colocate since v1.0, server before",
     ("trl", "packing"): "off, but padding_free packs as well",
     ("openrlhf", "--train.micro_batch_size"): "1 in PPO; each program has a default of its own",
     ("openrlhf", "--data.max_len"): "2048 in PPO and SFT, 512 in the others",

@@ -163,7 +163,6 @@ UNTOLD = [
     (FULL + SHIPPED + "zero3_bf16_cpuoffload_params.json\n", "offload_params"),
     (FULL + "context_parallel_size: 2\n", "train_backend"),
     (FULL + "optimizer: galore_adamw\n", "optimizer"),
-    (FULL + "unfrozen_parameters: [lm_head.weight]\n", "model.params"),
     (FULL + "layer_offloading: true\n", "model.params"),
     (FULL + "rl: simpo\n", "task"),
     (LORA.replace("lora_target_linear: true", "lora_target_modules: 'layers.*.(q|v)_proj'"), "lora.q"),
@@ -212,11 +211,10 @@ def test_recognised_in_the_corpus(pack: Pack) -> None:
 @pytest.mark.parametrize(
     ("text", "option"),
     [
-        ("unfrozen_parameters: [lm_head.weight]\n", "unfrozen_parameters"),
-        ("relora: true\n", "relora"),
+        ("adapter: lora\nunfrozen_parameters: [lm_head.weight]\n", "unfrozen_parameters"),
         ("rl: simpo\n", "SimPO"),
         ("expert_parallel_size: 2\n", "expert_parallel_size"),
-        ("load_in_4bit: true\nunfrozen_parameters: [lm_head.weight]\n", "unfrozen_parameters"),
+        ("load_in_4bit: true\nlayer_offloading: true\n", "layer_offloading"),
     ],
 )
 def test_an_option_that_is_not_modelled_is_named_instead_of_the_model(

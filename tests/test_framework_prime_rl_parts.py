@@ -63,7 +63,7 @@ TOLD: list[tuple[str, str, object]] = [
     (_sft("full_offload = true\noptim_cpu_offload = false"), "offload_optimizer", True),
     (_sft(rest='[optim]\ntype = "muon"'), "optimizer", "muon"),
     (_sft(), "fused_loss", "none"),
-    (_sft("[model.vlm]"), "model_path", None),
+    (_sft("[model.vlm]"), "freeze_vision_tower", True),
     (TRAINER, "task", "grpo"),
     (TRAINER, "train_gpus", 8),
     (TRAINER, "seq_len", 2048),

@@ -171,8 +171,6 @@ UNTOLD = [
     (SFT, "offload_params", "trl.launcher"),
     (SFT + "deepspeed: ds_config.json\n", "zero_stage", "trl.launcher"),
     (SFT + "accelerate_config: my.yaml\n", "zero_stage", "trl.launcher"),
-    (SFT + "max_length: null\n", "seq_len", "seq_len"),
-    (GRPO, "seq_len", "max_prompt_len"),
     (VLLM, "context_length", "context_length"),
     (VLLM + "vllm_mode: server\n", "train_gpus", "train_gpus"),
 ]

@@ -198,7 +198,7 @@ def run_on():
 
 
 # ── asks ──────────────────────────────────────────────────────────────────────────────────────────────────
-APOLLO = """\
+DEPTHS = """\
 model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
 stage: sft
 do_train: true
@@ -207,7 +207,7 @@ dataset: alpaca_en_demo
 template: llama3
 cutoff_len: 2048
 output_dir: out
-use_apollo: true
+mixture_of_depths: convert
 per_device_train_batch_size: 1
 bf16: true
 """
@@ -237,10 +237,11 @@ def test_a_key_that_is_asked_for_settles_it(ask):
 
 
 def test_a_key_that_settles_nothing_is_not_asked_for(ask):
-    """APOLLO replaces the optimizer, whatever optim says."""
-    told = ask(APOLLO, "--gpu", "h200:1")
-    assert told.startswith("cfglint does not model the optimizer GaLore, APOLLO")
-    assert told == ask(APOLLO, "--gpu", "h200:1", "--set", "optim=adamw_torch")
+    """Mixture of depths makes another model, whatever its path."""
+    told = ask(DEPTHS, "--gpu", "h200:1")
+    assert told.startswith("cfglint does not model")
+    assert told.endswith("mixture_of_depths")
+    assert told == ask(DEPTHS, "--gpu", "h200:1", "--set", "model_name_or_path=meta-llama/Llama-3.2-1B")
 
 
 def test_a_fact_without_a_key_is_tried_with_fit(ask, cfglint, tmp_path):

@@ -232,9 +232,22 @@ def _lay_defaults(layers: Layers, started: Started) -> None:
             value = int(value)  # `1e8` where argparse takes a whole number from people
         style = '"' if isinstance(value, str) else ""
         start, end = flag.default.span
-        base.entries[name] = Entry(Scalar(name, *flag.span, '"'), Scalar(str(value), start, end, style))
+        holder = base
+        *sections, last = name.split(".")
+        for section in sections:
+            holder = _section(holder, section, flag.span)
+        holder.entries[last] = Entry(Scalar(last, *flag.span, '"'), Scalar(str(value), start, end, style))
     if base.entries:
         layers.adopt(base, source)
         if source.file not in [each.file for each in layers.files]:
             layers.files.append(source)
         layers.root = layers.lay(layers.root, base)
+
+
+def _section(holder: Mapping, name: str, span: Span) -> Mapping:
+    """Return the mapping under a name, made where there is none."""
+    if not isinstance(child(holder, name), Mapping):
+        holder.entries[name] = Entry(Scalar(name, *span, '"'), Mapping(span[0], flow=True))
+    found = child(holder, name)
+    assert isinstance(found, Mapping)
+    return found

@@ -7,6 +7,9 @@ Those named ``usual.…`` are the most sparing of the usual values (all GPUs sha
 samples). What does not fit even so, with the framework's own defaults, is worth a warning, never an error:
 the finding names what was assumed.
 
+A program of the framework's own package that lies in the repository may have other defaults than the release.
+They are taken to be the same, which the case says; what does not fit then is no error either.
+
 A GPU without a number, for a config that asks for none, is as many GPUs as the config's own parallelism
 takes: one, as a rule (``gpus.least``).
 """
@@ -43,11 +46,15 @@ def cases_of(values: Values) -> list[Case]:
 
 
 def _cases(first: Case) -> Iterator[Case]:
+    values = first.values
+    vendored = not values.own and values.view is not None and values.view.document.vendored
+    if vendored and needs_of(values[TOTAL]):
+        first = Case(values.but({}, own=True), released=True)
     if _is_uncounted(first.values):
         least = first.values[_LEAST]
         gpus = int(least) if is_number(least) else 1
         given = {"gpu.count": gpus, "gpu.per_node": gpus, "gpu.nodes": 1}
-        first = Case(first.values.but(given), gpus=gpus)
+        first = replace(first, values=first.values.but(given), gpus=gpus)
     waiting, done = [first], 0
     while waiting:
         case = waiting.pop(0)
@@ -68,7 +75,7 @@ def _split(case: Case) -> list[Case] | None:
     values = case.values
     for name, several in _listed(values, needs_of(values[TOTAL])):
         given = [convert(name, value, values.pack.facts[name]) for value in several]
-        return [Case(values.but({name: value}), {**case.chosen, name: value}, case.gpus) for value in given]
+        return [replace(case, values=values.but({name: v}), chosen={**case.chosen, name: v}) for v in given]
     return None
 
 

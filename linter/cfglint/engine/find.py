@@ -76,7 +76,8 @@ class Finder:
         A memory that may be too large, and probably is not, is no finding: the job's verdict is tight.
         """
         rule = self.symbols.rules[verdict.rule.code]
-        possible = verdict.truth is not False or (judged.case is not None and judged.case.usual)
+        case = judged.case
+        possible = verdict.truth is not False or (case is not None and (case.usual or case.released))
         if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
             return
         for spot in self._spots(rule, judged):
@@ -286,12 +287,18 @@ def _lists(rule: t.Rule) -> str:
 
 def _assumption(case: Case, subject: Subject, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
-    if not case.usual:
-        told = " and ".join(name.rpartition(".")[2].replace("_", " ") for name in case.chosen)
-        return f". This holds for every {told}" if told else ""
     taken = [f"{name} {show_value(case.values[name], evaluator.type_of(name))}" for name in case.chosen]
+    every, told = "", "" if case.usual else " and ".join(_word(name) for name in case.chosen)
+    if told:
+        every, taken = f". This holds for every {told}", []
+    if not (case.usual or case.released):
+        return every
     taken = taken or [f"the defaults of {subject.framework}"]
-    return f". Assumed, since nothing says it: {', '.join(taken)}"
+    return f"{every}. Assumed, since nothing says it: {', '.join(taken)}"
+
+
+def _word(name: str) -> str:
+    return name.rpartition(".")[2].replace("_", " ")
 
 
 # ── where a finding stands ─────────────────────────────────────────────────────────────────────────────────

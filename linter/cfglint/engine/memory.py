@@ -28,6 +28,7 @@ LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _TOKENS = "micro.tokens"
+_ASSUMED = "lengths.assumed"
 _WIDE = 1.5
 
 
@@ -62,6 +63,8 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     capacity = span_of(values["gpu.vram"])
     verdict = _together([case.verdict for case in told])
+    if verdict == "oom" and first.released:
+        verdict = "tight"  # the package here may have other defaults
     ask = None
     here = values[HERE]
     if values[LACKING] is True and is_number(here) and verdict != "oom":
@@ -78,6 +81,10 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         ask = values.pack.asks[open_]
     elif first.gpus is not None:
         ask = question("gpu.count")
+    if verdict in ("fits", "tight"):
+        assumed = [values.pack.asks[_ASSUMED]] if first.values[_ASSUMED] is True else []
+        released = [f"with the defaults of {values['framework.name']}'s release"] if first.released else []
+        ask = "; ".join(filter(None, (ask, *assumed, *released))) or None
     memory = Memory(
         target.name,
         capacity.low if capacity.high < INF else None,
@@ -97,7 +104,8 @@ def _most_open(values: Values) -> str | None:
     One of a framework's own goes first if it could settle the verdict alone.
     """
     wide: dict[str, float] = {}
-    for name in (*(name for name in values.pack.asks if name in values.bindings), _TOKENS):
+    tokens = () if values[_ASSUMED] is True else (_TOKENS,)
+    for name in (*(name for name in values.pack.asks if name in values.bindings), *tokens):
         bounds = bounds_of(values[name])
         if bounds is not None and bounds[1] > _WIDE * bounds[0]:
             wide[name] = bounds[0]

@@ -90,13 +90,15 @@ class Case(Record):
     """The facts of a job where some that it leaves open have a value.
 
     ``chosen`` are those of which another case has another value, or, in the ``usual`` case, all that were
-    taken; ``gpus`` is the number of GPUs that was taken where neither the target nor the config says one.
+    taken; ``gpus`` is the number of GPUs that was taken where neither the target nor the config says one;
+    ``released`` says that defaults are the release's, for a package of which the repository has another copy.
     """
 
     values: Values
     chosen: dict[str, object] = field(factory=dict)
     gpus: int | None = None
     usual: bool = False
+    released: bool = False
 
 
 class Judged(Record):

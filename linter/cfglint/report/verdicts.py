@@ -66,7 +66,7 @@ def verdict(memory: Memory) -> str:
     if differ(memory):
         return f"{by_case(memory)}, of {capacity(memory)}{ask}"
     word = "OUT OF MEMORY" if memory.verdict == "oom" else _word(memory, memory.verdict, ", {}")
-    more = f"; {memory.ask}" if memory.verdict == "tight" and memory.ask and memory.gpus is None else ""
+    more = f"; {memory.ask}" if memory.ask and memory.gpus is None else ""
     counted = f" ({_counted(memory)}; {memory.ask})" if memory.gpus is not None else ""
     return f"{word}{_each(memory)}: {_numbers(memory)}{counted}{more}"
 

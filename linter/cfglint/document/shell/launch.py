@@ -15,6 +15,7 @@ from cfglint.document.shell.containers import container_job
 from cfglint.document.shell.processes import (
     COUNTS,
     PET,
+    PIXELS,
     VISIBLE,
     Counts,
     hidden,
@@ -429,6 +430,9 @@ class _Reader:
         elif isinstance(visible, Scalar) and visible.text.strip():
             number = str(len(visible.text.split(",")))
             _add(head, "visible_gpus", Composite(number, visible.start, visible.end), name)
+        pixels = self._variable(PIXELS)
+        if isinstance(pixels, Scalar):
+            _add(head, "max_pixels", Alias("max_pixels", pixels, pixels.start, pixels.end), name)
 
     def _spread(self, head: Mapping) -> None:
         """Say how often srun or mpirun starts the program, one for each GPU."""

@@ -46,9 +46,11 @@ COUNTS = {
 
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-# Variables in which a launcher finds numbers, or the program its GPUs.
+PIXELS = "MAX_PIXELS"
+# Variables in which a launcher finds numbers, or the program its GPUs and the size of its pictures.
 ENVIRONMENT = (
     VISIBLE,
+    PIXELS,
     *dict.fromkeys(
         name
         for counts in COUNTS.values()

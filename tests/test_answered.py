@@ -1,0 +1,167 @@
+"""Verdicts on what a job leaves open: lengths that nothing cuts, a release's defaults, frozen weights."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cfglint.cli import main
+
+RECIPE = """\
+model: {_component_: torchtune.models.llama3_1.llama3_1_8b}
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: LIMIT}
+dataset: {_component_: torchtune.datasets.DATA, packed: false}
+optimizer: {_component_: bitsandbytes.optim.PagedAdamW8bit, lr: 2e-5}
+optimizer_in_bwd: true
+loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}
+batch_size: 2
+gradient_accumulation_steps: 1
+enable_activation_checkpointing: true
+dtype: bf16
+"""
+ALPACA, CHATS = "alpaca_cleaned_dataset", "chat_dataset"
+FLAGS = ("--format", "json", "--isolated", "--no-detect", "--fail-on", "never")
+SHEET = "cfglint: lengths\ndata: d.jsonl\nlength: {p50: 110, p99: 512, max: 1034}\n"
+PROGRAM = """\
+from trl import SFTConfig, SFTTrainer
+
+args = SFTConfig(output_dir="out", max_length=1024, per_device_train_batch_size=1KEYS)
+SFTTrainer(model="Qwen/Qwen2.5-0.5B", args=args, train_dataset=data).train()
+"""
+TUNE = """\
+model_name_or_path: meta-llama/Meta-Llama-3-8B
+stage: sft
+do_train: true
+finetuning_type: full
+cutoff_len: 1024
+bf16: true
+pure_bf16: true
+deepspeed: examples/deepspeed/ds_z2_config.json
+per_device_train_batch_size: 1
+"""
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch, capsys):
+    """Return a function that writes files and returns the one job of the last."""
+    monkeypatch.chdir(tmp_path)
+
+    def judged(*files: tuple[str, str], gpu: str = "a100-80gb-sxm:8", options: tuple[str, ...] = ()) -> Any:
+        for name, text in files:
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        main(["check", files[-1][0], "--gpu", gpu, *FLAGS, *options])
+        told = json.loads(capsys.readouterr().out)
+        (found,) = told["jobs"]
+        return {**found, "errors": [f["code"] for f in told["findings"] if f["level"] == "error"]}
+
+    return judged
+
+
+def recipe(data: str, limit: str = "null") -> tuple[str, str]:
+    return "r.yaml", RECIPE.replace("LIMIT", limit).replace("DATA", data)
+
+
+def test_samples_that_nothing_cuts_have_a_verdict_which_says_so(job):
+    found = job(recipe(CHATS), gpu="a100-80gb-sxm:1")
+    assert found["verdict"] == "fits"
+    assert "--lengths" in found["ask"]
+
+
+def test_a_known_data_set_is_no_longer_than_its_longest_sample(job):
+    known, other = job(recipe(ALPACA)), job(recipe(CHATS))
+    assert known["need_gib"][0] >= other["need_gib"][0]
+    assert known["need_gib"][1] < other["need_gib"][1]
+    assert known["need_gib"][1] <= job(recipe(ALPACA, "1304"))["need_gib"][1] + 0.1
+
+
+def test_measured_lengths_take_the_place_of_what_is_assumed(job):
+    found = job(("s.yaml", SHEET), recipe(CHATS), options=("--lengths", "s.yaml"))
+    assert found["ask"] is None
+    assert found["need_gib"][1] < job(recipe(CHATS))["need_gib"][1]
+
+
+def test_what_fits_with_short_samples_is_tight_and_no_error(job):
+    found = job(recipe(CHATS), gpu="rtx-4090:1")
+    assert found["verdict"] == "tight"
+    assert found["need_gib"][0] < found["capacity_gib"] < found["need_gib"][1]
+    assert not found["errors"]
+
+
+def test_what_does_not_fit_however_short_the_samples_are_is_out_of_memory(job):
+    assert job(recipe(CHATS), gpu="rtx-4070:1")["verdict"] == "oom"
+
+
+def test_fake_quantization_takes_more_than_training_without_it(job):
+    quantizer = "quantizer: {_component_: torchtune.training.quantization.Int8DynActInt4WeightQATQuantizer}\n"
+    name, text = recipe(ALPACA)
+    assert job((name, text + quantizer))["need_gib"][1] > job((name, text))["need_gib"][1]
+
+
+def test_a_program_has_the_defaults_of_todays_trl_or_of_those_before(job):
+    found = job(("p.py", PROGRAM.replace("KEYS", "")))
+    assert found["verdict"] in ("fits", "tight")
+    assert {case["given"]["trl.release"] for case in found["cases"]} == {"of today", "before v0.22"}
+    # what the program says itself does not depend on the version
+    told = job(("p.py", PROGRAM.replace("KEYS", ", gradient_checkpointing=True, bf16=True")))
+    assert told["need_gib"][1] < found["need_gib"][1]
+
+
+LAUNCH = """\
+deepspeed --module openrlhf.cli.train_sft --pretrain MODEL --max_len 2048 --micro_train_batch_size 1 \\
+    --train_batch_size 8 --bf16 --zero_stage 2 --gradient_checkpointing
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "verdict"), [("Qwen/Qwen2.5-1.5B", "fits"), ("meta-llama/Llama-3.1-70B", "tight")]
+)
+def test_a_package_in_the_repository_is_judged_by_its_release_but_never_out_of_memory(job, model, verdict):
+    package = [("openrlhf/__init__.py", ""), ("openrlhf/cli/__init__.py", ""), (".git/HEAD", "ref: x\n")]
+    program = (
+        "openrlhf/cli/train_sft.py",
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--pretrain')\n",
+    )
+    found = job(*package, program, ("run.sh", LAUNCH.replace("MODEL", model)))
+    assert found["verdict"] == verdict
+    assert "release" in found["ask"]
+    assert not found["errors"]
+
+
+def test_frozen_layers_lie_between_nothing_and_full_training(job):
+    full = job(("t.yaml", TUNE))
+    frozen = job(("t.yaml", TUNE.replace("finetuning_type: full", "finetuning_type: freeze")))
+    weights = 8.03e9 * 2 / 2**30
+    assert weights < frozen["need_gib"][0] < full["need_gib"][0]
+    assert frozen["need_gib"][1] < full["need_gib"][1]
+    badam = job(("t.yaml", TUNE + "use_badam: true\n"))
+    assert badam["need_gib"][0] < full["need_gib"][0]
+
+
+def test_experts_on_the_host_may_leave_the_gpu(job):
+    lora = TUNE.replace("finetuning_type: full", "finetuning_type: lora").replace("pure_bf16: true\n", "")
+    moe = lora.replace("meta-llama/Meta-Llama-3-8B", "Qwen/Qwen3-30B-A3B")
+    there, here = job(("t.yaml", moe + "use_kt: true\n")), job(("t.yaml", moe))
+    assert there["need_gib"][0] < here["need_gib"][0] / 2
+    assert there["need_gib"][1] >= here["need_gib"][1]
+
+
+SLIME = """\
+python3 train.py --hf-checkpoint /root/MODEL --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate \\
+    --num-layers 48 --hidden-size 2048 --ffn-hidden-size 6144 --num-attention-heads 32 \\
+    --group-query-attention --num-query-groups 4 --kv-channels 128 --swiglu --vocab-size 151936 \\
+    --untie-embeddings-and-output-weights --disable-bias-linear --normalization RMSNorm \\
+    --num-experts 128 --moe-ffn-hidden-size 768 --moe-router-topk 8 --moe-layer-freq "$FREQ" \\
+    --tensor-model-parallel-size 4 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1 \\
+    --use-dynamic-batch-size --max-tokens-per-gpu 8192 --rollout-batch-size 8 --global-batch-size 64 \\
+    --n-samples-per-prompt 8 --rollout-max-response-len 2048 --recompute-granularity full \\
+    --rollout-num-gpus-per-engine 8 --sglang-mem-fraction-static 0.5
+"""
+
+
+def test_a_list_that_a_loop_makes_is_that_of_the_checkpoint(job):
+    assert job(("run.sh", SLIME.replace("MODEL", "Qwen3-30B-A3B")))["verdict"] != "unknown"
+    assert job(("run.sh", SLIME.replace("MODEL", "some-model")))["verdict"] == "unknown"
