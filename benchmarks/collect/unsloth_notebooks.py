@@ -5,12 +5,12 @@ the peak from the outputs. TEXT names those that train a language model on text 
 of the model that the code names (the count of trainable parameters says so); where a run's peak was reached
 before the training began there is no row. The samples are shorter than the limit unless they are packed.
 
-Unsloth's own defaults at the time: activations of its checkpointing go to the host, samples of a batch are
-padded to its longest. Its loss (unsloth/models/llama.py, and unsloth_zoo, which patches the other models):
-until 2024.11 a kernel over whole logits of 16 bits, which writes their gradient over them; then cut
-cross-entropy, which makes none; from 2025.8 on chunks, which are four or more where fp32 logits are larger
-than 1 GiB, and from 2025.9 on where they are larger than half of the memory that is free
-(unsloth_zoo/fused_losses/cross_entropy_loss.py). Its downloads of 4-bit models leave some layers in 16
+Unsloth's own defaults at the time: adapters are in fp32, activations of its checkpointing go to the host,
+samples of a batch are padded to its longest. Its loss (unsloth/models/llama.py, and unsloth_zoo, which
+patches the other models): until 2024.11 a kernel over whole logits of 16 bits, which writes their gradient
+over them; then cut cross-entropy, which makes none; from 2025.8 on chunks, which are four or more where
+fp32 logits are larger than 1 GiB, and from 2025.9 on where they are larger than half of the memory that is
+free (unsloth_zoo/fused_losses/cross_entropy_loss.py). Its downloads of 4-bit models leave some layers in 16
 bits, which no notebook says. On a GPU without bf16 some models run on a stream of fp32 with products in
 fp16 (FORCE_FLOAT32 in unsloth/models/loader.py), which has no name here.
 """
@@ -19,9 +19,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rows import GIB, measured
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "linter"))
 
 from cfglint.models.registry import catalogue
 
@@ -164,7 +168,7 @@ def _facts(code: str, gpu: str) -> Row:
     facts: Row = {"task": "sft", "num_gpus": 1, "train_backend": "ddp"}
     facts |= {"dtype": precision, "attn_impl": "flash"}
     if not full:
-        facts["param_dtype"] = precision
+        facts |= {"param_dtype": precision, "lora_dtype": "fp32", "amp": True}
         facts["lora_rank"] = int(_first(r"(?m)^ *r *= *(\d+)", code) or 16)
         targets = re.findall(r'"([\w.]+)"', _first(r"target_modules *= *\[([^\]]*)\]", code) or "")
         linear = [one.split(".")[-1] for one in targets if one not in EMBEDDINGS]
