@@ -1,11 +1,11 @@
 """How often cfglint answers: the verdicts on a sample of the configs and launches in projects' checkouts.
 
-    python benchmarks/answered.py FOLDER… [--gpu NAME …] [--files N] [--rows]
+    python benchmarks/answered.py FOLDER… [--gpu NAME …] [--files N] [--seed N] [--rows]
 
-Of each folder's files with a job that names a model, N (20) are drawn by a committed seed, and the first job
-of each is counted whose model is known: answered where its verdict is fits, tight or oom. What has no model
-of its own (the config of a launcher, a base) is not drawn, nor are tests. Counted apart are a model that is
-known by its name alone, and a job that states more GPUs than the target has.
+Of each folder's files with a job that names a model, N (20) are drawn by a committed seed (--seed draws
+others), and the first job of each is counted whose model is known: answered where its verdict is fits, tight
+or oom. What has no model of its own (the config of a launcher, a base) is not drawn, nor are tests. Counted
+apart are a model that is known by its name alone, and a job that states more GPUs than the target has.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--gpu", action="append", help="default: a100-80gb-sxm and a100-80gb-sxm:8")
     parser.add_argument("--files", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=SEED, help="draw other files")
     parser.add_argument("--rows", action="store_true", help="print each job that is not answered")
     args = parser.parse_args()
     lines = []
     for folder in args.folders:
         for gpu in args.gpu or ("a100-80gb-sxm", "a100-80gb-sxm:8"):
             jobs = jobs_of(folder, gpu)
-            drawn = random.Random(SEED).sample(jobs, min(args.files, len(jobs)))
+            drawn = random.Random(args.seed).sample(jobs, min(args.files, len(jobs)))
             larger = [job for job in drawn if (job["ask"] or "").startswith(MORE_GPUS)]
             known = [job for job in drawn if job["ask"] != NEW_MODEL and job not in larger]
             unknown = len(drawn) - len(known) - len(larger)

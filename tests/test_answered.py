@@ -101,6 +101,31 @@ def test_fake_quantization_takes_more_than_training_without_it(job):
     assert job((name, text + quantizer))["need_gib"][1] > job((name, text))["need_gib"][1]
 
 
+@pytest.mark.parametrize(
+    ("name", "comment", "recipes"),
+    [
+        ("8B_single_device.yaml", "", ["single"]),
+        ("8B.yaml", "# Config for full_finetune_single_device.py\n", ["single"]),
+        ("8B.yaml", "# tune run lora_finetune_single_device --config 8B\n", ["single"]),
+        # the config says what it is for first, and how to run it on one device last
+        ("8B.yaml", "# full_finetune_distributed.py\n# or full_finetune_single_device\n", ["distributed"]),
+        ("8B.yaml", "", ["distributed", "single"]),
+    ],
+)
+def test_the_recipe_is_told_by_the_files_name_or_comment_else_both_count(job, name, comment, recipes):
+    _, text = recipe(ALPACA, "512")
+    text = text.replace("bitsandbytes.optim.PagedAdamW8bit", "torch.optim.SGD")
+    found = job((name, comment + text), gpu="rtx-4090:8")
+    cases = {case["given"]["torchtune.recipe"]: case["need_gib"] for case in found["cases"]}
+    assert list(cases) == (recipes if len(recipes) > 1 else [])
+    parallel = job((name, text + "fsdp_cpu_offload: false\n"), gpu="rtx-4090:8")["need_gib"]
+    needs = cases or dict.fromkeys(recipes, found["need_gib"])
+    weights = 8.03e9 * 2 / 2**30
+    for each, need in needs.items():
+        assert (need[0] > weights) == (each == "single")
+        assert (need == parallel) == (each == "distributed")
+
+
 def test_a_program_has_the_defaults_of_todays_trl_or_of_those_before(job):
     found = job(("p.py", PROGRAM.replace("KEYS", "")))
     assert found["verdict"] in ("fits", "tight")

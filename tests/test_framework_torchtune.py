@@ -17,6 +17,7 @@ CORPUS = Path(SHARED or ".") / "corpus"
 needs_corpus = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
 
 FULL = """
+# tune run full_finetune_distributed
 model: {_component_: torchtune.models.llama3_1.llama3_1_8b}
 tokenizer: {max_seq_len: 2048}
 dataset: {_component_: torchtune.datasets.alpaca_dataset}
@@ -238,6 +239,16 @@ TABLE = [
         "fsdp",
         FULL,
         {"train_backend": "fsdp", "train_gpus": 8, "dp_shard": -1, "ranks.shard": 8, "fsdp_reshard": True},
+    ),
+    (
+        "single device",
+        changed(FULL, ("distributed", "single_device")),
+        {"train_backend": "ddp", "train_gpus": 1, "num_gpus": 1, "dp_shard": 1},
+    ),
+    (
+        "no recipe",
+        changed(FULL, ("# tune run full_finetune_distributed", "")),
+        {"torchtune.recipe": None, "train_backend": None, "train_tp": 1, "micro_batch_size": 2},
     ),
     ("no offload", FULL, {"offload_params": False}),
     ("cpu offload", FULL + "fsdp_cpu_offload: True\n", {"offload_params": True}),

@@ -150,7 +150,7 @@ class Values(dict[str, object]):
         self._program = framework if self.named or not named else f"{framework} flags"
         self._take_as(own=rules is None or _is_own(framework or "", rules, document, view))
         self.tables = tables if tables is not None else {}
-        self.document: Callable[[str], list[object]] | None = None
+        self.document: Callable[[str], object] | None = None
         self.cases: list[Any] | None = None  # once they are asked for (engine/cases.py)
         if framework is not None:
             self["framework.name"] = framework

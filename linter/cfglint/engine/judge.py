@@ -6,6 +6,7 @@ Runs for every file, so it stays lean: no trees, no sources, no places of number
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from cfglint.budget import spend
 from cfglint.document.shell.ends import ends_early
@@ -24,6 +25,7 @@ _MEMORY = "MEM"  # the rules that compare memories
 _OF_MACHINES = ("host-", "disk-")  # those of them that are about a machine's own memory or disk
 _RULE = 10  # steps, on an average
 _MANY_OPTIONS, _EMPTY = 80, ("", "~", "null")  # no config that people run sets as many
+_LONGEST_HEAD = 4000  # characters of a comment that a file starts with
 _MOST_NAMED = 5  # of the keys that are left to a launch
 # A text in a number's place, for people to replace: TO_BE_FILLED, <nodes>, {{ nodes }}, TODO, your nodes.
 _BLANK = re.compile(
@@ -54,7 +56,12 @@ if TYPE_CHECKING:
 def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
     """Return the facts of a subject; ``given`` are the target's."""
     values = Values(subject.pack, subject.view, subject.framework, subject.version, given, subject.tables)
-    values.document = lambda kind: _mistakes(subject, kind, given)
+
+    def document(kind: str) -> object:
+        said = _said(subject, kind)
+        return _mistakes(subject, kind, given) if said is None else said
+
+    values.document = document
     return values
 
 
@@ -104,6 +111,18 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
         if truth is not True and truth is not None:
             verdicts.append(Verdict(rule, truth))
     return verdicts
+
+
+# ── what people say of a document ───────────────────────────────────────────────────────────────────────────
+def _said(subject: Subject, kind: str) -> str | None:
+    """Return a file's name, or the comment that it starts with; None for what is no text."""
+    document = subject.document
+    if kind == "name":
+        return document.file.path.rpartition("/")[2]
+    if kind != "head":
+        return None
+    lines = document.file.text[document.start : document.start + _LONGEST_HEAD].splitlines()
+    return "\n".join(takewhile(lambda line: not line.strip() or line.lstrip()[0] == "#", lines))
 
 
 # ── what is wrong with a document, by the lists that the CFG rules read ─────────────────────────────────────
