@@ -1,6 +1,6 @@
 """How near cfglint's memory estimates come to PyTorch's own accounting and to what people measured.
 
-    python benchmarks/accuracy.py [--oracle] [--side fit|errors|check] [--rows] [--write] [--check] [--accept]
+    python benchmarks/accuracy.py [--oracle] [--side fit|check] [--rows] [--write] [--check] [--accept]
 
 Prints PyTorch's own accounting, and for the check side of the published rows what the intervals hold, which
 verdicts are wrong, and what public estimators say of the same rows. ``--oracle`` stops after the first,
@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from accuracy_judge import Peak, Run, meets, peaks, runs
+from accuracy_classes import per_gpu
+from accuracy_judge import Peak, Run, peaks, runs
 from accuracy_oracle import judge_oracle
 from accuracy_page import class_table, rival_table, verdict_table, write
-from accuracy_rows import DATA, host, published, rows
+from accuracy_rows import DATA, host, rows
 from accuracy_score import percent, print_table, print_wants
-from accuracy_split import CHECK, ERRORS, FIT
+from accuracy_split import CHECK, FIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 BASELINE = DATA / "baseline.yaml"
 COVERED, WIDTH = (0.85, 0.95), 0.30  # of need_gib, on rows whose facts are all given
-NOTE = """# What benchmarks/accuracy.py --check holds each side against, written by --accept: targets, or
+NOTE = """# What benchmarks/accuracy.py --check holds both sides against, written by --accept: targets, or
 # where they are not reached what was, and the rows whose definite verdict is wrong.
 """
 Floor = dict[str, Any]  # what a side must not fall behind: covered, width, wrong
@@ -78,17 +79,16 @@ def judge_runs(some: Sequence[Run], known: Sequence[str]) -> Results:
 
 
 def show(judged: Sequence[Peak], ended: Sequence[Run]) -> None:
-    """Print each row."""
+    """Print each row, its numbers for one GPU."""
     for one in judged:
-        low, high = one.row["peak_gib"]
-        told = published(one.row)
+        low, high = per_gpu(one.row)
         if not one.judged:
             print(f"  ?    {low:7.2f}..{high:<7.2f} wants {', '.join(one.wants)}  {one.row['id']}")
             continue
-        mark = "in" if meets(told, (low, high)) else "over" if told.lo > high else "under"
+        mark = "in" if one.held else "over" if one.low > high else "under"
         need = {None: "-", True: "in", False: "out"}[one.need]
         print(
-            f"  {mark:<5}{low:7.2f}..{high:<7.2f} {told.lo:7.2f}..{told.hi:<7.2f} "
+            f"  {mark:<5}{low:7.2f}..{high:<7.2f} {one.low:7.2f}..{one.high:<7.2f} "
             f"{percent(one.error, signed=True):>8} need {need:<4}{' '.join(one.path):<22}{one.row['id']}"
         )
     for run in ended:
@@ -108,7 +108,7 @@ def main() -> int:
     )
     for name in ("oracle", "rows", "write", "check", "accept"):
         parser.add_argument(f"--{name}", action="store_true")
-    parser.add_argument("--side", choices=(FIT, ERRORS, CHECK), default=CHECK)
+    parser.add_argument("--side", choices=(FIT, CHECK), default=CHECK)
     args = parser.parse_args()
     results = judge_oracle(args.rows)
     if not args.oracle:
@@ -126,7 +126,7 @@ def main() -> int:
         if args.rows:
             show([*judged, *others], ended)
         if args.accept:
-            floors = {side: reached(peaks(side), runs(side)) for side in (FIT, ERRORS, CHECK)}
+            floors = {side: reached(peaks(side), runs(side)) for side in (FIT, CHECK)}
             BASELINE.write_text(NOTE + yaml.safe_dump(floors, sort_keys=False), encoding="utf-8")
         floor = yaml.safe_load(BASELINE.read_text(encoding="utf-8"))[args.side]
         results += judge_peaks(judged, floor) + judge_runs(ended, floor["wrong"])

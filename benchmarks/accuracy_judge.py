@@ -1,4 +1,7 @@
-"""What cfglint makes of the rows of one side: what its intervals hold, and which verdicts are wrong."""
+"""What cfglint makes of the rows of one side: what its intervals hold, and which verdicts are wrong.
+
+Each row is judged with errors that its own group did not measure.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from accuracy_classes import POINTS, Path, implied, is_given, path_of, per_gpu, statistic_of
+from accuracy_left_out import values_left_out
 from accuracy_rows import Estimate, estimate, outcome, published, values_of
 from accuracy_score import off
 from accuracy_split import group_of, on
@@ -26,6 +30,8 @@ class Peak:
     path: Path
     wants: tuple[str, ...]
     given: bool = False  # all facts of the estimate
+    low: float = 0.0  # the interval for the row's own statistic, in GiB
+    high: float = 0.0
     error: float = 0.0  # of the middle of the interval for the row's own statistic
     held: bool | None = None  # by that interval
     need: bool | None = None  # what the row says of the need, by need_gib
@@ -66,7 +72,8 @@ def meets(told: Estimate, peak: tuple[float, float]) -> bool:
 
 def peak_of(row: Mapping[str, Any]) -> Peak:
     """Judge a published peak of a trainer."""
-    values, told = values_of(row), published(row)
+    values = values_left_out(row)
+    told = published(row, values)
     ranks = row["gpus"] if row["scope"] == "sum_over_gpus" else 1
     told = told.times(1 / ranks)
     found = Peak(row, (path_of(values) or NO_CLASS)[:3], told.wants)
@@ -74,6 +81,7 @@ def peak_of(row: Mapping[str, Any]) -> Peak:
         return found
     statistic = statistic_of(row)
     found.given = statistic is not None and is_given(estimate(values, POINTS[statistic]))
+    found.low, found.high = told.lo, told.hi
     found.error, found.held = off(told.middle, per_gpu(row)), meets(told, per_gpu(row))
     likely, bound = estimate(values, "need.likely"), estimate(values, "need.total")
     found.width = likely.width
@@ -103,7 +111,7 @@ def runs(side: str) -> list[Run]:
     measured = [(row, "fits") for row in on(side, "published") if row["ran"] and not row.get("outside")]
     for row, how in (*ended, *measured):
         if row["gpu"] or "gpu.vram" in row["facts"]:
-            said, wants = outcome(row)
+            said, wants = outcome(row, values_left_out(row))
             found.append(Run(row, (path_of(values_of(row)) or NO_CLASS)[:3], how, said, wants))
     return found
 

@@ -273,11 +273,11 @@ def quantity(row: Mapping[str, Any]) -> tuple[str, ...]:
     return ("trainer.reserved",)
 
 
-def published(row: Mapping[str, Any]) -> Estimate:
-    """Return what cfglint expects where ``row`` has a published number; of several GPUs the sum."""
+def published(row: Mapping[str, Any], values: Values) -> Estimate:
+    """Return what values expect where their row has a published number; of several GPUs the sum."""
     if row.get("outside"):
         return Estimate(0, INF, tuple(f"a name for: {one}" for one in row["outside"]))
-    found = estimate(values_of(row), *quantity(row))
+    found = estimate(values, *quantity(row))
     # Ranks of the rows that give a sum are alike (ZeRO, data parallel), so the fullest stands for each.
     return found.times(row["gpus"]) if row["scope"] == "sum_over_gpus" else found
 
@@ -291,14 +291,13 @@ def verdict(need: Estimate, capacity: Estimate) -> str:
     return "fits" if need.hi <= capacity.lo else "tight"
 
 
-def outcome(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return cfglint's verdict on a run, and what it wanted where it abstains.
+def outcome(row: Mapping[str, Any], values: Values) -> tuple[str, tuple[str, ...]]:
+    """Return the verdict on a run, and what was wanted where there is none.
 
     The worse of the arithmetic (need.total against gpu.vram) and of the rules on memory at level error.
     """
     if row.get("outside"):
         return "unknown", tuple(f"a name for: {one}" for one in row["outside"])
-    values = values_of(row)
     need, capacity = estimate(values, "need.total"), estimate(values, "gpu.vram")
     said = verdict(need, capacity)
     for rule in pack().rules:

@@ -1,14 +1,13 @@
-"""The split of the published rows: what formulas may look at, what measures their errors, what checks both.
+"""The split of the published rows: what formulas may look at, and what checks them.
 
     python benchmarks/accuracy_split.py [--write]
 
 Rows of one project and one family of models resemble each other, so a group of them is on one side as a
 whole. The side is drawn by a checksum of the group's name: nobody chooses it, and a new row of a known group
-does not move the others. Formulas are written with rows of the side ``fit`` alone, and a group that they were
-written with (``written``) says nothing of how far a new run is: errors are measured with the groups that are
-left of ``fit``, and with ``errors``, of which nobody sees more than sums. The side ``check`` is drawn from
-rows that were collected when formulas and statistic were done (the files ``fresh_*``; their other half is on
-``fit``). ``--write`` renews the committed list, ``benchmarks/data/groups.tsv``.
+does not move the others. Formulas are written with rows of the side ``fit`` alone. A group that they were
+written with (``written``) says nothing of how far a new run is; errors are measured with all others, and each
+group is judged by those that the others measured. ``--write`` renews the committed list,
+``benchmarks/data/groups.tsv``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from accuracy_rows import DATA, rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FIT, ERRORS, CHECK, WRITTEN = "fit", "errors", "check", "written"
+FIT, CHECK, WRITTEN = "fit", "check", "written"
 LIST = DATA / "groups.tsv"
 # Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2), of Megatron's pipelines, context parallelism and
 # mixtures, of FSDP, of torchtune's recipes.
@@ -41,28 +40,22 @@ def group_of(row: Mapping[str, Any]) -> str:
     return str(row["group"])
 
 
-def side_of(group: str, *, fresh: bool = False) -> str:
-    """Return the side that a group is on, of the rows that were collected last or of those before them."""
+def side_of(group: str) -> str:
+    """Return the side that a group is on."""
     if group in WRITTEN_WITH:
         return WRITTEN
-    drawn = zlib.crc32(group.encode()) % 2
-    return FIT if not drawn else CHECK if fresh else ERRORS
+    return CHECK if zlib.crc32(group.encode()) % 2 else FIT
 
 
 def on(side: str, name: str) -> list[dict[str, Any]]:
-    """Return the rows of a kind, published or outcomes, that are on one side."""
-    return [
-        row
-        for file, fresh in ((name, False), (f"fresh_{name}", True))
-        for row in rows(file)
-        if side_of(group_of(row), fresh=fresh) == side
-    ]
+    """Return the rows of a data file that are on one side."""
+    return [row for row in rows(name) if side_of(group_of(row)) == side]
 
 
 def listed() -> str:
     """Return the list of groups: the side, and how many rows of each kind there are."""
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for side in (FIT, ERRORS, CHECK, WRITTEN):
+    for side in (FIT, CHECK, WRITTEN):
         for row in on(side, "published"):
             counts.setdefault((side, group_of(row)), Counter()).update(
                 {"published": 1, "ready": int(row["estimator_ready"])}

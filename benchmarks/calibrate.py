@@ -2,8 +2,8 @@
 
     python benchmarks/calibrate.py [--dry] [--rows] [--anew]
 
-Reads the rows of the sides fit and errors (benchmarks/accuracy_split.py) whose facts make the estimate a
-point, or nearly; the check side is never looked at. Prints, for each statistic, what the intervals would
+Reads the rows of groups that no formula was written with (benchmarks/accuracy_split.py), whose facts make the
+estimate a point, or nearly. Prints, for each statistic, what the intervals would
 cover of a group of rows if they were fitted without it. ``--dry`` writes nothing, ``--rows`` prints every
 row's error, ``--anew`` first puts neutral terms into a file that does not compile, such as after a merge.
 """
@@ -31,7 +31,7 @@ from accuracy_classes import (
 )
 from accuracy_rows import ROOT, estimate, facts_of, oracle_rows, values_of
 from accuracy_score import percent, print_table
-from accuracy_split import ERRORS, FIT, group_of, on
+from accuracy_split import CHECK, FIT, group_of, on
 from calibrate_terms import PAIR, Limit, Residual, Term, terms, widest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def errors_measured() -> dict[str, list[tuple[Mapping[str, Any], Residual]]]:
     found: dict[str, list[tuple[Mapping[str, Any], Residual]]] = {name: [] for name in STATISTICS}
     rows_ = [
         row
-        for side in (FIT, ERRORS)
+        for side in (FIT, CHECK)
         for row in on(side, "published")
         if row["estimator_ready"] and row["peak_gib"] is not None
     ]
@@ -90,7 +90,7 @@ def errors_measured() -> dict[str, list[tuple[Mapping[str, Any], Residual]]]:
 def limits_measured() -> list[Limit]:
     """Return what the ends of runs say of the need: of those that state what is needed."""
     found: list[Limit] = []
-    for row in (*on(FIT, "outcomes"), *on(ERRORS, "outcomes")):
+    for row in (*on(FIT, "outcomes"), *on(CHECK, "outcomes")):
         stated = row["states_what_is_needed"] if row["result"] == "oom" else row["result"] == "fits"
         if (
             row["device"] != "gpu"
@@ -110,7 +110,8 @@ def limits_measured() -> list[Limit]:
             continue
         sure = estimate(values, "error.sure").lo
         low, high = _error(capacity.lo, told.hi, sure) + BEYOND, _error(capacity.hi, told.lo, sure) - BEYOND
-        found.append(Limit(path, most=low) if row["result"] == "oom" else Limit(path, least=high))
+        died, group = row["result"] == "oom", group_of(row)
+        found.append(Limit(path, most=low, group=group) if died else Limit(path, least=high, group=group))
     return found
 
 

@@ -57,6 +57,7 @@ class Limit:
     path: Path
     least: float = math.inf
     most: float = -math.inf
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

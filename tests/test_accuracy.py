@@ -16,7 +16,7 @@ import calibrate
 from accuracy_judge import Run
 from accuracy_rivals import NAMES, rivals
 from accuracy_rows import rows
-from calibrate_terms import TAIL, Limit, Residual, quantile, reach, spreads, terms, weights_of
+from calibrate_terms import BOUND, LIKELY, Limit, Residual, spreads, terms, under, weights_of
 from cfglint.lang.values import Interval, needs_of
 
 FULL = ("dense", "full", "whole", "native")
@@ -95,11 +95,6 @@ def test_a_class_that_nobody_measured_gets_an_interval_and_the_widest_where_noth
     assert strange.hi >= max(one.hi for one in every)
 
 
-def test_a_quantile_counts_weight():
-    assert quantile([1, 2, 3], [1, 1, 8], 0.5) == 3
-    assert quantile([3, 1, 2], [1, 1, 1], 0.5) == 2
-
-
 def test_a_sweep_of_one_setup_counts_as_little_more_than_a_row():
     some = [Residual(0.0, 0.0, "sweep", FULL)] * 100 + [Residual(1.0, 1.0, f"g{n}", FULL) for n in range(12)]
     assert sum(weights_of(some)[:100]) == pytest.approx(10)
@@ -107,9 +102,18 @@ def test_a_sweep_of_one_setup_counts_as_little_more_than_a_row():
 
 
 def test_a_range_that_the_estimate_meets_says_nothing_against_it():
-    assert Residual(0.2, -0.3, "", FULL).nearest == 0
-    assert Residual(-0.1, -0.3, "", FULL).nearest == -0.1
-    assert Residual(0.1, 0.1, "", FULL).nearest == 0.1
+    some = errors(FULL, 20, 0.02)
+    wide = [Residual(0.4, -0.4, f"wide{n}", FULL) for n in range(40)]
+    alone, beside = (spreads(rows)[FULL].scale for rows in (some, [*some, *wide]))
+    assert beside == pytest.approx(alone, rel=0.35)
+    off = [Residual(0.9, 0.5, f"off{n}", FULL) for n in range(10)]
+    assert spreads([*some, *off])[FULL].scale > 1.5 * alone
+
+
+def test_quantiles_are_those_of_student_s_t():
+    assert under(0) == 0.5
+    assert under(LIKELY) == pytest.approx(0.95, abs=1e-4)
+    assert under(-BOUND) == pytest.approx(0.01, abs=1e-4)
 
 
 def test_few_groups_are_drawn_to_the_class_above_and_many_are_not():
@@ -125,13 +129,6 @@ def test_ends_hold_what_they_promise_of_groups_that_were_left_out():
     inside = [one for one in some if math.log(term.likely[0]) <= one.below <= math.log(term.likely[1])]
     assert 0.85 <= len(inside) / len(some) <= 0.97
     assert term.bound[0] < term.likely[0] < term.likely[1] < term.bound[1]
-
-
-def test_errors_that_are_not_symmetric_give_ends_that_are_not():
-    some = [Residual(error, error, f"g{n}", FULL) for n in range(40) for error in [0.002 * n**2 / 4]]
-    far = reach(some)
-    assert far.high > -far.low
-    assert far.most == pytest.approx(far.high * TAIL)
 
 
 def test_a_bound_is_never_inside_what_was_seen():

@@ -20,15 +20,13 @@ COLLECTORS = (
     "adapters",
     "arctic_training",
     "fms_acceleration",
+    "freshread",
     "fsdp_qlora",
     "handread",
     "llm_foundry",
     "prime_rl",
     "simumax",
     "torchtune",
-)
-FRESH = (  # whose rows go to fresh_published.yaml and fresh_outcomes.yaml: nobody has looked at them yet
-    "freshread",
     "unsloth_notebooks",
 )
 
@@ -39,8 +37,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    known = (*COLLECTORS, *FRESH)
-    parser.add_argument("names", nargs="*", default=known, metavar="NAME", help=", ".join(known))
+    parser.add_argument("names", nargs="*", default=COLLECTORS, metavar="NAME", help=", ".join(COLLECTORS))
     args = parser.parse_args()
     for name in args.names:
         module = import_module(name)
@@ -51,9 +48,8 @@ def main() -> int:
         else:
             print(f"{name}: no checkout of {module.NAME} in {args.folder}")
             continue
-        before = "fresh_" if name in FRESH else ""
-        write(f"{before}published", module.PREFIX, published)
-        write(f"{before}outcomes", module.PREFIX, outcomes)
+        write("published", module.PREFIX, published)
+        write("outcomes", module.PREFIX, outcomes)
         print(f"{name}: {len(published)} measured, {len(outcomes)} outcomes")
     return 0
 

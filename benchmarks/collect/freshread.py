@@ -1,4 +1,4 @@
-"""freshread.yaml: as handread.yaml, of sources that nobody has compared with an estimate yet.
+"""freshread.yaml: as handread.yaml, read before anybody had compared a row with its estimate.
 
 A row whose source has the run's launch, config or recipe holds it (``settings`` or ``command``), so that
 its framework's block says what that framework itself does; keys that no memory depends on are left out.
