@@ -26,10 +26,10 @@ POINTS = {  # what each statistic is compared with, before the model's own error
 CACHED = (1.5, 1.0)
 READ = {"allocated": "allocated", "active": "allocated", "reserved": "reserved", "nvidia-smi": "process"}
 
-# The names of the rules that give the words of a path: whether there are experts, what is trained, whether
-# GPUs share its states, and whose code it is.
-KINDS, TUNED = ("dense", "MoE"), ("full", "LoRA", "QLoRA")
-WORDS = ("error.kind", "error.tuned", "error.states", "trainer.code")
+# The names of the rules that give the words of a path: whose code it is, whether there are experts, what is
+# trained, and whether GPUs share its states.
+KINDS = ("dense", "MoE")
+WORDS = ("error.code", "error.kind", "error.tuned", "error.states")
 
 
 def path_of(values: Values) -> Path | None:

@@ -76,7 +76,7 @@ def peak_of(row: Mapping[str, Any]) -> Peak:
     told = published(row, values)
     ranks = row["gpus"] if row["scope"] == "sum_over_gpus" else 1
     told = told.times(1 / ranks)
-    found = Peak(row, (path_of(values) or NO_CLASS)[:3], told.wants)
+    found = Peak(row, (path_of(values) or NO_CLASS)[-3:], told.wants)
     if told.wants:
         return found
     statistic = statistic_of(row)
@@ -112,7 +112,7 @@ def runs(side: str) -> list[Run]:
     for row, how in (*ended, *measured):
         if row["gpu"] or "gpu.vram" in row["facts"]:
             said, wants = outcome(row, values_left_out(row))
-            found.append(Run(row, (path_of(values_of(row)) or NO_CLASS)[:3], how, said, wants))
+            found.append(Run(row, (path_of(values_of(row)) or NO_CLASS)[-3:], how, said, wants))
     return found
 
 

@@ -9,7 +9,7 @@ from accuracy_classes import Path, path_of
 from accuracy_rows import values_of
 from accuracy_split import group_of
 from calibrate import errors_measured, families, limits_measured
-from calibrate_terms import Term, terms, widest
+from calibrate_terms import Term, by_class, of_class, widest
 from cfglint.lang.values import Interval
 
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ def _families(group: str) -> list[str]:
     return families(row for some in _ERRORS().values() for row, one in some if one.group != group)
 
 
-@lru_cache
 def _term(statistic: str, group: str, path: Path) -> Term:
     """Return the error of a class without a group; of all classes where the path is empty."""
+    own = _measured(statistic, group)
+    return of_class(path, own) if path else widest(own.values())
+
+
+@lru_cache
+def _measured(statistic: str, group: str) -> dict[Path, Term]:
     some = [one for _, one in _ERRORS()[statistic] if one.group != group]
-    limits = [one for one in _LIMITS() if one.group != group] if statistic == "need" else []
-    if path:
-        return terms(some, [path], limits)[path]
-    return widest(terms(some, {one.path for one in some}, limits).values())
+    return by_class(some, [one for one in _LIMITS() if one.group != group] if statistic == "need" else ())

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from accuracy_classes import (
     KINDS,
     POINTS,
-    TUNED,
     WORDS,
     Path,
     implied,
@@ -32,7 +31,7 @@ from accuracy_classes import (
 from accuracy_rows import ROOT, estimate, facts_of, oracle_rows, values_of
 from accuracy_score import percent, print_table
 from accuracy_split import CHECK, FIT, group_of, on
-from calibrate_terms import PAIR, Limit, Residual, Term, terms, widest
+from calibrate_terms import PAIR, Limit, Residual, Term, by_class, of_class, widest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -122,9 +121,9 @@ def validated(some: Sequence[Residual]) -> tuple[float, float, float]:
     widths: list[float] = []
     for group in sorted({one.group for one in some}):
         mine = [one for one in some if one.group == group]
-        told = terms([one for one in some if one.group != group], {one.path for one in mine})
+        own = by_class([one for one in some if one.group != group])
         for one in mine:
-            term = told[one.path]
+            term = of_class(one.path, own)
             likely += _holds(term.likely, one)
             bound += _holds(term.bound, one)
             ends = [1 - one.share + one.share * factor for factor in term.likely]
@@ -168,10 +167,10 @@ def families(found: Iterable[Mapping[str, Any]]) -> list[str]:
 def classes_of(measured: Iterable[Path]) -> list[Path]:
     """Return the classes that get a name, the most special first: those with rows and those above them.
 
-    All pairs of experts or not and what is trained are among them.
+    All pairs of a code, and experts or not, are among them.
     """
     found = {path[:length] for path in measured for length in range(PAIR + 1, len(path) + 1)}
-    found |= set(product(KINDS, TUNED))
+    found |= set(product({path[0] for path in found}, KINDS))
     return sorted(found, key=lambda path: (-len(path), path))
 
 
@@ -213,10 +212,10 @@ def text_of(errors: Mapping[str, Sequence[tuple[Mapping[str, Any], Residual]]]) 
     """Return what the errors come to: the text of accuracy.rules."""
     classes = classes_of(one.path for some in errors.values() for _, one in some)
     limits = limits_measured()
-    found = {
-        name: terms([one for _, one in some], classes, limits if name == "need" else ())
-        for name, some in errors.items()
-    }
+    found = {}
+    for name, some in errors.items():
+        own = by_class([one for _, one in some], limits if name == "need" else ())
+        found[name] = {path: of_class(path, own) for path in classes}
     known = families(row for some in errors.values() for row, _ in some)
     return written(found, classes, known)
 

@@ -2,9 +2,9 @@
 
 The error of a row is log(measured / estimated), of what is beside the sure part of the states; a row may only
 say between which ends it lies. Errors of a class follow Student's t with four degrees of freedom, as those of
-engineering models do: its location and scale are the likeliest ones, drawn towards those of the class above it
-as far as it has few groups of rows (partial pooling). A sweep of one setup has many rows, but is one group: a
-group of n rows weighs as sqrt(n).
+engineering models do: its location and scale are the likeliest ones, drawn towards those of the class above
+it as far as it has few groups of rows (partial pooling). A sweep of one setup has many rows, but is one
+group: a group of n rows weighs as sqrt(n).
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
     from accuracy_classes import Path
 
-PAIR = 2  # words of a class: whether there are experts, and what is trained
+PAIR = 2  # words of a class: whose code it is, and whether there are experts
 POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
 EXACT = 0.02  # of an error: no row says more than its inputs' rounding, and no scale is less
 FIRST = 0.1  # the scale from which the search of the widest class starts
+COARSE, FINE = (
+    0.5,
+    0.004,
+)  # steps of the search: in logarithms of a scale, and a quarter of that in a location
 LIKELY, BOUND = 2.132, 3.747  # quantiles of Student's t with 4 degrees of freedom, at 95 % and 99 %
 
 
@@ -107,20 +111,26 @@ def likelihood(some: Sequence[Residual], weights: Sequence[float], location: flo
 def spread(some: Sequence[Residual], above: Spread | None) -> Spread:
     """Return a class's own spread, drawn towards the one above it: the likeliest, found step by step."""
     weights = weights_of(some)
+    start = above or Spread(0.0, FIRST)
 
     def score(location: float, width: float) -> float:
         told = likelihood(some, weights, location, math.exp(width))
         if above is None:
             return told
-        return told - POOL / 2 * (((location - above.location) / above.scale) ** 2 + (width - math.log(above.scale)) ** 2)
+        far = (location - above.location) / above.scale, width - math.log(above.scale)
+        return told - POOL / 2 * (far[0] ** 2 + far[1] ** 2)
 
-    at = (above.location, math.log(above.scale)) if above else (0.0, math.log(FIRST))
-    best, step = score(*at), 0.5
-    while step > 0.004:
-        near = [(at[0] + a * step / 4, max(math.log(EXACT), at[1] + b * step)) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-        found = max(near, key=lambda one: score(*one))
-        if score(*found) > best + 1e-9:
-            at, best = found, score(*found)
+    at = start.location, math.log(start.scale)
+    best, step = score(*at), COARSE
+    while step > FINE:
+        near = [
+            (at[0] + a * step / 4, max(math.log(EXACT), at[1] + b * step))
+            for a in (-1, 0, 1)
+            for b in (-1, 0, 1)
+        ]
+        top, found = max((score(*one), one) for one in near)
+        if top > best + 1e-9:
+            at, best = found, top
         else:
             step /= 2
     return Spread(at[0], math.exp(at[1]), sum(weights), len(some), len({one.group for one in some}))
@@ -145,20 +155,23 @@ def nearest(path: Path, found: Mapping[Path, object]) -> Path:
     return path
 
 
-def terms(some: Sequence[Residual], wanted: Iterable[Path], limits: Sequence[Limit] = ()) -> dict[Path, Term]:
-    """Return the error of each wanted class; where nobody measured it, that of the class above it.
-
-    Where not even the pair of its first two words was measured (whether there are experts, and what is
-    trained), it is the widest of the classes that share one of them.
-    """
+def by_class(some: Sequence[Residual], limits: Sequence[Limit] = ()) -> dict[Path, Term]:
+    """Return the error of every class that rows are in."""
     seen: list[Residual | Limit] = [*some, *limits]
-    own = {path: _term(path, one, seen) for path, one in spreads(some).items()}
-    told: dict[Path, Term] = {}
-    for path in wanted:
-        near = nearest(path, own)
-        alike = [term for known, term in own.items() if known[1:2] == path[1:2] or known == path[:1]]
-        told[path] = own[near] if len(near) >= PAIR else widest(alike or own.values())
-    return told
+    return {path: _term(path, one, seen) for path, one in spreads(some).items()}
+
+
+def of_class(path: Path, own: Mapping[Path, Term]) -> Term:
+    """Return the error of a class; where nobody measured it, that of the class above it.
+
+    Where not even the pair of its first two words was measured (whose code it is, and whether there are
+    experts), it is the widest of the classes that share one of them.
+    """
+    near = nearest(path, own)
+    if len(near) >= PAIR:
+        return own[near]
+    alike = [term for known, term in own.items() if known[1:2] == path[1:2] or known == path[:1]]
+    return widest(alike or own.values())
 
 
 def _term(path: Path, at: Spread, seen: Iterable[Residual | Limit]) -> Term:

@@ -78,6 +78,14 @@ def test_a_known_data_set_is_no_longer_than_its_longest_sample(job):
     assert known["need_gib"][1] <= job(recipe(ALPACA, "1304"))["need_gib"][1] + 0.1
 
 
+def test_traces_of_reasoning_are_longer_than_chats(job):
+    name, text = recipe(CHATS)
+    traces = text.replace("packed: false", "source: open-thoughts/OpenThoughts-114k, packed: false")
+    long, other = job((name, traces), gpu="a100-80gb-sxm:1"), job((name, text), gpu="a100-80gb-sxm:1")
+    assert long["need_gib"][0] > other["need_gib"][0]
+    assert long["need_gib"][1] > other["need_gib"][1]
+
+
 def test_measured_lengths_take_the_place_of_what_is_assumed(job):
     found = job(("s.yaml", SHEET), recipe(CHATS), options=("--lengths", "s.yaml"))
     assert found["ask"] is None
