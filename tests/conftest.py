@@ -74,20 +74,29 @@ def small():
 
 
 # What these test is said by the command, and not how a process of its own fares: they run it in theirs, which
-# saves the start and half of the time. All others, and all runs with an environment, an input, limits or
-# processes of their own, start one.
+# saves the start and half of the time. All others, and all runs with an input, limits or processes of their
+# own, start one.
 WITHIN = {
-    *("test_certainty", "test_cli_check", "test_compare_cli", "test_example_packs", "test_explain"),
+    *(
+        "test_certainty",
+        "test_cli_check",
+        "test_cli_fix",
+        "test_compare_cli",
+        "test_example_packs",
+        "test_explain",
+    ),
     *("test_fit_cli", "test_launch", "test_models_registry", "test_packs", "test_plan_cli"),
     *("test_repair_keys", "test_verdict_words", "test_verify"),
 }
 
 
-def _within(words):
+def _within(words, environment):
     """Run the command in this process; it ends as one of its own would."""
     from cfglint.cli import main
 
-    before = sys.stdout, sys.stderr
+    before, variables = (sys.stdout, sys.stderr), dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
     sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in _ERRORS)
     try:
         try:
@@ -97,6 +106,8 @@ def _within(words):
         out, err = (stream.detach().getvalue().decode() for stream in (sys.stdout, sys.stderr))
     finally:
         sys.stdout, sys.stderr = before
+        os.environ.clear()
+        os.environ.update(variables)
     return subprocess.CompletedProcess(words, status, out, err)
 
 
@@ -127,9 +138,10 @@ def cfglint(request):
         words = [*map(str, arguments)]
         if arguments and arguments[0] in ("check", "fix", "init"):
             words.append("--no-detect")
-        processes = "--jobs" in words or any(word.startswith("/dev/") for word in words)
-        if within and text and not (stdin or megabytes or env or prefix or processes):
-            return _sound(_within(words))
+        apart = "--jobs" in words or any(word.startswith("/dev/") for word in words)
+        apart = apart or any(not name.startswith(("HF_", "HUGGINGFACE_")) for name in dict(env))
+        if within and text and not (stdin or megabytes or prefix or apart):
+            return _sound(_within(words, environment))
         command = [*prefix, sys.executable, "-m", "cfglint", *words]
         done = subprocess.run(
             command,
