@@ -128,7 +128,9 @@ def _holds_of_any_fix(run: Run, case: Case, result) -> None:
     assert _mended(run, fixed, case.name).text == result.text, "fixing twice is fixing once"
     before = _judged(_all_rules(case), case.data, case.name)
     after = _judged(_all_rules(case), fixed, case.name)
-    broken = {(f.code, f.target) for f in before} | _possible(_all_rules(case), file)
+    broken = {(f.code, f.target) for f in before}
+    if not {(f.code, f.target) for f in after} <= broken:
+        broken |= _possible(_all_rules(case), file)
     # That hardware could do more now is worth a hint, and no reason to leave something broken.
     after = [
         f

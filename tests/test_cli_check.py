@@ -161,8 +161,11 @@ def test_folders(cfglint, many, small):
     )
 
 
+FORMS = ["text", "json", "sarif", "concise", "github", "gitlab", "junit", "markdown"]
+
+
 @pytest.mark.parametrize(
-    "form", ["text", "json", "concise", "github", "sarif", "gitlab", "junit", "markdown"]
+    "form", [pytest.param(form, marks=pytest.mark.long if i > 2 else ()) for i, form in enumerate(FORMS)]
 )
 def test_jobs_change_nothing(cfglint, many, small, form):
     (many / "broken.yaml").write_text("allocation_mode: [\n")

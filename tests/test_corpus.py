@@ -19,7 +19,7 @@ from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 from cfglint.repair.tracks import priced
 from cfglint.text import apply_edits
-from tiers import LONG, sampled
+from tiers import LONG, in_turn, sampled
 
 SHARED = os.environ.get("CFGLINT_SHARED")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
@@ -126,7 +126,7 @@ def test_only_areal_files_are_taken_for_areal(pack) -> None:
 def test_repairs_of_errors(pack, path: Path) -> None:
     """A sure repair leaves none of its errors, brings none, and names every knob that it moves."""
     file = read(path.read_bytes(), path.name)
-    for target in ("a40", "rtx-4090", "h100-sxm:8"):
+    for target in in_turn(("a40", "rtx-4090", "h100-sxm:8"), AREAL.index(path), 3):
         run = Run(pack, [parse_target(target)], selected=lambda code: not code.startswith("CLI"))
         for subject in run.subjects(file, judge_broken=False):
             judgements = run.judged(subject)

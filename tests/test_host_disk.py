@@ -9,7 +9,6 @@ from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.lang.values import Interval, needs_of
 
-PACK = load()
 GIB = 2**30
 PARAMS = 7_615_616_512  # of Qwen2.5-7B
 FACTS = {
@@ -19,7 +18,7 @@ FACTS = {
 
 
 def values(text, framework=None, target="h100-sxm:8", name="job.yaml"):
-    run = Run(PACK)
+    run = Run(load())
     document = read_text(text, name).documents[0]
     given = {fact: value for fact, (value, _) in parse_target(target).facts.items()}
     return values_for(run.subject_of(document, framework or run.recognise(document)), given)
@@ -156,7 +155,7 @@ def test_an_engine_that_sleeps_may_keep_its_weights():
 
 def test_a_machine_that_is_too_small_hides_no_gpu_that_is():
     """A process takes more than the host has, and its states more than the GPU: each has its finding."""
-    run = Run(PACK, [parse_target("rtx-3060:1")], given={"host.ram": (GIB, "test")})
+    run = Run(load(), [parse_target("rtx-3060:1")], given={"host.ram": (GIB, "test")})
     text = "cfglint: facts\nmodel_path: Qwen/Qwen2.5-7B-Instruct\ntask: sft\nnum_gpus: 1\n"
     run.add(read_text(text, "job.yaml"))
     assert {f.code for f in run.report.findings if f.level == "error"} == {"MEM105", "MEM109"}

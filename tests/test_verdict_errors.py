@@ -14,6 +14,7 @@ from cfglint.engine.judge import decides
 from cfglint.engine.run import _DOUBTED, Run
 from cfglint.hardware.target import parse_target
 from golden import CASES, all_cases, page_of
+from tiers import mostly_long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 GPUS = ("rtx-3060:1", "h100-sxm:8")
 EXAMPLES = sorted((CASES.parents[1] / "examples").glob("*.[ysl]*"))  # not rules
 CODES = sorted(path.stem for path in CASES.glob("*.md"))
+DECIDING = [code for code in CODES if code.startswith("MEM")]  # of whose configs many run out of memory
+OTHERS = [code for code in CODES if code not in DECIDING]
 FACTS: dict[str, tuple[object, ...]] = {
     "micro_batch_size": (1, 4, 32),
     "seq_len": (512, 4096, 32768),
@@ -102,9 +105,7 @@ def test_of_examples(pack: Pack, path: Path) -> None:
     _agree(pack, read(path.read_bytes(), str(path)), Library(inputs.second, Boundary([str(path.parent)])))
 
 
-@pytest.mark.parametrize(
-    "code", [pytest.param(c, marks=[] if c.startswith("MEM") else pytest.mark.slow) for c in CODES]
-)
+@pytest.mark.parametrize("code", [*DECIDING, *mostly_long(OTHERS, 20)])
 def test_of_cases(pack: Pack, code: str, tmp_path: Path) -> None:
     for name, text in page_of(code).files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

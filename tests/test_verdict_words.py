@@ -16,6 +16,7 @@ from cfglint.hardware.target import parse_target
 from cfglint.report import render, verdicts
 from golden import terminal  # noqa: F401 (a fixture)
 from test_verdicts import GRPO, LINES, SFT
+from tiers import in_turn
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -88,7 +89,8 @@ def test_markdown_fit_and_compare_tell_cases_and_numbers_of_gpus(terminal, tmp_p
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_the_fix_is_told_in_twelve_lines(terminal, tmp_path, example):  # noqa: F811
     (tmp_path / "job.yaml").write_bytes(example.read_bytes())
-    for gpus in (["--gpu", "rtx-4090:4"], ["--gpu", "rtx-4090:4", "--gpu", "a40:4"], ["--gpu", "a10:2"]):
+    several = (["--gpu", "rtx-4090:4"], ["--gpu", "rtx-4090:4", "--gpu", "a40:4"], ["--gpu", "a10:2"])
+    for gpus in in_turn(several, EXAMPLES.index(example), len(several)):
         words = ["job.yaml", "--no-detect", *gpus]
         _, page = terminal.run("check", tmp_path, [*words, "--width", str(WIDTH)])
         lines = page.partition("\n\n")[0].splitlines()

@@ -4,17 +4,36 @@
 """
 
 import os
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 LONG = bool(os.environ.get("CFGLINT_LONG"))
 
 
-def tried(count: int) -> int:
+def tried(count: int, least: int = 10) -> int:
     """Return how many examples a property test tries: ``count`` in the slow tier, fewer in the fast one."""
-    return count if LONG else max(count // 8, 10)
+    return count if LONG else max(count // 8, least)
 
 
 def sampled(files: list[T]) -> list[T]:
     """Return all real files in the slow tier, every fifth in the fast one."""
     return files if LONG else files[::5]
+
+
+def in_turn(values: Sequence[T], number: int, every: int) -> Sequence[T]:
+    """Return all values in the slow tier; in the fast one each ``every``-th, others for the next ``number``.
+
+    Over the numbers of a parametrized test, every value has its turn.
+    """
+    return values if LONG else values[number % every :: every]
+
+
+def mostly_long(values: Sequence[Any], every: int) -> list[Any]:
+    """Return values to test with, of which the fast tier takes one in ``every``, and the slow tier all."""
+    return [
+        pytest.param(value, marks=() if number % every == 0 else pytest.mark.long)
+        for number, value in enumerate(values)
+    ]

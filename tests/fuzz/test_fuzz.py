@@ -17,7 +17,7 @@ COUNTS = {"rules": 20, "layers": 30, "sheet": 300, "settings": 200, "flags": 200
 @pytest.mark.parametrize("kind", KINDS)
 def test_strange_inputs(kind):
     @settings(
-        max_examples=tried(COUNTS.get(kind, 60)),
+        max_examples=tried(COUNTS.get(kind, 60), least=5),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

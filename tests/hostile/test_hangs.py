@@ -7,6 +7,7 @@ import pytest
 
 from cfglint.api import check_text
 from cfglint.budget import BUDGET, STEPS
+from tiers import mostly_long
 
 AREAL = "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  context_length: 9\n"
 AXOLOTL = "base_model: x\nadapter: qlora\nmicro_batch_size: 2\ndatasets:\n  - path: d\nsequence_len: 9\n"
@@ -393,7 +394,8 @@ SLOW = (
     "duplicate keys of JSON",
     "dangling references",
 )
-IN_CI = [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in FILES]
+IN_CI = [pytest.param(name, marks=pytest.mark.long) for name in FILES if name in SLOW]
+IN_CI += mostly_long([name for name in FILES if name not in SLOW], 2)
 
 
 @pytest.mark.parametrize("name", IN_CI)

@@ -5,7 +5,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tiers import LONG
+from tiers import in_turn
 
 # GitHub's runner takes `::name …::` where a line begins, after blanks, and `##[name]` anywhere.
 COMMANDS = (
@@ -44,13 +44,15 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_files(strange, name):
     texts = (BAD, "no: config\n", TRL.format("many", "zz"), b"\xff\xfe", "\0")
-    for text in texts if LONG else texts[NAMES.index(name) % len(texts) :][:1]:
+    number = NAMES.index(name)
+    for text in in_turn(texts, number, len(texts)):
         strange.write({name: text})
-        for words in (
+        commands = (
             ["check", name], ["check", "."], ["check", "--format", "concise"], ["fix", name], ["fit", name],
             ["check", "--rules", name], ["check", f"{name}.gone"], ["diagnose", name], ["frameworks", name],
             ["check", "--settings", name], ["compare", name, name], ["test", name],
-        ):  # fmt: skip
+        )  # fmt: skip
+        for words in in_turn(commands, number // len(texts), 2):
             assert orders(strange.run(*words)) == [], words
     strange.write({name: TRL.format("many", "zz")})
     for form in ("text", "sarif", "junit"):
@@ -75,7 +77,7 @@ def test_texts_of_files(strange, value):
             "a.log": f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. {value}\n",
         }
     )
-    for words in (
+    commands = (
         *(["check", "--format", form] for form in ("concise", "markdown", "gitlab", "json", "junit")),
         ["check"], ["check", "-v"], ["check", "--rules", "x.rules"], ["check", "run.sh"],
         ["check", "--gpu", value],
@@ -83,5 +85,6 @@ def test_texts_of_files(strange, value):
         ["check", "--rule", f"$.{quoted} <= 1"], ["check", "--select", value], [value],
         ["fit", "train.yaml"], ["compare", "train.yaml", "train.yaml"], ["explain", "CFG009", "train.yaml"],
         ["test", "x.rules"], ["rules", "--rules", "x.rules"], ["diagnose", "a.log"], ["frameworks", "."],
-    ):  # fmt: skip
+    )  # fmt: skip
+    for words in in_turn(commands, VALUES.index(value), 3):
         assert orders(strange.run(*words)) == [], words

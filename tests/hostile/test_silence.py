@@ -8,6 +8,7 @@ import pytest
 
 from cfglint.document.shell.programs import _CLIS, VLLM_IMAGE
 from cfglint.document.tree import STARTERS, may_launch
+from tiers import LONG, in_turn
 
 CONFIGS = {
     "areal.yaml": "allocation_mode: sglang.d1p1t1+d1p1t1\nactor:\n  path: x\nsglang:\n  dtype: half\n",
@@ -43,7 +44,7 @@ def test_one_mistake_on_any_line(strange, name, mistake):
     for number in range(text.count("\n")):
         data = broken(text, number, MISTAKES[mistake])
         strange.write({name: data})
-        for words in (["check"], ["check", name, "--skip-unknown"], ["fix"]):
+        for words in in_turn((["check"], ["check", name, "--skip-unknown"], ["fix"]), number, 3):
             done = strange.run(*words, "--fail-on", "error,skipped", "--format", "concise")
             judged = "in 1 file" in done.stdout  # a mistake that is none to this loader
             assert done.returncode or judged, (number, words, done.stdout)
@@ -388,7 +389,9 @@ def test_a_fix_sees_what_is_sourced_and_leaves_it_alone(strange):
     assert (strange.repo / "env.sh").read_text() == sourced
 
 
-def test_scripts_that_run_each_other_end(strange):
+def test_scripts_that_run_each_other_end(strange, monkeypatch):
+    if not LONG:  # a thousand jobs, each of which is judged
+        monkeypatch.setattr("cfglint.document.shell.run._MOST_OPEN", 5)
     files = {f"{i}.sh": f"source {(i + 1) % 30}.sh\nbash {(i + 2) % 30}.sh\n{JOB}\n" for i in range(30)}
     strange.write(files)
     assert "PRC130" in strange.run("check", "0.sh", "--format", "concise").stdout

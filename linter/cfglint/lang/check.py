@@ -6,6 +6,7 @@ the cache (pack.py).
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.record import Record, field
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from cfglint.lang.compile import Emitted
 
@@ -353,12 +354,15 @@ class Builder:
         for node in [node for source in sources for node in source.statements]:
             if isinstance(node, t.Framework):
                 self._extend(node)
-        circles = list(self._circles(sources))
+        # What is derived from what takes most of the time of a small layer: most of them need not know.
+        graph = cache(lambda: Graph(self.symbols))
+        circles = list(self._circles(sources, graph))
         self.names = Names(self.symbols)
         if circles:
             self.names.derivations.clear()  # nobody follows them
             return
-        for name in Graph(self.symbols).order():  # from the ground up, so that typing never goes deep
+        untyped = self.symbols.lets.keys() - self.names.known.keys()
+        for name in graph().order() if untyped else ():  # from the ground up, so that typing never goes deep
             self.names.type_of(name)
         self.symbols.let_types = {n: k for n in self.symbols.lets if (k := self.names.type_of(n)) is not None}
 
@@ -431,7 +435,7 @@ class Builder:
         if kind.worth(knob.low) > kind.worth(knob.high) or knob.step.value <= 0:
             self.complain(knob.span, "a knob goes from a lower to a higher value in steps above zero")
 
-    def _circles(self, sources: Sequence[Source]) -> Iterator[frozenset[str]]:
+    def _circles(self, sources: Sequence[Source], shared: Callable[[], Graph]) -> Iterator[frozenset[str]]:
         """Complain about names that are derived from themselves, and yield them."""
         places: dict[tuple[str | None, str], tuple[Source, t.Span]] = {}
         for source in sources:
@@ -446,9 +450,8 @@ class Builder:
                     own = (e for e in node.entries if isinstance(e, (t.Binding, t.Let)))
                     places |= {(node.name, entry.name): (source, entry.span) for entry in own}
         reported: set[frozenset[str]] = set()
-        shared = Graph(self.symbols)
         for framework in self._derived_anew(sources):
-            graph = Graph(self.symbols, framework, shared)
+            graph = Graph(self.symbols, framework, shared())
             under = f"under {framework}, " if framework is not None else ""
             for circle in graph.circles():
                 if frozenset(circle) in reported:
