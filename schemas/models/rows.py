@@ -69,7 +69,7 @@ def row_of(config: dict[str, Any], *, form_only: bool = False, family: str = "")
         if beside < 0 and family not in ALONE:
             raise RowError(f"the form counts {-beside} more than transformers: {counted}")
         whole.update({name: value for name, value in (("other_params", beside),) if value})
-        if counted["vision"] and config.get("vision_config"):  # else what joins a tower of sound
+        if counted["vision"] and (config.get("vision_config") or "audio_config" not in config):
             whole["vision_params"] = counted["vision"]
     whole["params"] = params(family, whole)
     if figures["experts"]:

@@ -29,7 +29,10 @@ ALIASES = {
     **dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), "qwen2"),
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
-    **{f"{name}_text": name for name in ("llama4", "qwen3_5", "qwen3_5_moe", "gemma3n", "gemma4", "gemma4_unified")},
+    **{
+        f"{name}_text": name
+        for name in ("llama4", "qwen3_5", "qwen3_5_moe", "gemma3n", "gemma4", "gemma4_unified")
+    },
     "glm4v_text": "glm4",
     "glm4v_moe_text": "glm4_moe",
     "minimax_m3_vl_text": "minimax_m3",

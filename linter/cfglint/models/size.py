@@ -246,8 +246,8 @@ _BITS = re.compile(
 # What names leave out: a size is rounded, and often counts no embeddings, which weigh most in small models.
 _BELOW = 0.15
 _ABOVE = ((1e9, 0.30), (1.4e9, 0.70), (4e9, 0.40), (10e9, 0.25), (float("inf"), 0.15))
-_SEES = re.compile(r"(?i)(?<![a-z])(vl|vlm|omni|vision|audio|llava|internvl|multimodal)(?![a-z])")
-_TOWERS = 0.15  # more above, for what sees or hears: Qwen2.5-Omni-7B has 8.9 billion
+_SEES = re.compile(r"(?i)(?<![a-z])(vl|vlm|omni|vision|audio|voxtral|llava|internvl|multimodal)(?![a-z])")
+_TOWERS = 0.2  # more above, for what sees or hears: Qwen2.5-Omni-3B has 4.7 billion
 _WIDER = 0.30  # models whose shapes are taken as like
 _OF_EXPERTS = (0.7, 1.0)  # experts share their attention: 8x7B has 46.7 billion
 _OF_ACTIVE = (1.0, 2.2)  # and a token passes two of them
