@@ -90,7 +90,7 @@ def _texts() -> dict[str, str]:
 # What says how a checkpoint is packed, by whom and for what use, and nothing of the architecture.
 _PACKED = (
     r"(awq|gptq|bnb|gguf|mlx|int4|int8|fp8|nf4|nvfp4|mxfp4|fp4|w4a16|w8a8|w8a16|[48]-?bit|q[248](_k)?(_[sm])?"
-    r"|bf16|fp16|bfloat16|dynamic|static|block|unsloth|quantized|hf|mirror)"
+    r"|bf16|fp16|bfloat16|dequantized|linearized|dynamic|static|block|unsloth|quantized|hf|mirror)"
 )
 _TUNED = r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|kto|orpo|ppo|grpo|rlvr|rl|\d{4})"
 _SHORTEST = 5  # letters of a name that says which model it is
@@ -138,7 +138,7 @@ def by_trunk() -> Catalogue:
             if row is not None
         }
 
-    return Catalogue(cached("trunks3", _texts(), built))  # type: ignore[arg-type]
+    return Catalogue(cached("trunks4", _texts(), built))  # type: ignore[arg-type]
 
 
 def of_trunk(name: str) -> Mapping[str, object] | None:
@@ -155,7 +155,7 @@ def _published(row: Mapping[str, object], name: str) -> object:
     """Return the bits of a checkpoint as its makers published it; 0 for a copy that is in 16 bits."""
     import re
 
-    whole = re.search(r"(?i)[-_.](bf16|fp16|bfloat16)\b", name) is not None
+    whole = re.search(r"(?i)[-_.](bf16|fp16|bfloat16|dequantized)\b", name) is not None
     return 0 if whole else row.get("quantized_bits", 0)
 
 
