@@ -111,7 +111,8 @@ def leaf(name: str) -> str:
     return name.rpartition("/")[2].lower().removeprefix("meta-")
 
 
-_APART = ("quantized_bits", "max_positions")  # differ between checkpoints of one architecture
+_BITS = ("quantized_bits",)
+_APART = (*_BITS, "max_positions")  # differ between checkpoints of one architecture
 
 
 @cache
@@ -122,16 +123,21 @@ def by_trunk() -> Catalogue:
         import re
 
         rows: dict[str, Row | None] = {}
+        leaves: dict[str, Row | None] = {}
         ones: dict[int, Row] = {}
         packed: dict[str, object] = {}  # as it is published
         for name, row in catalogue().kept.items():
             alike = ones.setdefault(id(row), {key: row[key] for key in row if key not in _APART})
-            key = trunk(name)
+            key, own = trunk(name), leaf(name)
             rows[key] = alike if rows.get(key, alike) == alike else None
+            exact = {**alike, **{key: row[key] for key in _BITS if key in row}}
+            leaves[own] = exact if leaves.get(own, exact) == exact else None
             if not re.search(rf"[-_.]{_PACKED}\b", name):
                 bits = row.get("quantized_bits", 0)
                 if packed.setdefault(key, bits) != bits:  # Kimi-K2-Thinking, of all Kimi-K2 the one in 4 bits
-                    rows[leaf(name)] = {**alike, "quantized_bits": bits}
+                    rows[own] = {**alike, "quantized_bits": bits}
+        for own, only in leaves.items():  # GLM-4-9B-0414 is another model than GLM-4-9B
+            rows[own] = rows.get(own, only if rows[trunk(own)] is None else None)
         return {
             name: {**row, "quantized_bits": packed[name]} if packed.get(name) else row
             for name, row in rows.items()

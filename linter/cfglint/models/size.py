@@ -75,7 +75,7 @@ _FAMILIES = (
     ("lfm2 lfm2_moe", Form(head_norm="head")),
     ("glm4_moe seed_oss mimo", Form(qkv_bias=True)),
     ("apertus", Form(plain=True, head_norm="head", more=2)),  # the two numbers of xIELU
-    ("nemotron_h", Form(plain=True, norms=1)),
+    ("nemotron_h nemotron_h_omni", Form(plain=True, norms=1)),
     ("mamba mamba2 falcon_mamba", Form(norms=1)),
     ("phimoe", Form(qkv_bias=True, out_bias=True, norm_size=2, head_bias=True)),
     ("falcon_h1", Form(state_norm=0)),
