@@ -56,7 +56,13 @@ def test_a_copy_is_packed_as_its_name_says():
         }, name
         assert find.source_of(name) == CATALOGUE
     assert find("mirror/gpt-oss-20b")["quantized_bits"] == 4, "it is published in four bits"
-    assert find("unsloth/gpt-oss-20b-BF16")["quantized_bits"] == 0
+    for name in ("unsloth/gpt-oss-20b-BF16", "axolotl-ai-co/gpt-oss-120b-dequantized"):
+        assert find(name)["quantized_bits"] == 0
+    assert find("mirror/glm-4-9b-0414")["family"] == "glm4", "as it is called; two share its trunk"
+    assert find("mirror/glm-4-9b-chat")["family"] == "chatglm"
+    scout = find("axolotl-quants/Llama-4-Scout-17B-16E-Linearized-bnb-nf4-bf16")
+    assert scout["params"] == find("meta-llama/Llama-4-Scout-17B-16E")["params"]
+    assert scout["quantized_bits"] == 4, "its experts are linear layers of their own, and no others"
 
 
 # Names that tell what a token passes, or that there are experts, and not the whole.

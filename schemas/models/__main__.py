@@ -8,7 +8,8 @@ commit that `commits` names. A file may be JSON, Python (the name is that of a d
 configuration class, a data class, or a function that fills one in; nothing is run), or a shell script with
 Megatron's arguments. From `transformers#Class` comes what a configuration class of transformers takes where
 nothing is said. `set` adds or replaces keys of the config, and `why` says where those are from; with
-`by_hand` all of it is in `set`, read by a person in what `from` names.
+`by_hand` all of it is in `set`, read by a person in what `from` names. `family` stands for that of the text
+model where the memory model has no terms for what is beside it (a tower of sound).
 
 A config is read as a user's config.json is (cfglint.models.hf_config). The parameters are counted by the
 closed form and by the class of transformers on the meta device, where there is one; what the class has
@@ -60,7 +61,8 @@ def main() -> int:
             continue
         try:
             config = config_of(entry, sources["commits"], args.mirror)
-            texts.append(written(entry, row_of(config, form_only="form" in entry), sources["commits"]))
+            row = row_of(config, form_only="form" in entry, family=entry.get("family", ""))
+            texts.append(written(entry, row, sources["commits"]))
         except (ConfigSourceError, RowError) as error:
             failed += 1
             print(f"{entry['ids'][0]}: {error}", file=sys.stderr)

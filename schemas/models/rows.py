@@ -34,12 +34,13 @@ class RowError(Exception):
     """No row can be made of a config; the text says why."""
 
 
-def row_of(config: dict[str, Any], *, form_only: bool = False) -> dict[str, Any]:
+def row_of(config: dict[str, Any], *, form_only: bool = False, family: str = "") -> dict[str, Any]:
     """Return the family, the figures, and what counted them."""
     try:
-        family, figures = shape_of(config)
+        own, figures = shape_of(config)
     except ModelConfigError as error:
         raise RowError(str(error)) from None
+    family = family or own
     if family not in FORMS and family not in ALONE:
         raise RowError(f"no form is written for {family}")
     try:
@@ -54,7 +55,7 @@ def row_of(config: dict[str, Any], *, form_only: bool = False) -> dict[str, Any]
     usual = {"attention_bias": form.qkv_bias, "output_bias": form.out_bias, "mlp_bias": form.mlp_bias}
     whole = {
         name: figures[name]
-        for name in (*_FIRST, *COLUMNS, *_HELD)
+        for name in (*_FIRST, *COLUMNS, *_HELD, *(("max_positions",) if form.positions is not None else ()))
         if _told(name, figures) and (name not in usual or figures[name] != usual[name])
     }
     if family in ALONE and not counted:
@@ -68,7 +69,7 @@ def row_of(config: dict[str, Any], *, form_only: bool = False) -> dict[str, Any]
         if beside < 0 and family not in ALONE:
             raise RowError(f"the form counts {-beside} more than transformers: {counted}")
         whole.update({name: value for name, value in (("other_params", beside),) if value})
-        if counted["vision"]:
+        if counted["vision"] and (config.get("vision_config") or "audio_config" not in config):
             whole["vision_params"] = counted["vision"]
     whole["params"] = params(family, whole)
     if figures["experts"]:

@@ -29,7 +29,10 @@ ALIASES = {
     **dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), "qwen2"),
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
-    **{f"{name}_text": name for name in ("llama4", "qwen3_5", "qwen3_5_moe", "gemma3n", "gemma4")},
+    **{
+        f"{name}_text": name
+        for name in ("llama4", "qwen3_5", "qwen3_5_moe", "gemma3n", "gemma4", "gemma4_unified")
+    },
     "glm4v_text": "glm4",
     "glm4v_moe_text": "glm4_moe",
     "minimax_m3_vl_text": "minimax_m3",
@@ -48,7 +51,7 @@ TIED = (
     "bloom", "cohere", "cohere2", "ernie4_5", "ernie4_5_moe", "falcon", "falcon_mamba", "gemma", "gemma2",
     "gemma3", "gpt2", "gpt_bigcode", "lfm2", "lfm2_moe", "mamba", "mpt", "opt", "smollm3", "starcoder2",
 )  # fmt: skip
-FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "mpt")
+FOUR_TIMES = ("bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt")
 FIXED = ("qwen2", "qwen2_moe", "mistral", "mixtral", "phi3")
 OWN_OUTPUT = ("glm", "glm4", "glm4_moe", "seed_oss")
 DENSE = (

@@ -69,6 +69,7 @@ _SHARED = (
 )  # fmt: skip
 _STEPS = ("decoder_sparse_step", "interleave_moe_layer_step", "expert_layer_period", "moe_layer_interval")
 _LATENT = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "q_lora_rank")
+_OWN_BIAS = {"chatglm": "add_qkv_bias", "stablelm": "use_qkv_bias"}
 _BITS = ("bits", "w_bit", "nbits", "weight_bits")
 _METHODS = (("fp8", 8), ("int8", 8), ("fp4", 4), ("nf4", 4))
 _INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -306,8 +307,9 @@ def _complete_biases(figures: dict[str, Any], config: dict[str, Any], family: st
             figures[key] = config[key]
     if "attention_bias" in figures and family not in families.OWN_OUTPUT:  # elsewhere it is the output's, too
         figures["output_bias"] = figures["attention_bias"]
-    if family == "chatglm" and isinstance(config.get("add_qkv_bias"), bool):
-        figures["attention_bias"] = config["add_qkv_bias"]
+    own = config.get(_OWN_BIAS.get(family, ""))
+    if isinstance(own, bool):
+        figures["attention_bias"] = own
 
 
 def _complete_experts(figures: dict[str, Any], config: dict[str, Any], family: str) -> None:

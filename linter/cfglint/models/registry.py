@@ -90,7 +90,7 @@ def _texts() -> dict[str, str]:
 # What says how a checkpoint is packed, by whom and for what use, and nothing of the architecture.
 _PACKED = (
     r"(awq|gptq|bnb|gguf|mlx|int4|int8|fp8|nf4|nvfp4|mxfp4|fp4|w4a16|w8a8|w8a16|[48]-?bit|q[248](_k)?(_[sm])?"
-    r"|bf16|fp16|bfloat16|dynamic|static|block|unsloth|quantized|hf|mirror)"
+    r"|bf16|fp16|bfloat16|dequantized|linearized|dynamic|static|block|unsloth|quantized|hf|mirror)"
 )
 _TUNED = r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|kto|orpo|ppo|grpo|rlvr|rl|\d{4})"
 _SHORTEST = 5  # letters of a name that says which model it is
@@ -111,7 +111,8 @@ def leaf(name: str) -> str:
     return name.rpartition("/")[2].lower().removeprefix("meta-")
 
 
-_APART = ("quantized_bits", "max_positions")  # differ between checkpoints of one architecture
+_BITS = ("quantized_bits",)
+_APART = (*_BITS, "max_positions")  # differ between checkpoints of one architecture
 
 
 @cache
@@ -122,23 +123,28 @@ def by_trunk() -> Catalogue:
         import re
 
         rows: dict[str, Row | None] = {}
+        leaves: dict[str, Row | None] = {}
         ones: dict[int, Row] = {}
         packed: dict[str, object] = {}  # as it is published
         for name, row in catalogue().kept.items():
             alike = ones.setdefault(id(row), {key: row[key] for key in row if key not in _APART})
-            key = trunk(name)
+            key, own = trunk(name), leaf(name)
             rows[key] = alike if rows.get(key, alike) == alike else None
+            exact = {**alike, **{key: row[key] for key in _BITS if key in row}}
+            leaves[own] = exact if leaves.get(own, exact) == exact else None
             if not re.search(rf"[-_.]{_PACKED}\b", name):
                 bits = row.get("quantized_bits", 0)
                 if packed.setdefault(key, bits) != bits:  # Kimi-K2-Thinking, of all Kimi-K2 the one in 4 bits
-                    rows[leaf(name)] = {**alike, "quantized_bits": bits}
+                    rows[own] = {**alike, "quantized_bits": bits}
+        for own, only in leaves.items():  # GLM-4-9B-0414 is another model than GLM-4-9B
+            rows[own] = rows.get(own, only if rows[trunk(own)] is None else None)
         return {
             name: {**row, "quantized_bits": packed[name]} if packed.get(name) else row
             for name, row in rows.items()
             if row is not None
         }
 
-    return Catalogue(cached("trunks3", _texts(), built))  # type: ignore[arg-type]
+    return Catalogue(cached("trunks4", _texts(), built))  # type: ignore[arg-type]
 
 
 def of_trunk(name: str) -> Mapping[str, object] | None:
@@ -155,7 +161,7 @@ def _published(row: Mapping[str, object], name: str) -> object:
     """Return the bits of a checkpoint as its makers published it; 0 for a copy that is in 16 bits."""
     import re
 
-    whole = re.search(r"(?i)[-_.](bf16|fp16|bfloat16)\b", name) is not None
+    whole = re.search(r"(?i)[-_.](bf16|fp16|bfloat16|dequantized)\b", name) is not None
     return 0 if whole else row.get("quantized_bits", 0)
 
 

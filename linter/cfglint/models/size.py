@@ -67,7 +67,7 @@ _LLAMA = Form()
 _BIASED = Form(qkv_bias=True, out_bias=True, mlp_bias=True, norm_size=2, plain=True)
 _FAMILIES = (
     ("llama baichuan ernie4_5 gemma granite granitemoe internlm2 mistral mixtral smollm3 phi3", _LLAMA),
-    ("deepseek deepseek_v2 deepseek_v3 ernie4_5_moe glm4_moe_lite llama4 ministral3", _LLAMA),
+    ("dbrx deepseek deepseek_v2 deepseek_v3 ernie4_5_moe glm4_moe_lite llama4 ministral3 mistral4", _LLAMA),
     ("bamba granitemoehybrid jamba", _LLAMA),
     ("qwen qwen2 qwen2_moe chatglm glm", Form(qkv_bias=True)),
     ("qwen3 qwen3_moe exaone4 dots1 bailing_moe hunyuan_v1_dense hunyuan_v1_moe", Form(head_norm="head")),
@@ -75,7 +75,7 @@ _FAMILIES = (
     ("lfm2 lfm2_moe", Form(head_norm="head")),
     ("glm4_moe seed_oss mimo", Form(qkv_bias=True)),
     ("apertus", Form(plain=True, head_norm="head", more=2)),  # the two numbers of xIELU
-    ("nemotron_h", Form(plain=True, norms=1)),
+    ("nemotron_h nemotron_h_omni", Form(plain=True, norms=1)),
     ("mamba mamba2 falcon_mamba", Form(norms=1)),
     ("phimoe", Form(qkv_bias=True, out_bias=True, norm_size=2, head_bias=True)),
     ("falcon_h1", Form(state_norm=0)),
@@ -86,15 +86,20 @@ _FAMILIES = (
     ("arcee mpt", Form(plain=True)),
     ("nemotron falcon", Form(plain=True, norm_size=2)),
     ("gpt_oss", Form(qkv_bias=True, out_bias=True, mlp_bias=True)),
+    ("olmo", Form(norms=0, final=0)),  # its norms have no weights
+    ("stablelm", Form(norm_size=2)),
     ("starcoder2 gpt_neox", _BIASED),
     ("phi", replace(_BIASED, norms=1, head_bias=True)),
+    ("gptj", Form(mlp_bias=True, norms=1, norm_size=2, plain=True, head_bias=True)),
     ("gpt2", replace(_BIASED, positions=0)),
+    ("gpt_neo", replace(_BIASED, qkv_bias=False, positions=0)),
     ("bloom", replace(_BIASED, final=2)),
     ("opt", replace(_BIASED, positions=2)),
 )
 ALONE = (
-    *("afmoe", "deepseek_v4", "exaone_moe", "gemma3n", "gemma4", "hy_v3", "kimi_linear", "mimo_v2_flash"),
-    *("minimax_m3", "mllama", "muse_glimmer", "step3p7"),
+    *("afmoe", "deepseek_v4", "exaone_moe", "gemma3n", "gemma4", "gemma4_unified", "hy_v3", "kimi_linear"),
+    *("mimo_v2_flash", "minimax_m3", "mllama", "muse_glimmer", "olmo_hybrid", "qwen2_5_omni", "qwen2_audio"),
+    *("step3p7", "voxtral"),
 )
 """Families without a form, in the catalogue as transformers counts them."""
 FORMS: Mapping[str, Form] = {name: form for names, form in _FAMILIES for name in names.split()}
@@ -241,8 +246,8 @@ _BITS = re.compile(
 # What names leave out: a size is rounded, and often counts no embeddings, which weigh most in small models.
 _BELOW = 0.15
 _ABOVE = ((1e9, 0.30), (1.4e9, 0.70), (4e9, 0.40), (10e9, 0.25), (float("inf"), 0.15))
-_SEES = re.compile(r"(?i)(?<![a-z])(vl|vlm|omni|vision|audio|llava|internvl|multimodal)(?![a-z])")
-_TOWERS = 0.15  # more above, for what sees or hears: Qwen2.5-Omni-7B has 8.9 billion
+_SEES = re.compile(r"(?i)(?<![a-z])(vl|vlm|omni|vision|audio|voxtral|llava|internvl|multimodal)(?![a-z])")
+_TOWERS = 0.2  # more above, for what sees or hears: Qwen2.5-Omni-3B has 4.7 billion
 _WIDER = 0.30  # models whose shapes are taken as like
 _OF_EXPERTS = (0.7, 1.0)  # experts share their attention: 8x7B has 46.7 billion
 _OF_ACTIVE = (1.0, 2.2)  # and a token passes two of them
