@@ -31,7 +31,7 @@ from accuracy_classes import (
 from accuracy_rows import ROOT, estimate, facts_of, oracle_rows, values_of
 from accuracy_score import percent, print_table
 from accuracy_split import CHECK, FIT, group_of, on
-from calibrate_terms import PAIR, Limit, Residual, Term, by_class, of_class, widest
+from calibrate_terms import ANY, PAIR, Limit, Residual, Term, by_class, of_class, widest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -210,7 +210,8 @@ def _cells(term: Term, *, whole: bool) -> str:
 
 def text_of(errors: Mapping[str, Sequence[tuple[Mapping[str, Any], Residual]]]) -> str:
     """Return what the errors come to: the text of accuracy.rules."""
-    classes = classes_of(one.path for some in errors.values() for _, one in some)
+    measured = {one.path for some in errors.values() for _, one in some}
+    classes = classes_of(measured | {(ANY, *path[1:]) for path in measured})
     limits = limits_measured()
     found = {}
     for name, some in errors.items():

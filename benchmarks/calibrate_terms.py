@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from accuracy_classes import Path
 
 PAIR = 2  # words of a class: whose code it is, and whether there are experts
+ANY = "any"  # whose code nobody knows
 POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
 EXACT = 0.02  # of an error: no row says more than its inputs' rounding, and no scale is less
 FIRST = 0.1  # the scale from which the search of the widest class starts
@@ -137,15 +138,22 @@ def spread(some: Sequence[Residual], above: Spread | None) -> Spread:
 
 
 def spreads(some: Sequence[Residual]) -> dict[Path, Spread]:
-    """Return the spread of every class that rows are in, from the most general one down."""
+    """Return the spread of every class that rows are in, from the most general one down.
+
+    Rows of all codes are in the classes of any code, too.
+    """
     members: dict[Path, list[Residual]] = defaultdict(list)
     for one in some:
-        for length in range(len(one.path) + 1):
-            members[one.path[:length]].append(one)
+        for path in {path[:length] for path in _paths(one) for length in range(len(path) + 1)}:
+            members[path].append(one)
     found: dict[Path, Spread] = {}
     for path in sorted(members, key=lambda path: (len(path), path)):
         found[path] = spread(members[path], found.get(path[:-1]) if path else None)
     return found
+
+
+def _paths(one: Residual) -> tuple[Path, Path]:
+    return one.path, (ANY, *one.path[1:])
 
 
 def nearest(path: Path, found: Mapping[Path, object]) -> Path:
