@@ -9,7 +9,7 @@ from accuracy_classes import Path, path_of
 from accuracy_rows import values_of
 from accuracy_split import group_of
 from calibrate import errors_measured, families, limits_measured
-from calibrate_terms import Term, by_class, of_class, widest
+from calibrate_terms import Term, by_class, of_class, stretch, widest
 from cfglint.lang.values import Interval
 
 if TYPE_CHECKING:
@@ -54,4 +54,10 @@ def _term(statistic: str, group: str, path: Path) -> Term:
 @lru_cache
 def _measured(statistic: str, group: str) -> dict[Path, Term]:
     some = [one for _, one in _ERRORS()[statistic] if one.group != group]
-    return by_class(some, [one for one in _LIMITS() if one.group != group] if statistic == "need" else ())
+    limits = [one for one in _LIMITS() if one.group != group] if statistic == "need" else ()
+    return by_class(some, limits, _stretch(statistic))
+
+
+@lru_cache
+def _stretch(statistic: str) -> tuple[float, float]:
+    return stretch([one for _, one in _ERRORS()[statistic]])

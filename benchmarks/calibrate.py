@@ -31,7 +31,7 @@ from accuracy_classes import (
 from accuracy_rows import ROOT, estimate, facts_of, oracle_rows, values_of
 from accuracy_score import percent, print_table
 from accuracy_split import CHECK, FIT, group_of, on
-from calibrate_terms import ANY, PAIR, Limit, Residual, Term, by_class, of_class, widest
+from calibrate_terms import ANY, PAIR, Limit, Residual, Term, by_class, of_class, stretch, widest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -119,9 +119,10 @@ def validated(some: Sequence[Residual]) -> tuple[float, float, float]:
     """Return coverage of the 90 % interval, of both bounds, and the median width, by leaving groups out."""
     likely = bound = 0
     widths: list[float] = []
+    wider = stretch(some)
     for group in sorted({one.group for one in some}):
         mine = [one for one in some if one.group == group]
-        own = by_class([one for one in some if one.group != group])
+        own = by_class([one for one in some if one.group != group], (), wider)
         for one in mine:
             term = of_class(one.path, own)
             likely += _holds(term.likely, one)
@@ -215,7 +216,8 @@ def text_of(errors: Mapping[str, Sequence[tuple[Mapping[str, Any], Residual]]]) 
     limits = limits_measured()
     found = {}
     for name, some in errors.items():
-        own = by_class([one for _, one in some], limits if name == "need" else ())
+        rows_ = [one for _, one in some]
+        own = by_class(rows_, limits if name == "need" else (), stretch(rows_))
         found[name] = {path: of_class(path, own) for path in classes}
     known = families(row for some in errors.values() for row, _ in some)
     return written(found, classes, known)

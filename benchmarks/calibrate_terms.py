@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 PAIR = 2  # words of a class: whose code it is, and whether there are experts
 ANY = "any"  # whose code nobody knows
 POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
+WIDE = 0.1  # a range of more than that is no number
 EXACT = 0.02  # of an error: no row says more than its inputs' rounding, and no scale is less
 FIRST = 0.1  # the scale from which the search of the widest class starts
 COARSE, FINE = (
     0.5,
     0.004,
 )  # steps of the search: in logarithms of a scale, and a quarter of that in a location
+INSIDE, BOUNDED = 0.9, 0.98  # of the rows of new groups: within the likely ends, within the bounds
 LIKELY, BOUND = 2.132, 3.747  # quantiles of Student's t with 4 degrees of freedom, at 95 % and 99 %
 
 
@@ -144,7 +146,7 @@ def spreads(some: Sequence[Residual]) -> dict[Path, Spread]:
     """
     members: dict[Path, list[Residual]] = defaultdict(list)
     for one in some:
-        for path in {path[:length] for path in _paths(one) for length in range(len(path) + 1)}:
+        for path in {whole[:length] for whole in _paths(one) for length in range(len(whole) + 1)}:
             members[path].append(one)
     found: dict[Path, Spread] = {}
     for path in sorted(members, key=lambda path: (len(path), path)):
@@ -163,10 +165,39 @@ def nearest(path: Path, found: Mapping[Path, object]) -> Path:
     return path
 
 
-def by_class(some: Sequence[Residual], limits: Sequence[Limit] = ()) -> dict[Path, Term]:
-    """Return the error of every class that rows are in."""
+def stretch(some: Sequence[Residual]) -> tuple[float, float]:
+    """Return how much wider than Student's t says 90 % of new rows lie, and all but one in 100 at each end.
+
+    Each group of rows that tell a number is held against what the others say, as in Barber et al. 2021, arXiv
+    1905.02928. Wide ranges would count as held, and make the ends too narrow.
+    """
+    far: list[tuple[float, Residual]] = []
+    for group in sorted({one.group for one in some if one.below - one.above <= WIDE}):
+        others = spreads([one for one in some if one.group != group])
+        for one in some:
+            if one.group == group and one.below - one.above <= WIDE:
+                at = others[nearest(one.path, others)]
+                off = max(at.location - one.below, one.above - at.location, 0.0)
+                far.append((off / _wide(at, one.path), one))
+    ranked = sorted(zip((off for off, _ in far), weights_of([one for _, one in far]), strict=True))
+    return _quantile(ranked, INSIDE) / LIKELY, max(1.0, _quantile(ranked, BOUNDED) / BOUND)
+
+
+def _quantile(ranked: Sequence[tuple[float, float]], share: float) -> float:
+    seen, total = 0.0, sum(weight for _, weight in ranked)
+    for number, weight in ranked:
+        seen += weight
+        if seen >= share * total:
+            return number
+    return ranked[-1][0] if ranked else 0.0
+
+
+def by_class(
+    some: Sequence[Residual], limits: Sequence[Limit] = (), wider: tuple[float, float] = (1.0, 1.0)
+) -> dict[Path, Term]:
+    """Return the error of every class that rows are in; the ends are ``wider`` than Student's t has them."""
     seen: list[Residual | Limit] = [*some, *limits]
-    return {path: _term(path, one, seen) for path, one in spreads(some).items()}
+    return {path: _term(path, one, seen, wider) for path, one in spreads(some).items()}
 
 
 def of_class(path: Path, own: Mapping[Path, Term]) -> Term:
@@ -182,10 +213,15 @@ def of_class(path: Path, own: Mapping[Path, Term]) -> Term:
     return widest(alike or own.values())
 
 
-def _term(path: Path, at: Spread, seen: Iterable[Residual | Limit]) -> Term:
-    scale = at.scale * math.sqrt(1 + 1 / (at.weight + (POOL if path else 0)))  # of one group more
-    likely = at.location - LIKELY * scale, at.location + LIKELY * scale
-    least, most = at.location - BOUND * scale, at.location + BOUND * scale
+def _wide(at: Spread, path: Path) -> float:
+    """Return the scale of one group more."""
+    return at.scale * math.sqrt(1 + 1 / (at.weight + (POOL if path else 0)))
+
+
+def _term(path: Path, at: Spread, seen: Iterable[Residual | Limit], wider: tuple[float, float]) -> Term:
+    reach, most_reach = LIKELY * wider[0] * _wide(at, path), BOUND * wider[1] * _wide(at, path)
+    likely = at.location - reach, at.location + reach
+    least, most = at.location - most_reach, at.location + most_reach
     for one in seen:  # a bound is never inside what was seen in the class
         if one.path[: len(path)] == path:
             least, most = min(least, one.least), max(most, one.most)
