@@ -260,6 +260,12 @@ TABLE = [
         FULL + "data_parallel_shard_dim: 2\ndata_parallel_replicate_dim: 2\n",
         {"train_gpus": 4, "dp_replicate": 2, "ranks.shard": 2, "num_gpus": 4},
     ),
+    (
+        "sizes one by one",
+        FULL.replace("llama3_1.llama3_1_8b", "llama2.llama2, num_layers: 22")
+        + "checkpointer: {checkpoint_dir: /tmp/TinyLlama_v1.1/}\n",
+        {"model_path": "/tmp/TinyLlama_v1.1/", "model.params": 1100048384},
+    ),
     ("fp8", FULL + "enable_fp8_training: True\n", {"fp8_training": True}),
     ("epochs", FULL + "epochs: 3\nmax_steps_per_epoch: 100\n", {"num_epochs": 3, "max_steps": 300}),
     ("no limit", FULL + "epochs: 3\nmax_steps_per_epoch: null\n", {"max_steps": None}),
