@@ -88,7 +88,7 @@ TABLE = [
     # what the file is for
     ("full", FULL, {"task": "sft", "trains": True, "generates": False, "colocated": False, "lora_rank": 0}),
     ("lora", LORA, {"task": "sft", "lora_rank": 8, "lora.q": True, "lora.k": False, "lora.gate": False}),
-    ("dpo", DPO, {"task": "dpo", "micro_batch_size": 4, "reference.present": False, "fused_loss": "none"}),
+    ("dpo", DPO, {"task": "dpo", "micro_batch_size": 2, "reference.present": False, "fused_loss": "none"}),
     ("full dpo", FULL_DPO, {"task": "dpo", "reference.present": True}),
     ("evaluation", EVALUATION, {"task": "inference", "trains": False, "train_gpus": 0}),
     (

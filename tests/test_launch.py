@@ -150,7 +150,7 @@ SCRIPTS = {
     "train_pm_hh_rlhf_0.6b.sh": (2, 4, 8, 64, 2, "Qwen/Qwen3-0.6B", 2048, False, True, True, "fits"),
     "train_pm_hh_rlhf_4gpu.sh": (4, 2, 16, 128, 3, "Qwen/Qwen3-4B", 2048, False, True, True, "tight"),
     "train_pm_hh_rlhf_4gpu_offload.sh": (4, 2, 16, 128, 3, "Qwen/Qwen3-4B", 2048, True, True, True, "tight"),
-    "train_pm_hh_rlhf_bs256.sh": (16, 2, 8, 256, 3, "Qwen/Qwen3-4B", 2048, False, True, True, "tight"),
+    "train_pm_hh_rlhf_bs256.sh": (16, 2, 8, 256, 3, "Qwen/Qwen3-4B", 2048, False, True, True, "fits"),
 }
 
 
