@@ -43,10 +43,6 @@ NOT_BOUND = {
         "llamafactory",
         "preprocessing_num_workers",
     ): "processes that tokenize before the run; nothing rests on them",
-    (
-        "torchtune",
-        "checkpointer.checkpoint_dir",
-    ): "a folder of weights; the builder's name says which model it is",
     ("torchtune", "inference.engine"): "the asynchronous recipe starts vLLM whatever it says",
     (
         "sglang",
