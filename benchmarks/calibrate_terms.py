@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PAIR = 2  # words of a class: whose code it is, and whether there are experts
 ANY = "any"  # whose code nobody knows
-POOL = 4.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
+POOL = 8.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
 WIDE = 0.1  # a range of more than that is no number
 EXACT = 0.02  # of an error: no row says more than its inputs' rounding, and no scale is less
 FIRST = 0.1  # the scale from which the search of the widest class starts
