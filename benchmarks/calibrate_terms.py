@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from accuracy_classes import Path
 
@@ -100,43 +101,47 @@ def under(distance: float) -> float:
     return 0.5 + 0.375 * distance / math.sqrt(square) * (1 - distance * distance / (12 * square))
 
 
-def likelihood(some: Sequence[Residual], weights: Sequence[float], location: float, scale: float) -> float:
-    """Return the log-likelihood of rows: each is somewhere between its ends."""
-    total = 0.0
-    for one, weight in zip(some, weights, strict=True):
+def likelihood(some: Sequence[Residual]) -> Callable[[float, float], float]:
+    """Return the log-likelihood of rows by location and scale: each row is somewhere between its ends."""
+    rows = []
+    for one, weight in zip(some, weights_of(some), strict=True):
         low, high = sorted((one.above, one.below))
         slack = max(0.0, EXACT - (high - low)) / 2
-        share = under((high + slack - location) / scale) - under((low - slack - location) / scale)
-        total += weight * math.log(max(share, 1e-12))
-    return total
+        rows.append((low - slack, high + slack, weight))
+
+    def told(location: float, scale: float) -> float:
+        total = 0.0
+        for low, high, weight in rows:
+            share = under((high - location) / scale) - under((low - location) / scale)
+            total += weight * math.log(max(share, 1e-12))
+        return total
+
+    return told
 
 
 def spread(some: Sequence[Residual], above: Spread | None) -> Spread:
     """Return a class's own spread, drawn towards the one above it: the likeliest, found step by step."""
-    weights = weights_of(some)
-    start = above or Spread(0.0, FIRST)
+    told, start = likelihood(some), above or Spread(0.0, FIRST)
 
-    def score(location: float, width: float) -> float:
-        told = likelihood(some, weights, location, math.exp(width))
+    @cache
+    def score(at: tuple[float, float]) -> float:
+        found = told(at[0], math.exp(at[1]))
         if above is None:
-            return told
-        far = (location - above.location) / above.scale, width - math.log(above.scale)
-        return told - POOL / 2 * (far[0] ** 2 + far[1] ** 2)
+            return found
+        far = (at[0] - above.location) / above.scale, at[1] - math.log(above.scale)
+        return found - POOL / 2 * (far[0] ** 2 + far[1] ** 2)
 
-    at = start.location, math.log(start.scale)
-    best, step = score(*at), COARSE
+    at, step = (start.location, math.log(start.scale)), COARSE
     while step > FINE:
-        near = [
-            (at[0] + a * step / 4, max(math.log(EXACT), at[1] + b * step))
-            for a in (-1, 0, 1)
-            for b in (-1, 0, 1)
-        ]
-        top, found = max((score(*one), one) for one in near)
-        if top > best + 1e-9:
-            at, best = found, top
+        near = [(at[0] + way * step / 4, at[1]) for way in (-1, 1)]
+        near += [(at[0], max(math.log(EXACT), at[1] + way * step)) for way in (-1, 1)]
+        best = max(near, key=score)
+        if score(best) > score(at) + 1e-9:
+            at = best
         else:
             step /= 2
-    return Spread(at[0], math.exp(at[1]), sum(weights), len(some), len({one.group for one in some}))
+    weight = sum(weights_of(some))
+    return Spread(at[0], math.exp(at[1]), weight, len(some), len({one.group for one in some}))
 
 
 def spreads(some: Sequence[Residual]) -> dict[Path, Spread]:
