@@ -37,7 +37,7 @@ GIB = 2**30
 DATA = ROOT / "benchmarks" / "data"
 PER_NODE = 8  # GPUs of a machine, where a row has more than one machine
 RULES = ("MEM", "ENG")  # the rules that tell of memory
-# Whose code trains, by what a row calls its framework: the value of trainer.code (rules/memory.rules).
+# Whose code trains, by what a row calls its framework: the value of trainer.code (rules/memory/).
 CODES = {
     "transformers": (
         *(

@@ -137,7 +137,7 @@ def _holds(factors: tuple[float, float], one: Residual) -> bool:
 
 
 # ── the file ──
-HEAD = """# How far estimates of memory.rules were from what was measured, by class. Written by
+HEAD = """# How far estimates of rules/memory were from what was measured, by class. Written by
 # benchmarks/calibrate.py; do not edit. Factors on an estimate: `likely` holds 90 % of runs, and each end of
 # `bound` is passed by one in 100. Where nobody measured a class, the one above it counts; what is like
 # nothing that was measured has no rows, and the widest terms."""

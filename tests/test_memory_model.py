@@ -1,4 +1,4 @@
-"""The trainer's memory (rules/memory.rules) against PyTorch's own accounting of real training steps.
+"""The trainer's memory (rules/memory/) against PyTorch's own accounting of real training steps.
 
 benchmarks/oracle measured them with fake tensors; benchmarks/data/oracle.jsonl keeps the numbers, so this
 needs no PyTorch. The rows marked holdout are of models that nobody looked at while the formulas were written.

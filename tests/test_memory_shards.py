@@ -1,4 +1,4 @@
-"""What FSDP gathers, keeps and reduces, and the fullest stage of a pipeline (rules/memory.rules)."""
+"""What FSDP gathers, keeps and reduces, and the fullest stage of a pipeline (rules/memory/)."""
 
 from __future__ import annotations
 

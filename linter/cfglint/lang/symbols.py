@@ -51,7 +51,7 @@ class Symbols(Record):
     frameworks: dict[str, list[t.Framework]] = field(factory=dict)
     rules: dict[str, t.Rule] = field(factory=dict)
     packs: dict[str, t.Pack] = field(factory=dict)  # by the path of the file that says so
-    where: dict[str, str] = field(factory=dict)  # "rule MEM101" -> "rules/memory.rules:12"
+    where: dict[str, str] = field(factory=dict)  # "rule MEM101" -> "rules/memory/model.rules:12"
     let_types: dict[str, Type] = field(factory=dict)
 
     def copy(self) -> Symbols:
