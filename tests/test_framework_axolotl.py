@@ -81,6 +81,8 @@ TOLD = [
     (FSDP2, "param_dtype", "bf16"),
     # sharding
     (FULL, "train_backend", "ddp"),
+    (FULL + "context_parallel_size: 2\n", "train_backend", "ddp"),
+    (FULL + "context_parallel_size: 2\n", "train_dp", 4),
     (FSDP1, "train_backend", "fsdp"),
     (FSDP1, "offload_params", True),
     (FSDP2, "offload_params", False),
@@ -161,7 +163,6 @@ TOLD = [
 UNTOLD = [
     (FULL + "deepspeed: my/zero3.json\n", "zero_stage"),
     (FULL + SHIPPED + "zero3_bf16_cpuoffload_params.json\n", "offload_params"),
-    (FULL + "context_parallel_size: 2\n", "train_backend"),
     (FULL + "optimizer: galore_adamw\n", "optimizer"),
     (FULL + "layer_offloading: true\n", "model.params"),
     (FULL + "rl: simpo\n", "task"),

@@ -20,6 +20,21 @@ MOE = LLAMA.replace("14336", "12288") + "--num-experts 8 --moe-router-topk 2 --m
 SIZES = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --seq-length 4096 "
 BATCH = "--micro-batch-size 1 --global-batch-size 128 --train-iters 1000 --bf16 "
 RUN = LAUNCH + LLAMA + SIZES + BATCH
+# DeepSeek-V2-Lite and V3: latent attention, without and with a latent vector of queries.
+LATENT = LAUNCH + (
+    "--swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type rope --qk-layernorm "
+    "--untie-embeddings-and-output-weights --multi-latent-attention --kv-lora-rank 512 "
+)
+V2_LITE = LATENT + (
+    "--num-layers 27 --hidden-size 2048 --ffn-hidden-size 10944 --num-attention-heads 16 --num-experts 64 "
+    "--moe-ffn-hidden-size 1408 --moe-shared-expert-intermediate-size 2816 --moe-layer-freq '([0]*1+[1]*26)' "
+    "--moe-router-topk 6 --padded-vocab-size 102400 " + SIZES + BATCH
+)
+V3 = LATENT + (
+    "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --num-experts 256 "
+    "--moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq '([0]*3+[1]*58)' "
+    "--moe-router-topk 8 --q-lora-rank 1536 --padded-vocab-size 129280 " + SIZES + BATCH
+)
 UNDERSCORES = (
     "torchrun --nproc_per_node 8 finetune.py --tensor_model_parallel_size 4 --micro_batch_size 2 "
     "--global_batch_size 64 --train_iters 10 --seq_length 1024 --use_distributed_optimizer"
@@ -61,7 +76,8 @@ TABLE = [
     ),
     # More than a decoder of equal layers is not counted.
     (RUN.replace("gpt", "vlm") + "--img-h 448", {"model.params": None, "train_tp": 2}),
-    (RUN + "--multi-latent-attention", {"model.params": None}),
+    (V2_LITE, {"model.params": 15_706_484_224, "model.latent_dim": 576}),
+    (V3, {"model.params": 671_026_404_352, "model.dense_layers": 3}),
     # Flags that the script gets from elsewhere may say more.
     (RUN + "${MORE[@]}", {"gradient_checkpointing": None, "optimizer": None, "cp": None, "dtype": "bf16"}),
 ]
