@@ -59,7 +59,9 @@ def verdict(memory: Memory) -> str:
         return f"{by_case(memory)}, of {capacity(memory)}{ask}"
     word = "OUT OF MEMORY" if memory.verdict == "oom" else _word(memory, memory.verdict, ", {}")
     more = f"; {memory.ask}" if memory.ask and memory.gpus is None else ""
-    counted = f" ({'; '.join(filter(None, (_counted(memory), memory.ask)))})" if memory.gpus is not None else ""
+    counted = (
+        f" ({'; '.join(filter(None, (_counted(memory), memory.ask)))})" if memory.gpus is not None else ""
+    )
     return f"{word}{_each(memory)}: {_numbers(memory)}{counted}{more}"
 
 
@@ -77,7 +79,7 @@ def differ(memory: Memory) -> bool:
 
 
 def told(memory: Memory, *, verbose: bool = False) -> list[str]:
-    """Return a verdict, and a line for each case where they differ: the likeliest first, few if not verbose."""
+    """Return a verdict, and a line for each case where they differ; few if not verbose."""
     if memory.verdict == "unknown" or not memory.cases or not (verbose or differ(memory)):
         return [verdict(memory)]
     head = verdict(memory)
