@@ -25,7 +25,7 @@ _LAUNCH = "launch"  # what a command says; no key of a file
 _FILES = (".yaml", ".yml", ".json", ".toml")
 _LISTED = 3  # keys to type, one by one
 _DEEPEST = 4  # facts that a key depends on
-_TRY = "try cfglint fit"
+_TRY, _NOTHING = "try cfglint fit", "nothing says "
 
 
 class Answer(Value):
@@ -34,6 +34,11 @@ class Answer(Value):
     why: str
     do: str = ""
     key: str = ""  # the key of the file that would give it
+
+    @property
+    def vague(self) -> bool:
+        """Whether no key gives it and no question stands for it."""
+        return self.why.startswith(_NOTHING)
 
     def __str__(self) -> str:
         if self.key or not self.do:
@@ -71,8 +76,9 @@ def _setting(name: str, values: Values) -> Answer:
         return Answer(_about(name, values), f"add --set {keys[0]}=VALUE", keys[0])
     paths = [tuple(name[2:].split("."))] if name.startswith("$.") else read_from(name, values)
     path = next((path for path in paths if path[0] == _LAUNCH), None)
-    told = _about(name, values) if path is None else spoken(path)
-    return Answer(f"nothing says {told}", f"{_TRY} --vary {name}=VALUE" if name in values.pack.facts else "")
+    about = _about(name, values)
+    told = spoken(path) if path is not None else name if about == name else f"{name} ({about})"
+    return Answer(f"{_NOTHING}{told}", f"{_TRY} --vary {name}=VALUE" if name in values.pack.facts else "")
 
 
 def _about(name: str, values: Values) -> str:
@@ -86,8 +92,7 @@ def asked(values: Values, names: Iterable[str]) -> str | None:
     hopeless = [name for name in ordered if name.endswith("()")] + [name for name in ordered if " " in name]
     hopeless += [name for name in ordered if _is_file(name, values)]
     answers = [answer(name, values) for name in hopeless[:1] or ordered]
-    helpful = (each for each in answers if each.do and not each.do.startswith(_TRY))
-    first = next(helpful, answers[0] if answers else None)
+    first = next((each for each in answers if not each.vague), answers[0] if answers else None)
     if first is None or not first.key:
         return None if first is None else str(first)
     return _sets(list(dict.fromkeys(each.key for each in answers if each.key)))
