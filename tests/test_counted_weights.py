@@ -35,11 +35,13 @@ ODD = (
 
 
 def _facts(row: dict[str, Any], targets: list[str]) -> Any:
+    tensors = [name for name in targets if ".experts." in name]
     return facts_of(
         {
             "model_path": row["model"],
             "lora_rank": 1,
-            "lora_targets": targets,
+            "lora_targets": [] if tensors else targets,
+            "lora_parameters": tensors,
             "lora_experts": "fused",
             "freeze_vision_tower": False,
             "seq_len": 128,
@@ -76,7 +78,7 @@ def _adapted() -> list[tuple[dict[str, Any], str]]:
 
 @pytest.mark.parametrize(("row", "targets"), _adapted(), ids=lambda part: str(part)[:60])
 def test_adapters(row: dict[str, Any], targets: str) -> None:
-    """PEFT's adapters by lists of names, and by its own list; those of a tower count where all linear layers have one."""
+    """PEFT's adapters by its own list or names; those of a tower count where all linear layers have one."""
     counted = row["lora"][targets]
     names = targets.split(",")
     if targets == "default":
@@ -95,6 +97,6 @@ PATTERNS = [
 
 @pytest.mark.parametrize("row", PATTERNS, ids=lambda row: f"{row['model']} {row['targets']}"[:70])
 def test_adapters_by_parents_patterns_and_numbers(row: dict[str, Any]) -> None:
-    """What PEFT puts adapters on, given names with parents, a pattern of whole paths, or one layer's number."""
+    """What PEFT puts adapters on, given names with parents, a pattern, tensors, or one layer's number."""
     targets = row["targets"] if isinstance(row["targets"], list) else [row["targets"]]
     assert _facts(row, targets)["lora.params"] == pytest.approx(row["lora"]["text"], rel=ADAPTERS)

@@ -47,6 +47,7 @@ PATTERNS: dict[str, list[str] | str] = {
     ],
     "pattern": r".*layers\.\d+\.(self_attn|mlp|feed_forward)\.(up|down|gate|q|k|v|o)_proj",
     "no tower": r"^(?!.*(visual|vision|multi_modal)).*\.(q_proj|v_proj)",
+    "tensors": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"],
     "one layer": ["layers.3.self_attn.q_proj", "layers.3.self_attn.v_proj"],
 }
 MAKES = (
@@ -111,7 +112,9 @@ def _kinds(model: PreTrainedModel) -> dict[str, int]:
 
 def _adapters(model: PreTrainedModel, targets: list[str] | str | None) -> dict[str, int]:
     """Return how many numbers adapters of rank 1 have, those of the tower apart."""
-    settings = LoraConfig(r=1, target_modules=targets, task_type="CAUSAL_LM")
+    tensors = [name for name in targets or () if ".experts." in name] if isinstance(targets, list) else []
+    kinds = {"target_modules": [], "target_parameters": tensors} if tensors else {"target_modules": targets}
+    settings = LoraConfig(r=1, task_type="CAUSAL_LM", **kinds)  # type: ignore[arg-type]
     with torch.device("meta"):
         adapted = get_peft_model(model, settings, autocast_adapter_dtype=False)
     counted: Counter[str] = Counter()

@@ -84,12 +84,21 @@ def told(memory: Memory, *, verbose: bool = False) -> list[str]:
         return [verdict(memory)]
     head = verdict(memory)
     if differ(memory):
-        head = f"depends on the {_names(memory, ' and ')}{f'. {_sentence(memory.ask)}' if memory.ask else ''}"
+        head = f"depends on the {_names(memory)}{f'. {_sentence(memory.ask)}' if memory.ask else ''}"
     cases = memory.cases if verbose or len(memory.cases) == _CASES + 1 else memory.cases[:_CASES]
     width = max(len(case_of(case)) for case in cases)
     lines = [_case(memory, case, width) for case in cases]
-    rest = len(memory.cases) - len(cases)
-    return [head, *lines, *([f"and {rest} more: -v shows them"] if rest else ())]
+    rest = memory.cases[len(cases) :]
+    return [head, *lines, *([f"and {len(rest)} more, {_worst(rest)}: -v shows them"] if rest else ())]
+
+
+def _worst(cases: Sequence[MemoryCase]) -> str:
+    """Return ``all of which fit``, or of the most harmful verdict ``2 of them out of memory``."""
+    worst = min((case.verdict for case in cases), key=ORDER.index)
+    number = sum(case.verdict == worst for case in cases)
+    if worst == "fits":
+        return "all of which fit" if number > 1 else "which fits"
+    return f"{'all' if number == len(cases) else number} of them {_WORDS[worst]}"
 
 
 def _case(memory: Memory, case: MemoryCase, width: int) -> str:
@@ -99,13 +108,14 @@ def _case(memory: Memory, case: MemoryCase, width: int) -> str:
 
 def _each(memory: Memory) -> str:
     """Return `` with each launcher (zero3, zero2)`` where all cases come to one verdict."""
-    names = _names(memory, " and ")
+    names = _names(memory)
     return f" with each {names} ({', '.join(map(case_of, memory.cases))})" if names else ""
 
 
-def _names(memory: Memory, link: str) -> str:
+def _names(memory: Memory) -> str:
     given = memory.cases[0].given if memory.cases else ()
-    return link.join(shown(name.rpartition(".")[2].replace("_", " ")) for name in given)
+    *names, last = [shown(name.rpartition(".")[2].replace("_", " ")) for name in given] or [""]
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def case_of(case: MemoryCase) -> str:
@@ -163,7 +173,7 @@ def by_case(memory: Memory) -> str:
         groups.setdefault(word, []).append(case_of(case) + need)
     listed = ", ".join(f"{word} with {' or '.join(each)}" for word, each in groups.items())
     more = f", and {len(memory.cases) - most} more cases" if memory.cases[most:] else ""
-    return f"depends on the {_names(memory, ' and ')}: {listed}{more}"
+    return f"depends on the {_names(memory)}: {listed}{more}"
 
 
 def tally(jobs: Iterable[Job]) -> str:
