@@ -60,7 +60,7 @@ def answer(name: str, values: Values) -> Answer:
 def _asking(name: str, values: Values) -> Answer | None:
     """Return the question that stands for a fact, in general or by its declaration."""
     counted = "gpu.count" in values.given
-    if name.startswith("gpu.") and counted and isinstance(values["gpu.name"], str):
+    if name.startswith("gpu.") and name != "gpu.vram" and counted and "gpu.name" in values.given:
         return Answer(_about(name, values), "add --hardware FILE, a sheet of the machine")
     told = question(name, counted=counted)
     if told == name:
