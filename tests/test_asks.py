@@ -74,3 +74,28 @@ def test_examples_too(terminal):  # noqa: F811
 @pytest.mark.parametrize("ask", ["", "dtype", "nothing says dtype", "try cfglint fit --vary no.such=1"])
 def test_a_bare_name_is_no_answer(ask):
     assert not helps(ask, load().facts)
+
+
+OWN = (
+    "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --learning_rate 1e-5 "
+    "--max_length 1024\n"
+)
+ANSWERS = {"gradient_checkpointing": "true", "per_device_train_batch_size": "1", "zero_stage": "2"}
+ANSWERS["task"] = "sft"
+
+
+def test_answers_lead_to_a_verdict(terminal, tmp_path):  # noqa: F811
+    """A program of one's own is judged once each thing that is asked for has been typed."""
+    (tmp_path / "run.sh").write_text(OWN, encoding="utf-8")
+    flags = ["--gpu", "a40:8"]
+    ((_, ask),) = unjudged(terminal, tmp_path, flags)
+    for key in KEYS.search(ask)[1].split(", "):
+        flags += ["--set", f"{key}={ANSWERS[key]}"]
+    for _ in range(3):
+        _, page = terminal.run("fit", tmp_path, ["run.sh", "--no-detect", "--isolated", *flags])
+        wanted = [fact for line in page.splitlines() if (fact := FACT.search(line))]
+        if not wanted:
+            break
+        flags += ["--vary", f"{wanted[0][1]}={ANSWERS[wanted[0][1]]}"]
+    assert flags[-2:] == ["--vary", "task=sft"]
+    assert re.search(r" sft +fits ", page)
