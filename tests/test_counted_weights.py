@@ -34,12 +34,14 @@ ODD = (
 )
 
 
-def _facts(row: dict[str, Any], targets: str) -> Any:
+def _facts(row: dict[str, Any], targets: list[str]) -> Any:
+    tensors = [name for name in targets if ".experts." in name]
     return facts_of(
         {
             "model_path": row["model"],
             "lora_rank": 1,
-            "lora_targets": targets.split(","),
+            "lora_targets": [] if tensors else targets,
+            "lora_parameters": tensors,
             "lora_experts": "fused",
             "freeze_vision_tower": False,
             "seq_len": 128,
@@ -53,7 +55,7 @@ def _facts(row: dict[str, Any], targets: str) -> Any:
 )
 def test_weights(row: dict[str, Any]) -> None:
     """Experts, tables and tower are as many as the class of transformers has."""
-    values, counted = _facts(row, "all-linear"), row["weights"]
+    values, counted = _facts(row, ["all-linear"]), row["weights"]
     whole = sum(counted.values())
     for name, kind in (
         ("params.experts", "experts"),
@@ -70,16 +72,31 @@ def _adapted() -> list[tuple[dict[str, Any], str]]:
         (row, targets)
         for row in ROWS
         for targets, counted in row["lora"].items()
-        if targets != "default"
-        and "failure" not in counted
-        and not row["model"].partition("/")[2].startswith(ODD)
+        if "failure" not in counted and not row["model"].partition("/")[2].startswith(ODD)
     ]
 
 
 @pytest.mark.parametrize(("row", "targets"), _adapted(), ids=lambda part: str(part)[:60])
 def test_adapters(row: dict[str, Any], targets: str) -> None:
-    """PEFT's adapters by lists of names; those of a tower count where all linear layers have one."""
+    """PEFT's adapters by its own list or names; those of a tower count where all linear layers have one."""
     counted = row["lora"][targets]
-    values = _facts(row, targets)
+    names = targets.split(",")
+    if targets == "default":
+        names = _facts(row, ["all-linear"])["lora.default_targets"]
+    values = _facts(row, names)
     wanted = counted.get("text", 0) + (counted.get("tower", 0) if targets == "all-linear" else 0)
     assert values["lora.params"] == pytest.approx(wanted, rel=ADAPTERS)
+
+
+PATTERNS = [
+    row
+    for row in map(json.loads, (ROOT / "benchmarks/data/patterns.jsonl").read_text("utf-8").splitlines())
+    if "failure" not in row["lora"]
+]
+
+
+@pytest.mark.parametrize("row", PATTERNS, ids=lambda row: f"{row['model']} {row['targets']}"[:70])
+def test_adapters_by_parents_patterns_and_numbers(row: dict[str, Any]) -> None:
+    """What PEFT puts adapters on, given names with parents, a pattern, tensors, or one layer's number."""
+    targets = row["targets"] if isinstance(row["targets"], list) else [row["targets"]]
+    assert _facts(row, targets)["lora.params"] == pytest.approx(row["lora"]["text"], rel=ADAPTERS)

@@ -156,6 +156,17 @@ CASES = {
     "max of a list": ("max($.sizes)", {}, 4),
     "length": ("length($.servers)", {}, 2),
     "length of a fact": ("length(items)", {"items": [1, 2, 3]}, 3),
+    "adapters by name": ('adapted(items, ["mlp"], ["up"], 4)', {"items": ["up"]}, 4),
+    "by name and parent": ('adapted(items, ["mlp"], ["up"], 4)', {"items": ["attn.up"]}, 0),
+    "by names in one text": ('adapted(items, ["mlp"], ["up"], 4)', {"items": ["q, up"]}, 4),
+    "by a layer's number": ('adapted(items, ["mlp"], ["up"], 4)', {"items": ["layers.3.mlp.up"]}, 1),
+    "by a number beyond": ('adapted(items, ["mlp"], ["up"], 4)', {"items": ["layers.4.mlp.up"]}, 0),
+    "by a pattern": ('adapted(items, ["mlp"], ["up"], 4)', {"items": [r".*layers\.[01]\.mlp\.(up|down)"]}, 2),
+    "a pattern is of the whole path": ('adapted(items, ["mlp"], ["up"], 4)', {"items": ["mlp\\.up"]}, 0),
+    "a pattern that would take too long": (
+        'adapted(items, ["mlp"], ["up"], 4)', {"items": ["(.*)*up"]}, ("interval", 0, 4, ("a model of the pattern (.*)*up",))
+    ),
+    "adapters by nothing": ('adapted(items, ["mlp"], ["up"], 4)', {"items": []}, 0),
     "divisors": ("divisors(28)", {}, [1, 2, 4, 7, 14, 28]),
     "divisors of a square": ("divisors(16) == [1, 2, 4, 8, 16]", {}, True),
     "divisors of several": ("divisors(40, 8)", {}, [1, 2, 4, 8]),

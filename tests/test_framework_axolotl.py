@@ -166,7 +166,7 @@ UNTOLD = [
     (FULL + "optimizer: galore_adamw\n", "optimizer"),
     (FULL + "layer_offloading: true\n", "model.params"),
     (FULL + "rl: simpo\n", "task"),
-    (LORA.replace("lora_target_linear: true", "lora_target_modules: 'layers.*.(q|v)_proj'"), "lora.q"),
+    (LORA.replace("lora_target_linear: true", "lora_target_modules: '(.*)*.(q|v)_proj'"), "lora.q"),
     (MIXTRAL, "quantized_experts"),
     (GRPO + "trl: {use_vllm: true}\n", "train_gpus"),
 ]

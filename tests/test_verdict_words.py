@@ -66,6 +66,23 @@ def test_cases_are_named_where_they_agree_and_where_they_differ():
     assert verdicts.note(memory("fits", (10, 20), (9, 21), gpus=2)) == "on 2 GPUs"
 
 
+def test_cases_that_differ_have_a_line_each_and_few_of_many():
+    def case(name, low, high):
+        verdict = "fits" if high < 24 else "oom" if low > 24 else "tight"
+        return MemoryCase({"trl.launcher": name}, verdict, Span(low, high), Span(low, high))
+
+    cases = tuple(case(f"way{i}", 10.0 + 3 * i, 12.0 + 3 * i) for i in range(6))  # the last is out of memory
+    found = memory("tight", (10, 27), (10, 27), cases=cases)
+    head, *lines, more = verdicts.told(found)
+    assert head == "depends on the launcher"
+    assert lines == [f"way{i}  fits: {10 + 3 * i}–{12 + 3 * i} of 24.0 GiB" for i in range(3)]
+    assert more == "and 3 more, 1 of them out of memory: -v shows them"
+    assert len(verdicts.told(found, verbose=True)) == 1 + len(cases)
+    agreed = memory("fits", (10, 15), (10, 15), cases=cases[:2])
+    assert len(verdicts.told(agreed)) == 1, "the hull is enough where all come to one verdict"
+    assert len(verdicts.told(agreed, verbose=True)) == 1 + 2
+
+
 def test_markdown_fit_and_compare_tell_cases_and_numbers_of_gpus(terminal, tmp_path):  # noqa: F811
     for name, batch in (("a.yaml", 1), ("b.yaml", 4)):
         (tmp_path / name).write_text(GRPO.format(batch=batch), encoding="utf-8")

@@ -25,6 +25,7 @@ def main() -> int:
     counts = commands.add_parser("counts", help="count weights and adapters of the catalogue's models")
     counts.add_argument("--out", required=True, help="a file of JSON lines")
     counts.add_argument("--mirror", required=True, help="git directories, as schemas/models takes them")
+    counts.add_argument("--patterns", action="store_true", help="adapters by patterns of names instead")
     options = parser.parse_args()
     if options.command == "measure":
         from oracle.measure import measure
@@ -43,10 +44,11 @@ def main() -> int:
     if options.command == "counts":
         from oracle import counts as counted
 
-        return counted.fill(options.out, options.mirror)
-    from oracle.run import fill, show
+        count = counted.patterns if options.patterns else counted.fill
+        return count(options.out, options.mirror)
+    from oracle import run
 
-    return show() if options.list else fill(options.out, options.jobs)
+    return run.show() if options.list else run.fill(options.out, options.jobs)
 
 
 sys.exit(main())

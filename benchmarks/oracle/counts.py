@@ -23,7 +23,7 @@ from peft import LoraConfig, get_peft_model
 from oracle import models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from transformers import PreTrainedModel
 
@@ -38,6 +38,26 @@ LISTS: dict[str, list[str] | str | None] = {
         *("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
     ],
 }
+# Names with their parents, patterns of whole paths and the number of a layer, for a model of each make.
+PATTERNS: dict[str, list[str] | str] = {
+    "parents": ["self_attn.q_proj", "self_attn.v_proj", "mlp.down_proj"],
+    "shared": [
+        *("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
+        *("shared_expert.gate_proj", "shared_expert.up_proj", "shared_expert.down_proj"),
+    ],
+    "pattern": r".*layers\.\d+\.(self_attn|mlp|feed_forward)\.(up|down|gate|q|k|v|o)_proj",
+    "no tower": r"^(?!.*(visual|vision|multi_modal)).*\.(q_proj|v_proj)",
+    "tensors": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"],
+    "one layer": ["layers.3.self_attn.q_proj", "layers.3.self_attn.v_proj"],
+}
+MAKES = (
+    "Qwen/Qwen2.5-0.5B",
+    "Qwen/Qwen3-30B-A3B",
+    "Qwen/Qwen2.5-VL-3B-Instruct",
+    "meta-llama/Llama-4-Scout-17B-16E",
+    "THUDM/GLM-4-9B-0414",
+)
+MAKES += ("microsoft/Phi-3-mini-4k-instruct", "google/gemma-2-2b", "mistralai/Mixtral-8x7B-v0.1", "gpt2")
 _TOWER = ("visual", "vision", "image_", "mm_projector", "multi_modal_projector", "connector", "audio")
 
 
@@ -92,7 +112,9 @@ def _kinds(model: PreTrainedModel) -> dict[str, int]:
 
 def _adapters(model: PreTrainedModel, targets: list[str] | str | None) -> dict[str, int]:
     """Return how many numbers adapters of rank 1 have, those of the tower apart."""
-    settings = LoraConfig(r=1, target_modules=targets, task_type="CAUSAL_LM")
+    tensors = [name for name in targets or () if ".experts." in name] if isinstance(targets, list) else []
+    kinds = {"target_modules": [], "target_parameters": tensors} if tensors else {"target_modules": targets}
+    settings = LoraConfig(r=1, task_type="CAUSAL_LM", **kinds)  # type: ignore[arg-type]
     with torch.device("meta"):
         adapted = get_peft_model(model, settings, autocast_adapter_dtype=False)
     counted: Counter[str] = Counter()
@@ -109,12 +131,38 @@ def _count(make: Any, done: set[tuple[str, bool, bool]]) -> dict[str, Any]:
     sort = (model.config.get_text_config().model_type, "tower" in row["weights"], "experts" in row["weights"])
     lists = {} if sort in done else LISTS
     done.add(sort)
+    row["lora"] = _by_targets(make, lists)
+    return row
+
+
+def _by_targets(make: Any, lists: Mapping[str, list[str] | str | None]) -> dict[str, Any]:
+    counted: dict[str, Any] = {}
     for name, targets in lists.items():
         try:
-            row["lora"][name] = _adapters(make(), targets)
+            counted[name] = _adapters(make(), targets)
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as error:
-            row["lora"][name] = {"failure": str(error).splitlines()[0][:160]}
-    return row
+            counted[name] = {"failure": str(error).splitlines()[0][:160]}
+    return counted
+
+
+def _sources(mirror: str) -> Iterator[tuple[str, Any]]:
+    for name, config in _from_configs(Path(mirror)):
+        yield name, lambda config=config: _made(config)
+    for name, row in _from_figures():
+        yield name, lambda row=row: models.on_meta(row)
+
+
+def patterns(path: str, mirror: str) -> int:
+    """Count the adapters of some models by parents, patterns and numbers into a file of JSON lines."""
+    warnings.simplefilter("ignore")
+    versions = {"transformers": transformers.__version__, "peft": peft.__version__}
+    with open(path, "w", encoding="utf-8") as stream:
+        for name, make in _sources(mirror):
+            if name in MAKES:
+                for title, counted in _by_targets(make, PATTERNS).items():
+                    row = {"model": name, "targets": PATTERNS[title], "lora": counted, **versions}
+                    stream.write(json.dumps(row) + "\n")
+    return 0
 
 
 def fill(path: str, mirror: str) -> int:
@@ -125,11 +173,7 @@ def fill(path: str, mirror: str) -> int:
     failed = 0
     done: set[tuple[str, bool, bool]] = set()
     with open(path, "w", encoding="utf-8") as stream:
-        sources: list[tuple[str, Any]] = [
-            (name, lambda config=config: _made(config)) for name, config in _from_configs(Path(mirror))
-        ]
-        sources += [(name, lambda row=row: models.on_meta(row)) for name, row in _from_figures()]
-        for name, make in sources:
+        for name, make in _sources(mirror):
             try:
                 row = {"model": name, **_count(make, done), **versions}
             except Exception as error:  # noqa: BLE001 (whatever a class makes of a config)

@@ -141,6 +141,16 @@ class Memory(Value):
     ask: str | None = None
 
 
+def lean(verdict: str, need: Span, bound: Span, capacity_gib: float | None) -> str:
+    """Return what a tight job probably does, ``fits`` or ``oom``: where its 90 % interval lies; or nothing.
+
+    One of which only a rule says that it may not run, such as an engine that may not start, leans nowhere.
+    """
+    if verdict != "tight" or capacity_gib is None or bound.high <= capacity_gib:
+        return ""
+    return "oom" if need.low > capacity_gib else "fits" if need.high <= capacity_gib else ""
+
+
 class Job(Value):
     """A job of a file, the one that starts at the offset ``start``, and its memory on one target."""
 

@@ -8,6 +8,7 @@ from cfglint.facts import NO_KEYS, Values
 from cfglint.findings import question
 from cfglint.lang.types import digits
 from cfglint.lang.values import ODD, UNRULED, Open, needs_of
+from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,34 +25,82 @@ _LAUNCH = "launch"  # what a command says; no key of a file
 _FILES = (".yaml", ".yml", ".json", ".toml")
 _LISTED = 3  # keys to type, one by one
 _DEEPEST = 4  # facts that a key depends on
+_TRY, _NOTHING = "try cfglint fit", "nothing says "
+
+
+class Answer(Value):
+    """Why something is not known, and what to type, as ``add --set KEY=VALUE``; nothing if nothing helps."""
+
+    why: str
+    do: str = ""
+    key: str = ""  # the key of the file that would give it
+
+    @property
+    def vague(self) -> bool:
+        """Whether no key gives it and no question stands for it."""
+        return self.why.startswith(_NOTHING)
+
+    def __str__(self) -> str:
+        if self.key or not self.do:
+            return self.do or self.why
+        return f"{self.why}{'' if self.why.endswith('?') else ';'} {self.do}"
+
+
+def answer(name: str, values: Values) -> Answer:
+    """Say why a fact or a key has no value, and the one thing to type that gives it one."""
+    if _is_file(name, values):
+        return Answer(f"the file {name} is named, but not here")
+    if " " in name or name.endswith("()"):
+        return Answer(_unread(name))
+    if name in _MODEL and "model_path" not in values.bindings and not values.named:
+        return Answer("the file that starts the job says which model it is")
+    return _asking(name, values) or _setting(name, values)
+
+
+def _asking(name: str, values: Values) -> Answer | None:
+    """Return the question that stands for a fact, in general or by its declaration."""
+    counted = "gpu.count" in values.given
+    if name.startswith("gpu.") and name != "gpu.vram" and counted and "gpu.name" in values.given:
+        return Answer(_about(name, values), "add --hardware FILE, a sheet of the machine")
+    told = question(name, counted=counted)
+    if told == name:
+        told = values.pack.asks.get(name, "")
+    why, ends, do = told.partition("? ")
+    return Answer(why + ends.strip(), do) if told else None
+
+
+def _setting(name: str, values: Values) -> Answer:
+    """Return the key that gives a fact, or what else a fact is that no key gives in such a file."""
+    keys = settling(name, values)
+    if keys:
+        return Answer(_about(name, values), f"add --set {keys[0]}=VALUE", keys[0])
+    paths = [tuple(name[2:].split("."))] if name.startswith("$.") else read_from(name, values)
+    path = next((path for path in paths if path[0] == _LAUNCH), None)
+    about = _about(name, values)
+    told = spoken(path) if path is not None else name if about == name else f"{name} ({about})"
+    return Answer(f"{_NOTHING}{told}", f"{_TRY} --vary {name}=VALUE" if name in values.pack.facts else "")
+
+
+def _about(name: str, values: Values) -> str:
+    fact = values.pack.symbols().facts.get(name)
+    return (fact.about if fact is not None else "") or name
 
 
 def asked(values: Values, names: Iterable[str]) -> str | None:
     """Return what to type to settle what is missing, or in words what is missing; None for nothing."""
-    files = [name for name in names if _is_file(name, values)]
-    ordered = sorted(names, key=lambda name: (" " not in name, name not in files, name not in _FIRST, name))
-    keys: list[str] = []
-    for name in ordered:
-        if " " in name:
-            return _unread(name)
-        if name in files:
-            return f"the file {name} is named, but not here"
-        told = question(name, counted="gpu.count" in values.given)
-        if name in _MODEL and "model_path" not in values.bindings and not values.named:
-            return "the file that starts the job says which model it is"
-        if told == name:
-            told = values.pack.asks.get(name, "")
-            keys += [] if told else settling(name, values)
-        if told and not keys:
-            return told
-    if keys:
-        return _sets(list(dict.fromkeys(keys)))
-    return _lacked(ordered[0], values) if ordered else None
+    ordered = sorted(names, key=lambda name: (name not in _FIRST, name))
+    hopeless = [name for name in ordered if name.endswith("()")] + [name for name in ordered if " " in name]
+    hopeless += [name for name in ordered if _is_file(name, values)]
+    answers = [answer(name, values) for name in hopeless[:1] or ordered]
+    first = next((each for each in answers if not each.vague), answers[0] if answers else None)
+    if first is None or not first.key:
+        return None if first is None else str(first)
+    return _sets(list(dict.fromkeys(each.key for each in answers if each.key)))
 
 
 def _is_file(name: str, values: Values) -> bool:
     """Whether what is missing is a file that the job names."""
-    fact = name in values.pack.facts or name.startswith("$.")
+    fact = name in values.pack.facts or name.startswith("$.") or " " in name
     return not fact and (name.endswith(_FILES) or "/" in name or "$" in name)
 
 
@@ -67,18 +116,6 @@ def _sets(keys: list[str]) -> str:
         return f"add --set {keys[0]}=VALUE"
     more = f" and {len(keys) - _LISTED} more; cfglint facts lists them" if len(keys) > _LISTED else ""
     return f"add --set KEY=VALUE for {', '.join(keys[:_LISTED])}{more}"
-
-
-def _lacked(name: str, values: Values) -> str:
-    """Say what a fact is that no key gives in such a file."""
-    path = next((path for path in read_from(name, values) if path[0] == _LAUNCH), None)
-    if path is not None:
-        return f"nothing says {spoken(path)}; try cfglint fit --vary {name}=VALUE"
-    fact = values.pack.symbols().facts.get(name)
-    if fact is None:
-        return f"nothing says {name}"
-    about = f" ({fact.about})" if fact.about else ""
-    return f"nothing says {name}{about}; try cfglint fit --vary {name}=VALUE"
 
 
 class _Reader(Values):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TOTAL = "need.total"  # the number that cases are told apart by
 _EVERY, _USUAL = "cases.", "usual."
-_COUNTS = ("gpus_per_node", "num_gpus", "num_nodes", "gpu.count")
+_COUNTS = ("gpus_per_node", "num_gpus", "num_nodes", "train_gpus", "gpu.count")
 _LEAST = "gpus.least"
 _MOST = 16  # cases of one job; what is open beyond them stays open
 _SOURCE = "assumed"
@@ -75,6 +75,9 @@ def _split(case: Case) -> list[Case] | None:
     values = case.values
     for name, several in _listed(values, needs_of(values[TOTAL])):
         given = [convert(name, value, values.pack.facts[name]) for value in several]
+        if name in _COUNTS:  # as many as the target has, for want of a number
+            count = values["gpu.count"]
+            return [replace(case, values=values.but({name: given[0]}), gpus=int(count))]  # type: ignore[call-overload]
         return [replace(case, values=values.but({name: v}), chosen={**case.chosen, name: v}) for v in given]
     return None
 
@@ -83,7 +86,7 @@ def _listed(values: Values, names: Iterable[str]) -> Iterator[tuple[str, list[ob
     for name in sorted(names):
         if _EVERY + name in values.pack.lets and name not in values.given:
             several = values[_EVERY + name]
-            if isinstance(several, list) and several:
+            if isinstance(several, list) and several and not any(map(needs_of, several)):
                 yield name, several
 
 

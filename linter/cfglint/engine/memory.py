@@ -10,7 +10,7 @@ from __future__ import annotations
 from cfglint.engine.asks import asked, more_gpus
 from cfglint.engine.cases import TOTAL, cases_of, may_not_hold
 from cfglint.engine.judge import decides
-from cfglint.findings import Memory, MemoryCase, Span, question
+from cfglint.findings import Memory, MemoryCase, Span, lean, question
 from cfglint.lang.types import is_number, show_number
 from cfglint.lang.values import INF, NOTHING, Interval, needs_of
 
@@ -62,6 +62,7 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     first, told = found[0], [_case(case) for case in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     capacity = span_of(values["gpu.vram"])
+    top = capacity.low if capacity.high < INF else None
     verdict = _together([case.verdict for case in told])
     if verdict == "oom" and first.released:
         verdict = "tight"  # the package here may have other defaults
@@ -75,11 +76,11 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         needs |= {"model_path"}
     elif verdict == "unknown":
         ask = asked(values, needs)
-    elif len({case.verdict for case in told}) > 1:
+    elif len({(case.verdict, lean(case.verdict, case.need_gib, case.bound_gib, top)) for case in told}) > 1:
         ask = asked(values, first.chosen)
     elif verdict == "tight" and (open_ := _most_open(first.values)) is not None:
         ask = values.pack.asks[open_]
-    elif first.gpus is not None:
+    elif first.gpus is not None and "gpu.count" not in values.given:
         ask = question("gpu.count")
     if verdict in ("fits", "tight"):
         assumed = [values.pack.asks[_ASSUMED]] if first.values[_ASSUMED] is True else []
@@ -87,7 +88,7 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         ask = "; ".join(filter(None, (ask, *assumed, *released))) or None
     memory = Memory(
         target.name,
-        capacity.low if capacity.high < INF else None,
+        top,
         _hull(case.need_gib for case in told),
         _hull(case.bound_gib for case in told),
         verdict,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cfglint.engine.asks import answer
 from cfglint.engine.describe import show_value
 from cfglint.engine.estimates import Estimate, estimates
 from cfglint.engine.likelihood import BOUND, LIKELY, as_shown
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from cfglint.lang.types import Type
 
 _WIDE = 2  # times the lower bound; a range up to there needs no reason
-_QUESTION = "? add "  # between what a fact's declaration asks and what answers it
 _LENGTHS = "observed."  # where these are given, the answer has been
 _BILLION = 1_000_000_000
 _MINOR = 0.2  # of what the first estimate adds; less is no reason beside it
@@ -45,18 +45,14 @@ def _shown(value: Interval, kind: Type) -> str:
 
 
 def _advice(name: str, origins: Origins) -> str:
-    """Return what to type to know a name for certain; nothing where no flag and no key gives it."""
-    if name.startswith("model."):
-        return "add --model-config PATH"
-    fact = origins.symbols.facts.get(name)
-    if (
-        fact is not None
-        and _QUESTION in fact.asks
-        and not any(_LENGTHS in given for given in origins.values.given)
-    ):
-        return f"add {fact.asks.partition(_QUESTION)[2]}"
+    """Return what to type to know an estimate for certain; nothing where no flag and no key gives it."""
+    values = origins.values
+    asks = name in values.pack.asks and not any(_LENGTHS in given for given in values.given)
     bound = any(isinstance(binding.source, t.Path) for binding in origins.bindings.get(name, ()))
-    return f"add --set {origins.key(name)}=VALUE" if bound else ""
+    if not (asks or bound or name.startswith("model.")):
+        return ""
+    told = answer(name, values)
+    return told.do if told.key or told.do.startswith("add ") else ""
 
 
 # ── a finding's reason for a wide range ──────────────────────────────────────────────────────────────────

@@ -120,6 +120,14 @@ def _length(function: Emitter, node: t.Call) -> tuple[str, Type]:
     return function.once(f"length(as_list({atom}))"), COUNT
 
 
+def _adapted(function: Emitter, node: t.Call) -> tuple[str, Type]:
+    """``adapted(targets, parents, names, layers)``: the layers in which such a module has an adapter."""
+    _take(node, 4)
+    lists = [function.value(argument)[0] for argument in node.arguments[:3]]
+    layers, _ = function.typed(node.arguments[3], COUNT)
+    return function.once(f"adapted({', '.join(lists)}, {layers})"), COUNT
+
+
 def _divisors(function: Emitter, node: t.Call) -> tuple[str, Type]:
     """``divisors(a, b)``: the whole numbers that divide all of its arguments, as a list."""
     _take(node, 1, 10)
@@ -152,6 +160,7 @@ FUNCTIONS: dict[str, Builtin] = {
     "after": _part(2),
     "capture": _capture,
     "length": _length,
+    "adapted": _adapted,
     "divisors": _divisors,
     "known": _known,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cfglint.budget import spend
+from cfglint.lang.modules import adapted
 from cfglint.lang.values import (
     INF,
     NOTHING,
@@ -412,7 +413,7 @@ NAMESPACE: dict[str, object] = {
     **{
         function.__name__: function
         for function in (
-            absolute, again, all_over, and_, any_over, arm, as_bool, as_count, as_given, as_list,
+            absolute, adapted, again, all_over, and_, any_over, arm, as_bool, as_count, as_given, as_list,
             as_member, as_number, as_text, as_version, binary_logarithm, capture, ceiling, chosen,
             count_over, divide, divided, divisors, equal, extreme_over, field, floor, highest, hull, if_,
             implies, length, like, lost, lowest, max_of_roles, maximum, member, min_of_roles, minimum,

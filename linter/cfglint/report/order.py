@@ -132,7 +132,7 @@ def opening(report: Report, *, verbose: bool) -> list[str]:
     """Return the verdicts; of many jobs those that may not fit, and what all others ask for."""
     every = verdicts.grouped(report.jobs)
     if len(every) <= JOBS or verbose:
-        return [line for jobs in every for line in verdicts.block(jobs)]
+        return [line for jobs in every for line in verdicts.block(jobs, verbose=verbose)]
     harmful = [jobs for jobs in every if any(job.memory.verdict in ("oom", "tight") for job in jobs)]
     asked: dict[str, int] = {}
     for jobs in every:

@@ -209,7 +209,7 @@ class _Text:
         """Yield a job's verdict and its findings; without --verbose in few lines."""
         head = [
             Paragraph(line.lstrip(), _VERDICTS[i > 0], line[: len(line) - len(line.lstrip())], rest="    ")
-            for i, line in enumerate(verdicts.block(jobs) if jobs else ())
+            for i, line in enumerate(verdicts.block(jobs, verbose=self.verbose) if jobs else ())
         ]
         yield from head
         if self.verbose or not jobs:

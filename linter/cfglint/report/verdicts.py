@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cfglint.findings import lean
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ _WORDS = {"fits": "fits", "tight": "tight", "oom": "out of memory", "unknown": "
 _LEANS = {"fits": "probably fits", "oom": "probably out of memory"}
 ORDER = ("oom", "tight", "unknown", "fits")  # the most harmful first
 _WIDE = 2  # a range by more than this factor says nothing
+_CASES = 3  # told one by one, without --verbose
 
 
 def rounded(gib: float) -> str:
@@ -33,16 +35,6 @@ def most(gib: Span) -> str:
     if gib.high == _INF:
         return "not known"
     return f"up to {rounded(gib.high)} GiB" if gib.high > _WIDE * gib.low else f"{span(gib)} GiB"
-
-
-def lean(verdict: str, need: Span, bound: Span, capacity_gib: float | None) -> str:
-    """Return what a tight job probably does, ``fits`` or ``oom``: where its 90 % interval lies; or nothing.
-
-    One of which only a rule says that it may not run, such as an engine that may not start, leans nowhere.
-    """
-    if verdict != "tight" or capacity_gib is None or bound.high <= capacity_gib:
-        return ""
-    return "oom" if need.low > capacity_gib else "fits" if need.high <= capacity_gib else ""
 
 
 def said(memory: Memory) -> str:
@@ -67,7 +59,9 @@ def verdict(memory: Memory) -> str:
         return f"{by_case(memory)}, of {capacity(memory)}{ask}"
     word = "OUT OF MEMORY" if memory.verdict == "oom" else _word(memory, memory.verdict, ", {}")
     more = f"; {memory.ask}" if memory.ask and memory.gpus is None else ""
-    counted = f" ({_counted(memory)}; {memory.ask})" if memory.gpus is not None else ""
+    counted = (
+        f" ({'; '.join(filter(None, (_counted(memory), memory.ask)))})" if memory.gpus is not None else ""
+    )
     return f"{word}{_each(memory)}: {_numbers(memory)}{counted}{more}"
 
 
@@ -80,19 +74,48 @@ def note(memory: Memory) -> str:
 
 
 def differ(memory: Memory) -> bool:
-    """Whether a job fits in some of its cases only."""
-    return len({case.verdict for case in memory.cases}) > 1
+    """Whether a job fits, or probably fits, in some of its cases only."""
+    return len({_word(memory, case.verdict, "{}", case) for case in memory.cases}) > 1
+
+
+def told(memory: Memory, *, verbose: bool = False) -> list[str]:
+    """Return a verdict, and a line for each case where they differ; few if not verbose."""
+    if memory.verdict == "unknown" or not memory.cases or not (verbose or differ(memory)):
+        return [verdict(memory)]
+    head = verdict(memory)
+    if differ(memory):
+        head = f"depends on the {_names(memory)}{f'. {_sentence(memory.ask)}' if memory.ask else ''}"
+    cases = memory.cases if verbose or len(memory.cases) == _CASES + 1 else memory.cases[:_CASES]
+    width = max(len(case_of(case)) for case in cases)
+    lines = [_case(memory, case, width) for case in cases]
+    rest = memory.cases[len(cases) :]
+    return [head, *lines, *([f"and {len(rest)} more, {_worst(rest)}: -v shows them"] if rest else ())]
+
+
+def _worst(cases: Sequence[MemoryCase]) -> str:
+    """Return ``all of which fit``, or of the most harmful verdict ``2 of them out of memory``."""
+    worst = min((case.verdict for case in cases), key=ORDER.index)
+    number = sum(case.verdict == worst for case in cases)
+    if worst == "fits":
+        return "all of which fit" if number > 1 else "which fits"
+    return f"{'all' if number == len(cases) else number} of them {_WORDS[worst]}"
+
+
+def _case(memory: Memory, case: MemoryCase, width: int) -> str:
+    need = f": {span(case.need_gib)} of {capacity(memory)}" if case.need_gib.high < _INF else ""
+    return f"{case_of(case):<{width}}  {_word(memory, case.verdict, ', {}', case)}{need}"
 
 
 def _each(memory: Memory) -> str:
     """Return `` with each launcher (zero3, zero2)`` where all cases come to one verdict."""
-    names = _names(memory, " and ")
+    names = _names(memory)
     return f" with each {names} ({', '.join(map(case_of, memory.cases))})" if names else ""
 
 
-def _names(memory: Memory, link: str) -> str:
+def _names(memory: Memory) -> str:
     given = memory.cases[0].given if memory.cases else ()
-    return link.join(shown(name.rpartition(".")[2].replace("_", " ")) for name in given)
+    *names, last = [shown(name.rpartition(".")[2].replace("_", " ")) for name in given] or [""]
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def case_of(case: MemoryCase) -> str:
@@ -131,8 +154,8 @@ def _counted(memory: Memory) -> str:
 
 def _why(memory: Memory) -> str:
     need = memory.need_gib
-    told = need.high < _INF and need.high <= _WIDE * need.low
-    about = f"; about {span(need)} of {capacity(memory)}" if told else ""
+    bounded = need.high < _INF and need.high <= _WIDE * need.low
+    about = f"; about {span(need)} of {capacity(memory)}" if bounded else ""
     return f": {memory.ask}{about}" if memory.ask else about.replace(";", ":", 1)
 
 
@@ -143,12 +166,14 @@ def _sentence(text: str) -> str:
 def by_case(memory: Memory) -> str:
     """Return ``depends on the launcher: fits with zero3 (13-18), out of memory with multi_gpu (98-110)``."""
     groups: dict[str, list[str]] = {}
-    for case in memory.cases:
+    most = len(memory.cases) if len(memory.cases) == _CASES + 1 else _CASES
+    for case in memory.cases[:most]:
         need = f" ({span(case.need_gib)})" if case.need_gib.high < _INF else ""
         word = _word(memory, case.verdict, " ({})", case)
         groups.setdefault(word, []).append(case_of(case) + need)
-    told = ", ".join(f"{word} with {' or '.join(each)}" for word, each in groups.items())
-    return f"depends on the {_names(memory, ' and ')}: {told}"
+    listed = ", ".join(f"{word} with {' or '.join(each)}" for word, each in groups.items())
+    more = f", and {len(memory.cases) - most} more cases" if memory.cases[most:] else ""
+    return f"depends on the {_names(memory)}: {listed}{more}"
 
 
 def tally(jobs: Iterable[Job]) -> str:
@@ -170,11 +195,12 @@ def grouped(jobs: Iterable[Job]) -> list[list[Job]]:
     return [groups[key] for key in sorted(groups)]
 
 
-def block(jobs: Sequence[Job]) -> list[str]:
+def block(jobs: Sequence[Job], *, verbose: bool = False) -> list[str]:
     """Return the lines on one job: what it is, and the verdict for each target."""
     first = jobs[0]
     if len(jobs) == 1:
         target = f" \u00b7 {shown(first.memory.target)}" if first.memory.target else ""
-        return [f"{about(first)}{target}", f"  {verdict(first.memory)}"]
+        head, *cases = told(first.memory, verbose=verbose)
+        return [f"{about(first)}{target}", f"  {head}", *(f"    {line}" for line in cases)]
     width = max(len(shown(job.memory.target)) for job in jobs)
     return [about(first), *(f"  {shown(j.memory.target):<{width}}  {verdict(j.memory)}" for j in jobs)]

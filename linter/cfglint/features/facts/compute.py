@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cfglint.document.spoken import spoken
 from cfglint.document.tree import Missing, dotted
+from cfglint.engine.asks import answer
 from cfglint.engine.describe import show_value
 from cfglint.features.compare.reading import covered, is_unknown, leaves
 from cfglint.lang.tree import Name, Path, Setting, walk
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.types import Type
 
-_COUNTS = ("num_gpus", "num_nodes", "gpus_per_node")
 _PLACES = 3  # that a derived value is said to come from
-_QUESTION = "? add "  # between what a fact's declaration asks and what answers it
 _STEPS = ("in_flight", "moment_bytes")  # of the memory model, whose other names have a dot
 _NOT_JOB = ("framework", "document", "observed")
 
@@ -222,6 +220,9 @@ class _Reader:
 
     def _unreadable(self, name: str) -> Missing | None:
         """Return why a key that is there has no value."""
+        if name.startswith("$."):
+            found = self.view.get(tuple(name[2:].split(".")))
+            return found if isinstance(found, Missing) and found.kind != "absent" else None
         paths = (path for binding in self.origins.bindings.get(name, ()) for path in _paths(binding.source))
         for path in paths:
             value = self.view.get(path) if "*" not in path else None
@@ -231,56 +232,16 @@ class _Reader:
 
     def _lack(self, name: str) -> Unknown:
         """Return why a name that is wanted has no value, and what to type."""
-        if name.startswith(UNRULED) or " " in name:
-            return Unknown("cfglint does not model it", "")
-        if name.startswith("$."):
-            return self._key(name)
-        missing, key = self._unreadable(name), self.origins.key(name)
-        if missing is None:
-            defaults = (binding.default for binding in self.origins.bindings.get(name, ()))
-            if not self.values.own and any(default is not None for default in defaults):
-                return Unknown("not given, and the program has defaults of its own", self._setting(name, key))
-            return self._absence(name) or Unknown(
-                f"not given, and no default is known: {self._about(name)}", self._setting(name, key)
-            )
-        return Unknown(missing.why, self._setting(name, key))
-
-    def _absence(self, name: str) -> Unknown | None:
-        """Return what to type for what no key of the file gives; None where one could."""
-        fact, prefix = self.symbols.facts.get(name), name.partition(".")[0]
-        if prefix == "gpu":
-            sheet = "gpu.name" in self.values.given
-            return Unknown(self._about(name), "--hardware FILE" if sheet else "--gpu NAME")
-        if name in _COUNTS:
-            return Unknown(f"not given: {self._about(name)}", "--gpu NAME:N")
-        if (prefix in self.symbols.registries and name not in self.symbols.lets) or name == "model_config":
-            own = "--model-config PATH" if prefix in ("model", name) else ""
-            return Unknown(f"no such figure of this model: {self._about(name)}", own)
-        if fact is not None and _QUESTION in fact.asks:
-            question, _, answer = fact.asks.partition(_QUESTION)
-            return Unknown(f"{question}?", answer)
-        return None
-
-    def _about(self, name: str) -> str:
-        fact = self.symbols.facts.get(name)
-        return fact.about if fact is not None else name
-
-    def _setting(self, name: str, key: str) -> str:
-        """Return the flag that sets a fact's key; of a launcher's own there is none."""
-        if key == name and not self.values.named:
-            return "--model-config PATH" if name == "model_path" else ""
-        return (
-            ""
-            if key.startswith("-") or " " in key
-            else f"--set {key}={'NAME' if name == 'model_path' else 'VALUE'}"
-        )
-
-    def _key(self, name: str) -> Unknown:
-        """Return why a key of the file that a rule reads itself has no value."""
-        path = tuple(name[2:].split("."))
-        value = self.view.get(path)
-        why = value.why if isinstance(value, Missing) else "not in the file"
-        return Unknown(why, "" if path[0] == "launch" else f"--set {spoken(path)}=VALUE")
+        told, missing = answer(name, self.values), self._unreadable(name)
+        give = told.do.removeprefix("add ") if told.do.startswith("add ") else ""
+        if missing is not None:
+            return Unknown(missing.why, give)
+        if not told.key:
+            return Unknown(told.why, give)
+        defaults = (binding.default for binding in self.origins.bindings.get(name, ()))
+        if not self.values.own and any(default is not None for default in defaults):
+            return Unknown("not given, and the program has defaults of its own", give)
+        return Unknown(f"not given, and no default is known: {told.why}", give)
 
     # ── what nothing reads ─────────────────────────────────────────────────────────────────────────────
     def ignored(self) -> Iterator[str]:

@@ -6,14 +6,15 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cfglint.budget import BUDGET, Searching
-from cfglint.document.tree import ABSENT, dotted, split_key
+from cfglint.document.tree import ABSENT, split_key
+from cfglint.engine.asks import answer
 from cfglint.engine.estimates import Estimate, estimates
-from cfglint.engine.memory import HERE, LACKING, LIKELY, VERDICTS
+from cfglint.engine.memory import HERE, LACKING, LIKELY, VERDICTS, shown_fact
 from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix
-from cfglint.lang.types import digits, is_number, show_number, text_of
+from cfglint.lang.types import show_number, text_of
 from cfglint.lang.values import INF, UNRULED, Interval, needs_of
 from cfglint.record import Value, replace
 from cfglint.text import small_number
@@ -60,7 +61,7 @@ def explained(base: Run, subject: Subject, variant: Variant, fit: Fit) -> Fit:
     needs = sorted({n for row in fit.rows for n in row.needs if not (fit.every and n.startswith("gpu."))})
     if needs:
         values = run.on(run.targets[0], subject).values
-        fit = replace(fit, wanted=wanted(base.pack, values, subject.framework, needs))
+        fit = replace(fit, wanted=wanted(values, needs))
     row = fit.telling[0]
     if row.varied or row.needs or not 0 < row.need_gib.width < INF:
         return fit
@@ -176,74 +177,33 @@ def _in_brief(pack: Pack, widest: Sequence[tuple[str, Interval, float]]) -> Iter
         yield Estimate(name, "" if measure is None else show_number(value, measure[0]), "", gain)
 
 
-def _about(pack: Pack, name: str) -> str:
-    """Return what the vocabulary says of a name."""
-    fact = pack.symbols().facts.get(name)
-    return "" if fact is None else fact.about
-
-
-_COUNTS = ("num_gpus", "num_nodes", "gpus_per_node", "gpu.count", "gpu.nodes", "gpu.per_node")
 _FIRST = ("model_path", "task")  # what most else follows from
 
 
 # ── the facts that a need misses ─────────────────────────────────────────────────────────────────────────
-def wanted(pack: Pack, values: Values, framework: str | None, needs: Iterable[str]) -> tuple[Wanted, ...]:
-    """Say what missing facts are and what would give them; the figures of one model are listed together."""
-    symbols = pack.symbols()
-    by_model: dict[str, list[str]] = {}
-    counts: list[str] = []
-    others: list[Wanted] = []
+def wanted(values: Values, needs: Iterable[str]) -> tuple[Wanted, ...]:
+    """Say what missing facts are and what would give them; those with one answer are listed together."""
+    symbols = values.pack.symbols()
+    groups: dict[tuple[str, str], list[str]] = {}
     for name in sorted(needs, key=lambda name: (name not in _FIRST, name)):
-        prefix, about = name.partition(".")[0], _about(pack, name)
-        if name == "model_config":  # what stands for all the figures of a model that no table has
-            by_model.setdefault("model", []).append(name)
-        elif prefix in symbols.registries:
-            by_model.setdefault(prefix, []).append(name)
-        elif name in _COUNTS:
-            counts.append(name)
-        elif name.startswith("gpu."):
-            others.append(Wanted((name,), about, "add --hardware FILE, a sheet of the machine"))
-        elif name.startswith("$."):
-            others.append(Wanted((name[2:],), "a key of the file", f"add --set {name[2:]}=VALUE"))
-        elif " " in name:  # not a name: the rules have no case for a value
-            others.append(Wanted((name.removeprefix(UNRULED),), "cfglint does not model it", ""))
-        else:
-            others.append(Wanted((name,), about, _advice(pack, framework, name)))
-    many = (_counted(values, counts),) if counts else ()
-    return (*many, *(_figures(values, prefix, names) for prefix, names in by_model.items()), *others)
+        told, prefix = answer(name, values), name.partition(".")[0]
+        about = told.why
+        if name == "model_config" or prefix in symbols.registries:
+            about = _figures(values, prefix if prefix in symbols.registries else "model")
+        elif name in symbols.facts and about.startswith("nothing says"):
+            about = symbols.facts[name].about
+        elif name == "gpu.count" and values[LACKING] is True:
+            here, there = (shown_fact(values.pack, "gpu.count", values[each]) for each in (HERE, name))
+            about = f"the job is on {here} GPUs of a machine, but there are {there}"
+            told = replace(told, do=f"use --gpu NAME:{here}")
+        groups.setdefault((about, told.do), []).append(name.removeprefix("$.").removeprefix(UNRULED))
+    return tuple(Wanted(tuple(names), about, do) for (about, do), names in groups.items())
 
 
-def _counted(values: Values, counts: Sequence[str]) -> Wanted:
-    here, there = values[HERE], values["gpu.count"]
-    if values[LACKING] is True and is_number(here) and is_number(there):
-        about = f"the job is on {digits(here)} GPUs of a machine, but there are {digits(there)}"
-        return Wanted(("gpu.count",), about, f"use --gpu NAME:{digits(here)}")
-    return Wanted(tuple(counts), "how many GPUs?", "add :N to --gpu")
-
-
-def _figures(values: Values, prefix: str, names: list[str]) -> Wanted:
+def _figures(values: Values, prefix: str) -> str:
     about = "figures of the model" if prefix == "model" else f"figures of the {prefix}'s model"
     path = values["model_path" if prefix == "model" else f"{prefix}.model_path"]
-    if isinstance(path, str):
-        about += f" {path} that cfglint does not have"
-    if prefix == "model":
-        return Wanted(tuple(names), about, "add --model-config PATH, its config.json")
-    return Wanted(tuple(names), about, f"try --vary {names[0]}=VALUE")
-
-
-def _advice(pack: Pack, framework: str | None, name: str) -> str:
-    from cfglint.lang import tree as t  # the rules' trees: as slow to load as all else together
-
-    keys = dict.fromkeys(
-        dotted(path)
-        for node in pack.symbols().frameworks.get(framework or "", ())
-        for entry in node.entries
-        if isinstance(entry, t.Binding) and entry.name == name
-        for path in t.paths_in(entry.source)
-        if path[0] != "launch"  # what a command says; no key of a file
-    )
-    value = f"try --vary {name}=VALUE"
-    return f"set {' or '.join(list(keys)[:3])}, or {value}" if keys else value
+    return f"{about} {path} that cfglint does not have" if isinstance(path, str) else about
 
 
 # ── the cheapest fix that lets a config fit where it does not, or may not ────────────────────────────────

@@ -80,7 +80,9 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
         jobs = [Job(fit.path, 0, fit.framework or "", fit.model, row) for row in fit.rows]
         title, *told = verdicts.block(jobs)
         yield Paragraph(title, "bold")
-        yield from (Paragraph(line.lstrip(), "", "  ", rest="    ") for line in told)
+        yield from (
+            Paragraph(line.lstrip(), "", " " * (len(line) - len(line.lstrip())), rest="    ") for line in told
+        )
     count = Paragraph(counts(fit), "bold", md="{}.")
     if style.markdown:
         yield from _fixes(fit)

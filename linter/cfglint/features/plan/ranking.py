@@ -268,7 +268,7 @@ def plan_of(planner: Planner, ask: Ask, path: str) -> Plan:
         link=_bounds(values["link.pcie"]) if slow else None,
         timeless="" if timed else _timeless(values),
         needs=tuple(needs),
-        wanted=wanted(planner.subject.pack, values, planner.subject.framework, needs) if unknown else (),
+        wanted=wanted(values, needs) if unknown else (),
     )
 
 

@@ -131,7 +131,7 @@ def _memory(run: Run, subject: Subject, row: FitRow, target: Target) -> tuple[st
     free_gib = fact[0] / GIB if fact is not None and isinstance(fact[0], int) else None
     if row.verdict == "unknown":
         values = run.on(target, subject).values
-        missing = wanted(run.pack, values, subject.framework, row.needs)
+        missing = wanted(values, row.needs)
         return f"memory {said(row)}: {'; '.join(wanting(each, tries=False) for each in missing)}", ""
     word = "out of memory" if row.verdict == "oom" else said(row)
     need = f"needs {spread(row.need_gib)} GiB of {row.capacity_gib:.2f}"
