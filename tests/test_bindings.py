@@ -44,15 +44,7 @@ NOT_BOUND = {
         "preprocessing_num_workers",
     ): "processes that tokenize before the run; nothing rests on them",
     ("torchtune", "inference.engine"): "the asynchronous recipe starts vLLM whatever it says",
-    (
-        "sglang",
-        "--max-lora-rank",
-    ): "adapters are held within the share of memory; lora_rank is a trained adapter's",
     ("sglang", "--watchdog-timeout"): "kills a server that hangs; nothing rests on it",
-    (
-        "vllm",
-        "--max-lora-rank",
-    ): "adapters are held within the share of memory; lora_rank is a trained adapter's",
     ("torchtitan", "model.hf_assets_path"): "a folder with a tokenizer; flavor says which model it is",
     (
         "torchtitan",

@@ -133,7 +133,7 @@ TOLD: list[tuple[str, str, object]] = [
     (GRPO, "rollout_tp", 2),
     (GRPO, "rollout_dp", 4),
     (_with(("sglang-pp-size", "2")), "rollout_tp", 1),
-    (_switch("sglang-enable-dp-attention"), "rollout_tp", None),
+    (_switch("sglang-enable-dp-attention"), "rollout_tp", 2),
     (GRPO, "mem_fraction", 0.7),
     (GRPO, "mem_fraction_auto", False),
     (_with(("sglang-mem-fraction-static", "-")), "mem_fraction_auto", True),

@@ -8,7 +8,7 @@ samples). What does not fit even so, with the framework's own defaults, is worth
 the finding names what was assumed.
 
 A program of the framework's own package that lies in the repository may have other defaults than the release.
-They are taken to be the same, which the case says; what does not fit then is no error either.
+They are taken to be the same for the memory and the verdict, which says so; no finding rests on them.
 
 A GPU without a number, for a config that asks for none, is as many GPUs as the config's own parallelism
 takes: one, as a rule (``gpus.least``).
@@ -47,8 +47,7 @@ def cases_of(values: Values) -> list[Case]:
 
 def _cases(first: Case) -> Iterator[Case]:
     values = first.values
-    vendored = not values.own and values.view is not None and values.view.document.vendored
-    if vendored and needs_of(values[TOTAL]):
+    if _is_vendored(values) and needs_of(values[TOTAL]):
         first = Case(values.but({}, own=True), released=True)
     if _is_uncounted(first.values):
         least = first.values[_LEAST]
@@ -64,6 +63,10 @@ def _cases(first: Case) -> Iterator[Case]:
             yield case
         else:
             waiting[:0] = split
+
+
+def _is_vendored(values: Values) -> bool:
+    return not values.own and values.view is not None and values.view.document.vendored
 
 
 def _is_uncounted(values: Values) -> bool:
@@ -101,7 +104,7 @@ def _usual(judged: Judged) -> list[Case]:
         name = let.removeprefix(_USUAL)
         if name != let and needs_of(values[name]) and not needs_of(values[let]):
             assumed[name] = convert(name, values[let], values.pack.facts[name])
-    return [Case(values.but(assumed, own=True), assumed, usual=True)]
+    return [Case(values.but(assumed, own=not _is_vendored(values)), assumed, usual=True)]
 
 
 def _says_what_it_trains(judged: Judged) -> bool:
@@ -122,7 +125,7 @@ def asked_again(judged: Judged) -> Judged | None:
     rules = [v.rule for v in judged.verdicts if v.needs and decides(v.rule)]
     if not rules:
         return None
-    every = [case for case in cases_of(judged.values) if case.values is not judged.values]
+    every = [c for c in cases_of(judged.values) if c.values is not judged.values and not c.released]
     return _breaking(judged, rules, every) or _breaking(judged, rules, _usual(judged))
 
 

@@ -77,7 +77,7 @@ class Finder:
         """
         rule = self.symbols.rules[verdict.rule.code]
         case = judged.case
-        possible = verdict.truth is not False or (case is not None and (case.usual or case.released))
+        possible = verdict.truth is not False or (case is not None and case.usual)
         if possible and decides(verdict.rule) and not self._is_likely(rule, self.origins(judged)):
             return
         for spot in self._spots(rule, judged):
@@ -291,7 +291,7 @@ def _assumption(case: Case, subject: Subject, evaluator: Evaluator) -> str:
     every, told = "", "" if case.usual else " and ".join(_word(name) for name in case.chosen)
     if told:
         every, taken = f". This holds for every {told}", []
-    if not (case.usual or case.released):
+    if not case.usual:
         return every
     taken = taken or [f"the defaults of {subject.framework}"]
     return f"{every}. Assumed, since nothing says it: {', '.join(taken)}"

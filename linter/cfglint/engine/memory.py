@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Case
     from cfglint.facts import Values
     from cfglint.hardware.target import Target
-    from cfglint.lang.pack import Pack
+    from cfglint.lang.pack import CompiledRule, Pack
 
 GIB = 2**30
 LIKELY = "need.likely"
@@ -61,6 +61,8 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     found = cases_of(values)
     first, told = found[0], [_case(case) for case in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
+    if values["trains"] is False:
+        needs = needs.union(*(needs_of(rule.test(values)) for rule in _deciding(values)))
     capacity = span_of(values["gpu.vram"])
     top = capacity.low if capacity.high < INF else None
     verdict = _together([case.verdict for case in told])
@@ -105,7 +107,7 @@ def _most_open(values: Values) -> str | None:
     One of a framework's own goes first if it could settle the verdict alone.
     """
     wide: dict[str, float] = {}
-    tokens = () if values[_ASSUMED] is True else (_TOKENS,)
+    tokens = () if values[_ASSUMED] is True or values["trains"] is False else (_TOKENS,)
     for name in (*(name for name in values.pack.asks if name in values.bindings), *tokens):
         bounds = bounds_of(values[name])
         if bounds is not None and bounds[1] > _WIDE * bounds[0]:
@@ -121,17 +123,23 @@ def _case(case: Case) -> MemoryCase:
     values = case.values
     bound = span_of(values[TOTAL])
     verdict = verdict_of(bound, span_of(values["gpu.vram"]))
-    scope = values.get("framework.name"), values.version
-    rules = [rule for rule in values.pack.rules if decides(rule) and rule.covers(*scope)]  # type: ignore[arg-type]
-    broken = [rule.test(values) for rule in rules]
+    broken = [rule.test(values) for rule in _deciding(values)]
     if any(truth is False for truth in broken):
         verdict = "oom"
     elif verdict == "tight" and (needs_of(values[TOTAL]) or needs_of(values["gpu.vram"])):
         verdict = "unknown"
     elif verdict == "fits" and any(may_not_hold(truth) for truth in broken):
         verdict = "tight"
+    elif verdict == "fits" and values["trains"] is False and any(map(needs_of, broken)):
+        verdict = "unknown"  # whether the server starts
     given = {name: shown_fact(values.pack, name, value) for name, value in case.chosen.items()}
     return MemoryCase(given, verdict, span_of(values[LIKELY]), bound)
+
+
+def _deciding(values: Values) -> list[CompiledRule]:
+    """Return the rules on memory that apply to a job."""
+    scope = values.get("framework.name"), values.version
+    return [rule for rule in values.pack.rules if decides(rule) and rule.covers(*scope)]  # type: ignore[arg-type]
 
 
 def shown_fact(pack: Pack, name: str, value: object) -> str:
