@@ -1,7 +1,7 @@
 """unseenread.yaml: as freshread.yaml, kept apart from the work on the model: a check that nobody tuned on.
 
-Its rows were read without an estimate, a rule or a constant at hand. Megatron's golden values are what the last
-rank writes, the last stage of a pipeline; where its thread or file tells all ranks, the fullest is the row.
+Its rows were read without an estimate, a rule or a constant at hand. Megatron's golden values are what the
+last rank writes, the last stage of a pipeline; where a thread or file tells all ranks, the fullest is read.
 """
 
 from __future__ import annotations
