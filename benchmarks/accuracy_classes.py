@@ -21,9 +21,9 @@ POINTS = {  # what each statistic is compared with, before the model's own error
     "varying": "trainer.reserves",  # of several: the allocator's cache grows
     "process": "trainer.shows",
 }
-# Reserved bytes over allocated ones in runs of one shape that published both: 1.01 to 1.11 in Megatron (SimuMax,
-# Megatron-Bridge), 1.05 to 1.28 with adapters (seven groups), 1.5 with FSDP and all weights (LambdaLabs). Where a
-# page does not say that it read reserved bytes, nothing narrower than the most is known.
+# Reserved bytes over allocated ones in runs of one shape that published both: 1.01 to 1.11 in Megatron
+# (SimuMax, Megatron-Bridge), 1.05 to 1.28 with adapters (seven groups), 1.5 with FSDP and all weights
+# (LambdaLabs). Where a page does not say that it read reserved bytes, nothing is known but the most.
 CACHED = {"megatron": 1.12, "LoRA": 1.3, "QLoRA": 1.3}
 CACHED_MOST = 1.5
 READ = {"allocated": "allocated", "active": "allocated", "reserved": "reserved", "nvidia-smi": "process"}

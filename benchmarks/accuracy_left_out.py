@@ -59,5 +59,5 @@ def _measured(statistic: str, group: str) -> dict[Path, Term]:
 
 
 @lru_cache
-def _stretch(statistic: str) -> tuple[float, float]:
+def _stretch(statistic: str) -> float:
     return stretch([one for _, one in _ERRORS()[statistic]])

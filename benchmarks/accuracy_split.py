@@ -25,14 +25,18 @@ if TYPE_CHECKING:
 FIT, CHECK, WRITTEN = "fit", "check", "written"
 LIST = DATA / "groups.tsv"
 # Of QLoRA (adapters on a T4; bitsandbytes before 0.43.2), of Megatron's pipelines, context parallelism and
-# mixtures, of FSDP, of torchtune's recipes, of expert parallelism on FSDP, of PyTorch's context parallelism, of MXFP4
-# checkpoints, of Megatron's precision-aware optimizer, of vLLM's latent attention.
+# mixtures, of FSDP, of torchtune's recipes, of expert parallelism on FSDP, of PyTorch's context parallelism,
+# of MXFP4 checkpoints, of Megatron's precision-aware optimizer, of vLLM's latent attention.
 WRITTEN_WITH = (
     *("PyPI/fitcheck-llm|llama", "PyPI/fitcheck-llm|qwen2", "Lightning-AI/litgpt|llama"),
     *("MooreThreads/SimuMax|llama", "MooreThreads/SimuMax|deepseek_v2", "MooreThreads/SimuMax|deepseek_v3"),
     *(f"foundation-model-stack/fms-acceleration|{family}" for family in ("llama", "granite", "gpt_bigcode")),
     *("LambdaLabsML/distributed-training-guide|llama", "pytorch/torchtune|llama"),
-    *("NVIDIA-NeMo/Automodel|deepseek_v3", "huggingface/accelerate|qwen3", "axolotl-ai-cloud/axolotl|gpt_oss"),
+    *(
+        "NVIDIA-NeMo/Automodel|deepseek_v3",
+        "huggingface/accelerate|qwen3",
+        "axolotl-ai-cloud/axolotl|gpt_oss",
+    ),
     *("NVIDIA-NeMo/Megatron-Bridge|deepseek_v3", "vllm-project/vllm|deepseek_v2"),
 )
 HEAD = "side\tgroup\tpublished\tready\tran out\tfitted\n"

@@ -30,7 +30,7 @@ COARSE, FINE = (
     0.5,
     0.004,
 )  # steps of the search: in logarithms of a scale, and a quarter of that in a location
-INSIDE, BOUNDED = 0.9, 0.98  # of the rows of new groups: within the likely ends, within the bounds
+INSIDE = 0.9  # of the rows of new groups: within the likely ends
 LIKELY, BOUND = 2.132, 3.747  # quantiles of Student's t with 4 degrees of freedom, at 95 % and 99 %
 
 
@@ -170,8 +170,8 @@ def nearest(path: Path, found: Mapping[Path, object]) -> Path:
     return path
 
 
-def stretch(some: Sequence[Residual]) -> tuple[float, float]:
-    """Return how much wider than Student's t says 90 % of new rows lie, and all but one in 100 at each end.
+def stretch(some: Sequence[Residual]) -> float:
+    """Return how much wider than Student's t says 90 % of new rows lie: reserved bytes are skewed by caches.
 
     Each group of rows that tell a number is held against what the others say, as in Barber et al. 2021, arXiv
     1905.02928. Wide ranges would count as held, and make the ends too narrow.
@@ -185,7 +185,7 @@ def stretch(some: Sequence[Residual]) -> tuple[float, float]:
                 off = max(at.location - one.below, one.above - at.location, 0.0)
                 far.append((off / _wide(at, one.path), one))
     ranked = sorted(zip((off for off, _ in far), weights_of([one for _, one in far]), strict=True))
-    return _quantile(ranked, INSIDE) / LIKELY, max(1.0, _quantile(ranked, BOUNDED) / BOUND)
+    return _quantile(ranked, INSIDE) / LIKELY
 
 
 def _quantile(ranked: Sequence[tuple[float, float]], share: float) -> float:
@@ -197,10 +197,8 @@ def _quantile(ranked: Sequence[tuple[float, float]], share: float) -> float:
     return ranked[-1][0] if ranked else 0.0
 
 
-def by_class(
-    some: Sequence[Residual], limits: Sequence[Limit] = (), wider: tuple[float, float] = (1.0, 1.0)
-) -> dict[Path, Term]:
-    """Return the error of every class that rows are in; the ends are ``wider`` than Student's t has them."""
+def by_class(some: Sequence[Residual], limits: Sequence[Limit] = (), wider: float = 1.0) -> dict[Path, Term]:
+    """Return the error of every class that rows are in; likely ends are ``wider`` than Student's t."""
     seen: list[Residual | Limit] = [*some, *limits]
     return {path: _term(path, one, seen, wider) for path, one in spreads(some).items()}
 
@@ -223,8 +221,8 @@ def _wide(at: Spread, path: Path) -> float:
     return at.scale * math.sqrt(1 + 1 / (at.weight + (POOL if path else 0)))
 
 
-def _term(path: Path, at: Spread, seen: Iterable[Residual | Limit], wider: tuple[float, float]) -> Term:
-    reach, most_reach = LIKELY * wider[0] * _wide(at, path), BOUND * wider[1] * _wide(at, path)
+def _term(path: Path, at: Spread, seen: Iterable[Residual | Limit], wider: float) -> Term:
+    reach, most_reach = LIKELY * wider * _wide(at, path), BOUND * _wide(at, path)
     likely = at.location - reach, at.location + reach
     least, most = at.location - most_reach, at.location + most_reach
     for one in seen:  # a bound is never inside what was seen in the class

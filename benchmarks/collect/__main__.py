@@ -27,6 +27,7 @@ COLLECTORS = (
     "prime_rl",
     "simumax",
     "torchtune",
+    "unseenread",
     "unsloth_notebooks",
 )
 
