@@ -23,8 +23,8 @@ sys.path.insert(0, str(BENCHMARKS))
 import accuracy_rows  # noqa: E402
 
 DATA = BENCHMARKS / "data"
-COUNTED = {"published": 889, "outcomes": 448}
-READY, STATED = 546, 160
+COUNTED = {"published": 961, "outcomes": 464}
+READY, STATED = 601, 169
 MOST = 25  # collected rows of a group and statistic: one sweep must not drown the rest
 STATISTICS = {"allocated", "active", "reserved", "nvidia-smi", "unknown"}
 SCOPES = {"per_gpu", "fullest_gpu", "sum_over_gpus", "process"}
@@ -178,7 +178,7 @@ def test_published_numbers_are_intervals_of_a_known_statistic(rows):
         if peak is None:
             assert "at_least_gib" in row, row["id"]
         else:
-            assert 0 < peak[0] <= peak[1] <= peak[0] * 1.1, row["id"]  # a GB is at most 7.4 % off a GiB
+            assert 0 < peak[0] <= peak[1] <= peak[0] * 1.12, row["id"]  # a GB is 7.4 % off a GiB, or whole ones
         if row["estimator_ready"]:
             assert peak is not None, row["id"]
 

@@ -78,7 +78,7 @@ def modules_of(arguments, folder):
     "flags",
     [
         ["--gpu", "a40:2"],
-        ["--gpu", "a40:2", "--gpu", "rtx_4090:8", "--set", "seed=2"],
+        ["--gpu", "a40:2", "--gpu", "l40s:8", "--set", "seed=2"],
         ["--gpu", "a40:2", "--rule", "mem_fraction <= 0.9"],
         ["--gpu", "a40:2", "--format", "concise", "--verbose"],
         ["--gpu", "a40:2", "--format", "github"],

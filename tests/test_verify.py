@@ -55,7 +55,7 @@ def test_both_processes_beside_what_was_predicted(library):
     assert engine["predicted_gib"] == found["predicted_gib"]["engine"]
 
 
-@pytest.mark.parametrize(("mib", "verdict"), [(2048, "below"), (16384, "inside"), (36000, "above")])
+@pytest.mark.parametrize(("mib", "verdict"), [(2048, "below"), (16384, "inside"), (40000, "above")])
 def test_inside_or_outside(library, mib, verdict):
     found = told(library, CONFIG, FAKE_NVML_PROCESSES=f"{NOBODY}:37212,{NOBODY + 1}:{mib}")
     by_role = {p["role"]: p["verdict"] for p in found["gpus"][0]["processes"]}
@@ -85,13 +85,13 @@ def test_memory_that_the_driver_does_not_tell(library):
 
 
 def test_pages(library):
-    page = verify(library, CONFIG, FAKE_NVML_PROCESSES=f"{NOBODY}:37212,{NOBODY + 1}:36000").stdout
+    page = verify(library, CONFIG, FAKE_NVML_PROCESSES=f"{NOBODY}:37212,{NOBODY + 1}:40000").stdout
     first, head, *rows = page.splitlines()
     assert first == "GPU 0: NVIDIA A40, 44.42 GiB usable, 0.98 in use"
     assert head.split() == ["pid", "held", "predicted"]
-    assert [row.split()[0] for row in rows] == [str(NOBODY), str(NOBODY + 1), "total"]
-    assert rows[1].split()[-2:] == ["above", "trainer"]
-    assert rows[2].split()[1] == "71.50"
+    assert [row.split()[0] for row in rows] == [str(NOBODY + 1), str(NOBODY), "total"]
+    assert rows[0].split()[-2:] == ["above", "trainer"]
+    assert rows[2].split()[1] == "75.40"
     assert "no process" in verify(library, FAKE_NVML="noprocesses").stdout
     assert "MIG is on" in verify(library, FAKE_NVML="mig").stdout
 

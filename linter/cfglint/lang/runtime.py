@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cfglint.budget import spend
-from cfglint.lang.modules import adapted
 from cfglint.lang.values import (
     INF,
     NOTHING,
@@ -52,6 +51,13 @@ _ITEMS = "items that rules go over"
 _ODD = frozenset({ODD})
 _LARGE = 2**63  # whole numbers beyond it become floats, so that arithmetic stays cheap
 _HUGE = 1e300  # nobody configures that; it would overflow sooner or later
+
+
+def adapted(targets: object, parents: object, names: object, layers: object) -> Number:
+    """Return in how many of a model's layers one of some modules has an adapter."""
+    from cfglint.lang import modules  # patterns are for jobs with adapters
+
+    return modules.adapted(targets, parents, names, layers)
 
 
 def _lacking(value: object) -> frozenset[str]:
