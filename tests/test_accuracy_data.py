@@ -178,7 +178,7 @@ def test_published_numbers_are_intervals_of_a_known_statistic(rows):
         if peak is None:
             assert "at_least_gib" in row, row["id"]
         else:
-            assert 0 < peak[0] <= peak[1] <= peak[0] * 1.12, row["id"]  # a GB is 7.4 % off a GiB, or whole ones
+            assert 0 < peak[0] <= peak[1] <= peak[0] * 1.12, row["id"]  # of GB or GiB, or whole ones
         if row["estimator_ready"]:
             assert peak is not None, row["id"]
 
