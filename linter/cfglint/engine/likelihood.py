@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # The model's own error is taken at its median. What is left of a range stems from facts that nobody gave: it
 # is judged by its middle, and one of more than this factor as if it ended there, since it is wide for what is
-# seldom, such as the longest answer of all; by its first quarter where that is more. Both are means of
-# logarithms. Set on jobs that are known to run, and on faults in them (benchmarks/calibration.py).
+# seldom, such as the longest answer of all. Both are means of logarithms. Set on jobs that are known to run,
+# and on faults in them (benchmarks/calibration.py).
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
 LIKELY, BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
@@ -84,6 +84,6 @@ def _usual(near: float, far: float) -> float:
     """Return the usual point of a range, seen from the end at which a requirement holds."""
     if near > 0 and far > 0:
         width = abs(math.log(far / near))
-        way = max(min(width, math.log(_WIDEST)) / 2, width / 4)
+        way = min(width, math.log(_WIDEST)) / 2
         return near * math.exp(math.copysign(way, far - near))
     return near + (far - near) / 4
