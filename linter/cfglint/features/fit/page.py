@@ -160,9 +160,13 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
 
 
 def _range(row: FitRow, span: Span, places: int | None = None) -> Range:
-    """Return GiB as a cell; where names are missing, an upper bound far above the lower says nothing."""
-    idle = row.verdict == "unknown" and span.high > 2 * span.low
-    return range_of(Span(span.low, INF) if idle else span, places)
+    """Return GiB as a cell."""
+    return range_of(Span(span.low, INF) if _open(row, span) else span, places)
+
+
+def _open(row: FitRow, span: Span) -> bool:
+    """Whether the upper end says nothing: where names are missing, one that is far above the lower."""
+    return span.high == INF or (row.verdict == "unknown" and span.high > 2 * span.low)
 
 
 def _crossed(words: Sequence[str]) -> str:
@@ -349,7 +353,7 @@ def peaks(rows: Iterable[FitRow]) -> list[str]:
     """Return the peak of the trainer, with its targets where they differ."""
     targets: dict[str, list[str]] = {}
     for row in rows:
-        if row.trainer is not None and row.trainer.allocated_gib.high < INF:
+        if row.trainer is not None and not _open(row, row.trainer.allocated_gib):
             targets.setdefault(_peak(row.trainer), []).append(shown(row.target))
     if len(targets) == 1:
         return list(targets)
