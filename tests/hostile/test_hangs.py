@@ -258,7 +258,7 @@ FILES = {
         },
     ),
     "the same flag": (20_000, lambda n: {"c.sh": SCRIPT + TRL + " --lr 1" * n + "\n"}),
-    "commands": (1_000, lambda n: {"c.sh": SCRIPT + f"{TRL}\n" * n}),
+    "commands": (600, lambda n: {"c.sh": SCRIPT + f"{TRL}\n" * n}),
     "commands with configs": (
         2_000,
         lambda n: {"c.sh": SCRIPT + lines("trl sft --config c{i}.yaml --model_name_or_path x\n", n)},
@@ -266,7 +266,7 @@ FILES = {
     "broken statements": (3_000, lambda n: {"c.sh": SCRIPT + "if then (((\n" * n + TRL}),
     # manifests
     "containers": (
-        1_000,
+        600,
         lambda n: {
             "c.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n"
             + f"  - command: [{', '.join(TRL.split())}]\n" * n
