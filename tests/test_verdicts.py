@@ -167,7 +167,8 @@ def test_the_verdict_is_first_and_a_job_takes_few_lines(terminal, tmp_path):  # 
         (70, 88, False),  # its middle is below 80
         (70, 95, True),
         (60, 150, False),  # wide for what is seldom: half of half as much again
-        (60, 400, True),  # a quarter of it is above 80
+        (60, 400, False),  # however wide it is
+        (66, 400, True),
         (30, 400, False),
         (81, 400, True),
     ],
