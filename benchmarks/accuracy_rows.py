@@ -133,7 +133,10 @@ def oracle_estimate(row: Mapping[str, Any]) -> tuple[Values, Estimate]:
     facts = {name: value for name, value in row["config"].items() if value != ""}
     forward = facts.pop("forward_only", False)
     facts["optimizer_embedding_bits"] = facts.pop("embedding_bits", 8)
-    facts |= {"logits.bytes": 12, "liger.layers": False}  # transformers' loss and layers, beside Liger's fused loss
+    facts |= {
+        "logits.bytes": 12,
+        "liger.layers": False,
+    }  # transformers' loss and layers, beside Liger's fused loss
     if facts.get("images_per_sample"):
         facts["image.pixels"] = facts.pop("image_pixels")  # of each picture, not the most of any
     else:

@@ -38,7 +38,11 @@ WRITTEN_WITH = (
         "axolotl-ai-cloud/axolotl|gpt_oss",
     ),
     *("NVIDIA-NeMo/Megatron-Bridge|deepseek_v3", "vllm-project/vllm|deepseek_v2"),
-    *("basetenlabs/ml-cookbook|qwen3_5", "basetenlabs/ml-cookbook|qwen3_5_moe", "rasbt/LLMs-from-scratch|gpt2"),
+    *(
+        "basetenlabs/ml-cookbook|qwen3_5",
+        "basetenlabs/ml-cookbook|qwen3_5_moe",
+        "rasbt/LLMs-from-scratch|gpt2",
+    ),
     "snowflakedb/ArcticTraining|llama",
 )
 HEAD = "side\tgroup\tpublished\tready\tran out\tfitted\n"

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PAIR = 2  # words of a class: whose code it is, and whether there are experts
 ANY = "any"  # whose code nobody knows
 POOL = 8.0  # of weight (a group of n rows has sqrt(n)) for which the class above counts
-WIDE = 0.1  # a range of more than that is no number
 EXACT = 0.02  # of an error: no row says more than its inputs' rounding, and no scale is less
 FIRST = 0.1  # the scale from which the search of the widest class starts
 COARSE, FINE = (
@@ -46,6 +45,14 @@ class Residual:
     group: str
     path: Path
     share: float = 1.0  # of the estimate that errors are about
+    unseen: bool = (
+        False  # read by somebody who compared it with nothing, and first compared when all was done
+    )
+
+    @property
+    def family(self) -> str:
+        """The family of models, of a group's ``project|family``."""
+        return self.group.split("|")[-1]
 
     @property
     def least(self) -> float:
@@ -171,30 +178,25 @@ def nearest(path: Path, found: Mapping[Path, object]) -> Path:
 
 
 def stretch(some: Sequence[Residual]) -> float:
-    """Return how much wider than Student's t says 90 % of new rows lie: reserved bytes are skewed by caches.
+    """Return how much wider than Student's t the ends are that hold 90 % of new rows.
 
-    Each group of rows that tell a number is held against what the others say, as in Barber et al. 2021, arXiv
-    1905.02928. Wide ranges would count as held, and make the ends too narrow.
+    New are the rows that nobody saw while formulas were written, where there are any. Each group of them is
+    held against what the others say, as in Barber et al. 2021, arXiv 1905.02928; where they do not know its
+    family, against the widest terms, as an estimate is.
     """
-    far: list[tuple[float, Residual]] = []
-    for group in sorted({one.group for one in some if one.below - one.above <= WIDE}):
-        others = spreads([one for one in some if one.group != group])
-        for one in some:
-            if one.group == group and one.below - one.above <= WIDE:
-                at = others[nearest(one.path, others)]
-                off = max(at.location - one.below, one.above - at.location, 0.0)
-                far.append((off / _wide(at, one.path), one))
-    ranked = sorted(zip((off for off, _ in far), weights_of([one for _, one in far]), strict=True))
-    return _quantile(ranked, INSIDE) / LIKELY
-
-
-def _quantile(ranked: Sequence[tuple[float, float]], share: float) -> float:
-    seen, total = 0.0, sum(weight for _, weight in ranked)
-    for number, weight in ranked:
-        seen += weight
-        if seen >= share * total:
-            return number
-    return ranked[-1][0] if ranked else 0.0
+    new = [one for one in some if one.unseen] or list(some)
+    far: list[float] = []
+    for group in sorted({one.group for one in new}):
+        others = [one for one in some if one.group != group]
+        own = by_class(others)
+        known = any(one.family == group.split("|")[-1] for one in others)
+        for one in new:
+            if one.group == group:
+                term = of_class(one.path, own) if known else widest(own.values())
+                low, high = math.log(term.likely[0]), math.log(term.likely[1])
+                middle = (low + high) / 2
+                far.append(2 * max(middle - one.below, one.above - middle, 0.0) / (high - low))
+    return sorted(far)[math.ceil(INSIDE * len(far)) - 1]
 
 
 def by_class(some: Sequence[Residual], limits: Sequence[Limit] = (), wider: float = 1.0) -> dict[Path, Term]:
