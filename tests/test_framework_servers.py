@@ -226,7 +226,9 @@ RELEASES = [
 def test_defaults_are_those_of_the_release(pack, framework, version, gpu: str, name: str, value) -> None:
     run = Run(pack, [parse_target(f"{gpu}:1")])
     key = "model" if framework == "vllm" else "model-path"
-    text = f"{key}: Qwen/Qwen2.5-7B-Instruct\n{'max-model-len' if key == 'model' else 'context-length'}: 8192\n"
+    text = (
+        f"{key}: Qwen/Qwen2.5-7B-Instruct\n{'max-model-len' if key == 'model' else 'context-length'}: 8192\n"
+    )
     document = read(text.encode(), "x.yaml").documents[0]
     subject = run.subject_of(document, framework, version)
     assert point(run.judged(subject)[0].values[name]) == value
