@@ -209,3 +209,26 @@ def test_a_step_holds_no_more_than_all_requests(pack):
         pack, "model: Qwen/Qwen2.5-7B-Instruct\nmax-model-len: 1024\nmax-num-seqs: 4\n"
     )
     assert run.judged(subject)[0].values["max_batched_tokens"] == 4096
+
+
+RELEASES = [
+    # a server's release is its engine's: A100s counted as large before 0.9, and V0 ran 256 requests
+    ("vllm", (0, 8, 5), "a100-80gb-sxm", "max_batched_tokens", 8192),
+    ("vllm", (0, 9, 1), "a100-80gb-sxm", "max_batched_tokens", 2048),
+    ("vllm", (0, 7, 3), "h100-sxm", "max_running_requests", 256),
+    ("vllm", (0, 10, 2), "h100-sxm", "mem_fraction", 0.9),
+    ("vllm", None, "h100-sxm", "mem_fraction", 0.92),
+    ("sglang", (0, 4, 6), "rtx-4090", "engine.fraction", 0.88),
+]
+
+
+@pytest.mark.parametrize(("framework", "version", "gpu", "name", "value"), RELEASES)
+def test_defaults_are_those_of_the_release(pack, framework, version, gpu: str, name: str, value) -> None:
+    run = Run(pack, [parse_target(f"{gpu}:1")])
+    key = "model" if framework == "vllm" else "model-path"
+    text = (
+        f"{key}: Qwen/Qwen2.5-7B-Instruct\n{'max-model-len' if key == 'model' else 'context-length'}: 8192\n"
+    )
+    document = read(text.encode(), "x.yaml").documents[0]
+    subject = run.subject_of(document, framework, version)
+    assert point(run.judged(subject)[0].values[name]) == value
