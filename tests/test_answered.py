@@ -198,3 +198,139 @@ python3 train.py --hf-checkpoint /root/MODEL --actor-num-nodes 1 --actor-num-gpu
 def test_a_list_that_a_loop_makes_is_that_of_the_checkpoint(job):
     assert job(("run.sh", SLIME.replace("MODEL", "Qwen3-30B-A3B")))["verdict"] != "unknown"
     assert job(("run.sh", SLIME.replace("MODEL", "some-model")))["verdict"] == "unknown"
+
+
+FLAGGED = """\
+import argparse
+
+from peft import LoraConfig
+from trl import GRPOConfig, GRPOTrainer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model"DEFAULT)
+parser.add_argument("--lora", action="store_true")
+parser.add_argument("--servers", nargs="+", default=["a", "b"])
+args = parser.parse_args()
+GRPOTrainer(
+    model=args.model,
+    args=GRPOConfig(output_dir="out", num_generations=len(args.servers), max_completion_length=64),
+    peft_config=LoraConfig() if args.lora else None,
+    train_dataset=data,
+).train()
+"""
+
+
+def test_a_program_that_is_started_without_flags_has_their_defaults_and_says_so(job):
+    found = job(("p.py", FLAGGED.replace("DEFAULT", ', default="Qwen/Qwen2.5-0.5B"')))
+    assert found["verdict"] in ("fits", "tight")
+    assert found["ask"].endswith("with the defaults of the program's flags")
+    huge = job(("p.py", FLAGGED.replace("DEFAULT", ', default="meta-llama/Llama-3.1-70B"')), gpu="rtx-4090:1")
+    assert huge["verdict"] == "tight"  # flags may say another model
+    assert not huge["errors"]
+
+
+def test_a_flag_without_a_default_stays_open(job):
+    assert job(("p.py", FLAGGED.replace("DEFAULT", "")))["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("comment", "verdict"),
+    [("# Run it: trl sft --config c.yaml\n", "fits"), ("", "unknown"), ("# for trl\n", "unknown")],
+)
+def test_a_first_comment_tells_the_trainer_of_a_file_that_does_not(job, comment, verdict):
+    text = f"{comment}model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: stanfordnlp/imdb\n"
+    assert job(("c.yaml", text), gpu="a100-80gb:1")["verdict"] == verdict
+
+
+RLOO = """\
+from trl import RLOOConfig, RLOOTrainer
+
+args = RLOOConfig(output_dir="out", KEYS)
+RLOOTrainer(model="Qwen/Qwen2.5-0.5B", args=args, train_dataset=data).train()
+"""
+
+
+def test_rloo_since_v0_22_is_grpo_with_a_reference(job):
+    one, none = (job(("p.py", RLOO.replace("KEYS", f"num_generations=2, beta={b}"))) for b in (0.05, 0.0))
+    assert one["verdict"] in ("fits", "tight")
+    assert one["need_gib"][1] > none["need_gib"][1]
+    old = job(("p.py", RLOO.replace("KEYS", "rloo_k=2")))
+    assert (old["verdict"], old["ask"]) == ("unknown", "cfglint does not model the task RLOO before v0.22")
+
+
+MEGATRON = TUNE.replace("pure_bf16: true\ndeepspeed: examples/deepspeed/ds_z2_config.json\n", "") + (
+    "tensor_model_parallel_size: 4\npipeline_model_parallel_size: 2\nrecompute_granularity: full\n"
+)
+
+
+def test_megatron_splits_the_states_over_its_ranks(job):
+    found = job(("t.yaml", MEGATRON + "use_distributed_optimizer: true\n"))
+    assert found["verdict"] == "fits"
+    assert [case["given"] for case in found["cases"]] == [
+        {"llamafactory.runner": "mcore_adapter"},
+        {"llamafactory.runner": "Megatron Bridge"},
+    ]
+    eighth = 8.03e9 / 8 * (2 + 2 + 12) / 2**30  # weights, gradients, moments and fp32 weights
+    assert eighth * 0.9 < found["need_gib"][0] < eighth * 1.4
+    assert "8 GPUs" in job(("t.yaml", MEGATRON), gpu="a100-80gb:4")["ask"]
+
+
+def test_the_version_of_fsdp_is_a_case_where_nothing_says_it(job):
+    lora = TUNE.replace("finetuning_type: full", "finetuning_type: lora").replace("pure_bf16: true\n", "")
+    plain = lora.replace("deepspeed: examples/deepspeed/ds_z2_config.json\n", "")
+    large = plain.replace("Meta-Llama-3-8B", "Llama-3.1-70B")
+    given = [case["given"] for case in job(("t.yaml", large))["cases"]]
+    assert {"llamafactory.launch": "fsdp", "version.fsdp": "1"} in given
+    assert {"llamafactory.launch": "ddp"} in given
+
+
+EXPERTS = """\
+base_model: Qwen/Qwen3-30B-A3B-Instruct-2507
+plugins: [axolotl.integrations.expert_parallel.ExpertParallelPlugin]
+expert_parallel_size: 4
+datasets: [{path: mhenrichsen/alpaca_2k_test, type: alpaca}]
+sequence_len: 2048
+sample_packing: true
+micro_batch_size: 1
+optimizer: adamw_torch_8bit
+bf16: true
+gradient_checkpointing: true
+"""
+
+
+def test_ranks_of_expert_parallelism_have_their_own_experts(job):
+    found = job(("e.yaml", EXPERTS), gpu="a100-80gb:4")
+    own = (28.99e9 / 4 + 1.54e9) * (2 + 2 + 2) / 2**30  # weights, gradients, 8-bit moments
+    assert own * 0.9 < found["need_gib"][0] < found["need_gib"][1] < own * 1.6
+    assert "4 GPUs" in job(("e.yaml", EXPERTS), gpu="a100-80gb:1")["ask"]
+
+
+FREEZE = """\
+model: Qwen/Qwen3-4B
+model_class: llm
+train_dataset: data/sums.yaml
+peft_config: {name: freeze, freeze_trainable_layers: LAYERS}
+dist_config: {name: fsdp2}
+"""
+
+
+def test_frozen_layers_of_the_v1_trainer_stay_as_the_checkpoint_has_them(job):
+    two, many = (job(("v1.yaml", FREEZE.replace("LAYERS", n)), gpu="a100-80gb:1") for n in ("2", "30"))
+    weights = 4.02e9 * 2 / 2**30
+    states = weights + 2 / 36 * 3.63e9 * 14 / 2**30  # fp32 copies, gradients, moments
+    assert weights < two["need_gib"][0] < states * 1.3
+    assert two["need_gib"][1] > states
+    trained = 30 / 36 * 3.63e9 / 2**30
+    most = weights + trained * (14 + 4)  # and AdamW's temporaries, as large as the gradients
+    assert most * 0.7 < many["need_gib"][0] < most < many["need_gib"][1]
+
+
+def test_a_trainer_that_is_given_a_name_loads_it_in_fp32(job):
+    given = 'SFTTrainer(model="Qwen/Qwen2.5-1.5B", args=args, train_dataset=data).train()'
+    loaded = 'SFTTrainer(model=AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B"), args=args).train()'
+    head = "from transformers import AutoModelForCausalLM\n" + PROGRAM.partition("SFTTrainer(")[0]
+    head = head.replace("KEYS", ", gradient_checkpointing=True, bf16=True")
+    named, own = (job(("p.py", head + call), gpu="a100-80gb:1") for call in (given, loaded))
+    cases = {case["given"]["trl.release"]: case["need_gib"] for case in own["cases"]}
+    assert named["need_gib"][0] > 1.54e9 * 16 / 2**30 * 0.9  # weights, gradients and moments in fp32
+    assert cases["of today"][0] < named["need_gib"][0]

@@ -32,6 +32,7 @@ LIGER = FULL + "plugins: [axolotl.integrations.liger.LigerPlugin]\nliger_fused_l
 CCE = "plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"
 GRPO = LORA + "rl: grpo\n"
 SHIPPED = "deepspeed: deepspeed_configs/"
+DIFFUSION = FULL + "plugins: [axolotl.integrations.diffusion.DiffusionPlugin]\n"
 
 TOLD = [
     # the job
@@ -141,6 +142,16 @@ TOLD = [
     (FULL + "flash_attention: true\n", "attn_impl", "flash_attention_2"),
     (FULL + "flash_attention:\nsdp_attention: true\n", "attn_impl", "sdpa"),
     (FULL + "xformers_attention: true\nflash_attention: true\n", "attn_impl", "xformers"),
+    # kinds of training
+    (FULL + "rl: simpo\n", "task", "orpo"),
+    (FULL + "rl: ebft\nebft: {mode: structured}\n", "task", "grpo"),
+    (FULL + "rl: ebft\nebft: {mode: structured}\n", "reference.present", True),
+    (LORA + "rl: ebft\nebft: {mode: structured}\n", "reference.present", False),
+    (FULL + "process_reward_model: true\n", "task", "sft"),
+    (DIFFUSION, "task", "sft"),
+    (DIFFUSION + "liger_fused_linear_cross_entropy: true\n", "fused_loss", "none"),
+    (FULL + "expert_parallel_size: 4\n", "train_gpus", 4),
+    (FSDP2 + "expert_parallel_size: 2\ndp_shard_size: 2\n", "num_gpus", 4),
     # other models, engine
     (FULL + "rl: dpo\n", "reference.present", True),
     (FULL + "rl: dpo\nprecompute_ref_log_probs: true\n", "reference.present", False),
@@ -165,7 +176,7 @@ UNTOLD = [
     (FULL + SHIPPED + "zero3_bf16_cpuoffload_params.json\n", "offload_params"),
     (FULL + "optimizer: galore_adamw\n", "optimizer"),
     (FULL + "layer_offloading: true\n", "model.params"),
-    (FULL + "rl: simpo\n", "task"),
+    (FULL + "rl: ebft\nebft: {mode: strided}\n", "task"),
     (LORA.replace("lora_target_linear: true", "lora_target_modules: '(.*)*.(q|v)_proj'"), "lora.q"),
     (MIXTRAL, "quantized_experts"),
     (GRPO + "trl: {use_vllm: true}\n", "train_gpus"),
@@ -213,8 +224,9 @@ def test_recognised_in_the_corpus(pack: Pack) -> None:
     ("text", "option"),
     [
         ("adapter: lora\nunfrozen_parameters: [lm_head.weight]\n", "unfrozen_parameters"),
-        ("rl: simpo\n", "SimPO"),
-        ("expert_parallel_size: 2\n", "expert_parallel_size"),
+        ("max_memory: {0: 20GiB}\n", "max_memory"),
+        ("gptq: true\n", "GPTQ"),
+        ("expert_parallel_size: 2\ntensor_parallel_size: 2\n", "expert_parallel_size"),
         ("load_in_4bit: true\nlayer_offloading: true\n", "layer_offloading"),
     ],
 )

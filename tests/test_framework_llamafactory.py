@@ -23,6 +23,7 @@ CORPUS = Path(SHARED or ".") / "corpus"
 SFT = "model_name_or_path: Qwen/Qwen2.5-1.5B\nstage: sft\ndo_train: true\ncutoff_len: 1024\nfinetuning_type: "
 LORA = SFT + "lora\n"
 FULL = SFT + "full\n"
+MEGATRON = FULL + "bf16: true\ntensor_model_parallel_size: 2\n"
 Z3 = "deepspeed: examples/deepspeed/ds_z3_config.json\n"
 
 
@@ -76,6 +77,16 @@ TOLD = [
     (FULL.replace("sft", "dpo") + "pref_loss: simpo\n", "reference.present", False),
     (FULL.replace("sft", "dpo") + "pref_loss: orpo\n", "task", "orpo"),
     (FULL.replace("sft", "dpo"), "micro.cap", 2 * 8 * 1024),
+    (MEGATRON, "train_backend", "megatron"),
+    (MEGATRON, "zero_stage", 0),
+    (MEGATRON, "param_dtype", "bf16"),
+    (MEGATRON, "gradient_checkpointing", "none"),
+    (MEGATRON + "recompute_granularity: full\n", "gradient_checkpointing", "full"),
+    (MEGATRON + "accumulate_allreduce_grads_in_fp32: true\n", "grad_dtype", "fp32"),
+    (MEGATRON + "variable_seq_lengths: true\n", "grad_dtype", "bf16"),
+    (MEGATRON + "mixed_precision: bf16_mixed\n", "grad_dtype", "fp32"),
+    (MEGATRON + "mixed_precision: bf16_mixed\n", "shard_stage", 1),
+    (MEGATRON + "variable_seq_lengths: true\n", "shard_stage", 0),
 ]
 
 # Where only the launch tells, or what the memory model does not know: never guessed.
@@ -105,8 +116,8 @@ def test_what_the_file_does_not_tell(pack: Pack, text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (FULL + "tensor_model_parallel_size: 2\n", "Megatron"),
-        (FULL + "mixture_of_depths: convert\n", "mixture_of_depths"),
+        (FULL + "tensor_model_parallel_size: 2\nfp8: hybrid\n", "Megatron with these options"),
+        (FULL + "use_unsloth: true\n", "use_unsloth"),
     ],
 )
 def test_what_is_not_modelled_is_named_instead_of_the_model(pack: Pack, text: str, what: str) -> None:

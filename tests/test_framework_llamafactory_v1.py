@@ -55,7 +55,7 @@ TOLD: list[tuple[str, str, object]] = [
     (FSDP, "lora_rank", 0),
     (LORA, "lora_rank", 16),
     (LORA.replace("  r: 16\n", ""), "lora_rank", 8),
-    (LORA.replace("lora", "freeze"), "lora_rank", None),
+    (LORA.replace("lora", "freeze"), "lora_rank", 0),
     (LORA, "lora.down", True),
     (LORA + "  target_modules: [q_proj]\n", "lora.down", False),
     (LORA + "quant_config: {name: bnb, quantization_bit: 8}\n", "quantization", "8"),

@@ -152,6 +152,7 @@ def test_a_framework_may_have_the_version_of_a_package_of_another_name(tmp_path,
     [
         ("torchtitan", "assets/version.txt", "0.1.0\n", (0, 1)),
         ("torchtune", "version.txt", "0.7.0\n", (0, 7)),
+        ("trl", "VERSION", "1.9.0\n", (1, 9)),
         ("nemo_rl", "nemo_rl/package_info.py", PARTS.format(4, ""), (0, 4)),
         ("nemo_rl", "nemo_rl/package_info.py", PARTS.format(5, "rc0"), (0, 4, float("inf"))),
         ("nemo_rl", "nemo_rl/package_info.py", "MAJOR = MINOR = 0\n", None),

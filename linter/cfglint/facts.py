@@ -175,10 +175,10 @@ class Values(dict[str, object]):
         fresh.document = self.document
         return fresh
 
-    def but(self, given: Mapping[str, object], *, own: bool | None = None) -> Values:
-        """Return facts with nothing computed yet, where more is ``given``; ``own``: see `_take_as`."""
+    def but(self, more: Mapping[str, object], *, own: bool | None = None, seen: View | None = None) -> Values:
+        """Return facts with nothing computed yet, where ``more`` is given; ``own``: see `_take_as`."""
         pack, view, framework, version, before, tables = self._context
-        fresh = Values(pack, view, framework, version, {**before, **given}, tables)
+        fresh = Values(pack, seen or view, framework, version, {**before, **more}, tables)
         fresh._take_as(own=self.own if own is None else own)
         fresh.document = self.document
         return fresh

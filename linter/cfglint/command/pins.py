@@ -29,7 +29,7 @@ _KINDS = (
 # Where a package says its version, seen from its folder; what may be another project's says its name, too.
 _PACKAGE = (
     "version/version", "version.py", "_version.py", "package_info.py", "__init__.py", "extras/env.py",
-    "../version.txt", "../assets/version.txt",
+    "../version.txt", "../VERSION", "../assets/version.txt",
     "../setup.py", "../pyproject.toml", "../../setup.py", "../../pyproject.toml",
 )  # fmt: skip
 _OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION|[ \t]*version)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")

@@ -392,7 +392,7 @@ class Document(Record):
     declares an argument, or a choice of it, ``composed`` whether a program of its own has Hydra compose it
     where its framework does not, ``used`` whether its project may use its framework's package; ``replaced``
     are the keys that a launch gives itself; ``sites`` where the calls of a program are written
-    (python.documents.Site).
+    (python.documents.Site), ``unasked`` gives the same trainer where its flags have their defaults.
     """
 
     start: int
@@ -415,6 +415,7 @@ class Document(Record):
     unread: dict[Path, str] | None = field(default=None, compare=False)
     sites: dict[Path, Any] | None = field(default=None, compare=False)
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)
+    unasked: Callable[[], Document | None] | None = field(default=None, init=False, compare=False)
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
     foreign: bool = field(default=False, init=False, compare=False)

@@ -8,7 +8,8 @@ samples). What does not fit even so, with the framework's own defaults, is worth
 the finding names what was assumed.
 
 A program of the framework's own package that lies in the repository may have other defaults than the release.
-They are taken to be the same for the memory and the verdict, which says so; no finding rests on them.
+They are taken to be the same for the memory and the verdict, which says so; no finding rests on them. So are
+the defaults of a program's own flags, where nothing says how it is started.
 
 A GPU without a number, for a config that asks for none, is as many GPUs as the config's own parallelism
 takes: one, as a rule (``gpus.least``).
@@ -47,8 +48,8 @@ def cases_of(values: Values) -> list[Case]:
 
 def _cases(first: Case) -> Iterator[Case]:
     values = first.values
-    if _is_vendored(values) and needs_of(values[TOTAL]):
-        first = Case(values.but({}, own=True), released=True)
+    if needs_of(values[TOTAL]):
+        first = _by_defaults(values) or first
     if _is_uncounted(first.values):
         least = first.values[_LEAST]
         gpus = int(least) if is_number(least) else 1
@@ -63,6 +64,19 @@ def _cases(first: Case) -> Iterator[Case]:
             yield case
         else:
             waiting[:0] = split
+
+
+def _by_defaults(values: Values) -> Case | None:
+    """Return a job with the defaults of its framework's release, or of its program's flags."""
+    if _is_vendored(values):
+        return Case(values.but({}, own=True), defaults=f"{values['framework.name']}'s release")
+    view = values.view
+    unasked = (
+        view.document.unasked() if view is not None and view.document.unasked and not view.layers else None
+    )
+    if view is None or unasked is None:
+        return None
+    return Case(values.but({}, seen=replace(view, document=unasked)), defaults="the program's flags")
 
 
 def _is_vendored(values: Values) -> bool:
@@ -125,7 +139,7 @@ def asked_again(judged: Judged) -> Judged | None:
     rules = [v.rule for v in judged.verdicts if v.needs and decides(v.rule)]
     if not rules:
         return None
-    every = [c for c in cases_of(judged.values) if c.values is not judged.values and not c.released]
+    every = [c for c in cases_of(judged.values) if c.values is not judged.values and not c.defaults]
     return _breaking(judged, rules, every) or _breaking(judged, rules, _usual(judged))
 
 

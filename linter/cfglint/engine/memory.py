@@ -66,8 +66,8 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     capacity = span_of(values["gpu.vram"])
     top = capacity.low if capacity.high < INF else None
     verdict = _together([case.verdict for case in told])
-    if verdict == "oom" and first.released:
-        verdict = "tight"  # the package here may have other defaults
+    if verdict == "oom" and first.defaults:
+        verdict = "tight"  # the package here may have other defaults, or flags be given
     ask = None
     here = values[HERE]
     if values[LACKING] is True and is_number(here) and verdict != "oom":
@@ -86,8 +86,8 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         ask = question("gpu.count")
     if verdict in ("fits", "tight"):
         assumed = [values.pack.asks[_ASSUMED]] if first.values[_ASSUMED] is True else []
-        released = [f"with the defaults of {values['framework.name']}'s release"] if first.released else []
-        ask = "; ".join(filter(None, (ask, *assumed, *released))) or None
+        defaults = [f"with the defaults of {first.defaults}"] if first.defaults else []
+        ask = "; ".join(filter(None, (ask, *assumed, *defaults))) or None
     memory = Memory(
         target.name,
         top,

@@ -91,14 +91,15 @@ class Case(Record):
 
     ``chosen`` are those of which another case has another value, or, in the ``usual`` case, all that were
     taken; ``gpus`` is the number of GPUs that was taken where neither the target nor the config says one;
-    ``released`` says that defaults are the release's, for a package of which the repository has another copy.
+    ``defaults`` says whose are taken that may be others: the release's, for a package of which the repository
+    has another copy, or those of a program's flags.
     """
 
     values: Values
     chosen: dict[str, object] = field(factory=dict)
     gpus: int | None = None
     usual: bool = False
-    released: bool = False
+    defaults: str = ""
 
 
 class Judged(Record):

@@ -8,6 +8,8 @@ the names of classes and libraries, so that frameworks know their own.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cfglint.budget import spend
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import PYTHON, read_python
@@ -32,6 +34,8 @@ from cfglint.record import Record, field, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from cfglint.document.python.source import Code
 
 LIBRARIES = ("transformers", "trl", "unsloth", "sentence_transformers")
 _PREFIXES = [
@@ -367,6 +371,15 @@ def parse_program(text: str, *, notebook: bool) -> list[Document]:
     if code is None:
         return submits
     program = Program(code)
+    documents = _trained(program)
+    if program.flags:
+        for document in documents:
+            document.unasked = partial(_unasked, code, document)
+    return [*documents, *submits]
+
+
+def _trained(program: Program) -> list[Document]:
+    """Return a document for each trainer of a program."""
     program.run()
     documents = []
     for arguments, trainer in trainers_of(program):
@@ -378,7 +391,18 @@ def parse_program(text: str, *, notebook: bool) -> list[Document]:
         document.unread, document.sites = reader.unread, reader.sites
         documents.append(document)
     close(documents)
-    return [*documents, *submits]
+    return documents
+
+
+def _unasked(code: Code, like: Document) -> Document | None:
+    """Return a trainer of a program that is started without flags; None where it makes no such trainer."""
+    span = like.start, like.end
+    found = next(
+        (each for each in _trained(Program(code, unasked=True)) if (each.start, each.end) == span), None
+    )
+    if found is not None:
+        found.file, found.format, found.index = like.file, like.format, like.index
+    return found
 
 
 def _by_itself(flag: Flag, span: Span) -> Node:

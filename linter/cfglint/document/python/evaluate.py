@@ -344,6 +344,8 @@ class Evaluator:
             except (TypeError, ValueError, OverflowError):
                 return self._computed(node)
             return self._bounded(result, node, (first,))
+        if made.kind == "len" and isinstance(first, Items):
+            return Literal(len(first.items), made.span)
         return made
 
     def method(self, owner: Object, name: str, node: ast.Call) -> object:

@@ -40,12 +40,14 @@ _SAME = (
 class Parsing(Evaluator):
     """Notes calls and flags: ``calls`` are those of anything that is not the program's own, in their order.
 
-    ``flags`` are the arguments that its parsers take, by name. ``at_start`` are the places of calls that
-    are made when the program is started, and not only in functions that others may call.
+    ``flags`` are the arguments that its parsers take, by name; a program that is ``unasked`` is given none.
+    ``at_start`` are the places of calls that are made when the program is started, and not only in functions
+    that others may call.
     """
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, *, unasked: bool = False) -> None:
         super().__init__(code)
+        self.unasked = unasked
         self.calls: dict[int, Object] = {}
         self.flags: dict[str, Flag] = {}
         self.at_start: frozenset[Span] = frozenset()
@@ -110,7 +112,7 @@ class Parsing(Evaluator):
         if name == "add_argument":
             self._add_argument(parser, given, node)
         elif name in ("parse_args", "parse_known_args"):
-            flags = dict(parser.items)
+            flags = {key: (span, self._worth(flag)) for key, (span, flag) in parser.items.items()}
             made = Object("arguments", given.span, flags, branch=self.branch, rest=parser.rest)
             return (
                 made
@@ -125,6 +127,11 @@ class Parsing(Evaluator):
         elif name not in ("parse_args", "print_help", "error"):
             parser.rest = parser.rest or self._spelled(node)
         return self._computed(node)
+
+    def _worth(self, flag: object) -> object:
+        """Return what an argument is worth: its default where nobody gives it, and the program says one."""
+        default = flag.default if self.unasked and isinstance(flag, Flag) else None
+        return flag if default is None else default
 
     def _add_argument(self, parser: Object, given: Object, node: ast.Call) -> None:
         words = [w.value for w in given.positional if isinstance(w, Literal) and isinstance(w.value, str)]
@@ -178,7 +185,7 @@ class Parsing(Evaluator):
             needed = isinstance(value, Unknown) and "no default" in value.why
             flag = Flag(name, None if needed or isinstance(value, Unknown) else value, place)
             self.flags[name] = flag
-            made.items[name] = place, flag
+            made.items[name] = place, self._worth(flag)
         made.rest = "flags" if base else ""
         made.calls.add("parsed")
         self.calls[id(made)] = made
@@ -197,7 +204,8 @@ class Parsing(Evaluator):
         for argument in (*arguments.args, *arguments.kwonlyargs):
             default = bound.get(argument.arg)
             flag = Flag(argument.arg, default, self.code.span(argument))
-            self.flags[argument.arg] = bound[argument.arg] = flag
+            self.flags[argument.arg] = flag
+            bound[argument.arg] = self._worth(flag)
         if isinstance(function.node, ast.Lambda):
             return self._computed(node)
         return self.enter(function, bound, node)
