@@ -182,6 +182,8 @@ class Registry(Program):
         first = made.positional[0] if made.positional else None
         if made.kind == "typing.cast" and len(made.positional) == 2:
             return made.positional[1]
+        if made.kind == "isinstance" and len(made.positional) == 2 and _is_made_by(*made.positional):
+            return Literal(True, made.span)
         if isinstance(first, Object) and made.kind in (*_CHANGED, *_COPIES):
             return self._copied(first, made)
         if "." not in made.kind or not _FUNCTION.match(made.name):
@@ -321,6 +323,11 @@ def _family(node: ast.AST) -> str | None:
             if isinstance(named, ast.Constant) and isinstance(named.value, str):
                 return named.value
     return None
+
+
+def _is_made_by(value: object, kind: object) -> bool:
+    """Whether a value is surely an instance of a class: what its own call makes."""
+    return isinstance(value, Object) and isinstance(kind, Symbol) and value.kind == kind.name and not value.rest
 
 
 def is_config(value: Object) -> bool:
