@@ -99,8 +99,7 @@ VEOMNI = _rl(
     ref="veomni: {param_offload: true}",
 )
 VEOMNI_APART = _rl(actor="veomni: {fsdp_size: -1}, use_kl_loss: true", ref="veomni: {param_offload: false}")
-SFT_MEGATRON = (
-    f"model: {{path: {QWEN}}}\ndata: {{train_files: a.parquet, micro_batch_size_per_gpu: 1}}\n"
+SFT_MEGATRON = SFT + (
     "engine: {strategy: megatron}\n"
     "optim: {optimizer: adam, override_optimizer_config: {optimizer_cpu_offload: true}}\n"
 )
