@@ -94,8 +94,8 @@ def _values(pack: Pack, text: str, target: str | None = "h100-sxm:8", version: s
 
 # What the file says, the fact, its value. What it leaves out is what verl's own ppo_trainer.yaml says.
 VEOMNI = _rl(
-    actor="veomni: {expert_parallel_size: 4, ulysses_parallel_size: 2, fsdp_size: 8, optimizer_offload: true}, "
-    "use_kl_loss: true, optim: {optimizer: adamw}",
+    actor="veomni: {expert_parallel_size: 4, ulysses_parallel_size: 2, fsdp_size: 8, "
+    "optimizer_offload: true}, use_kl_loss: true, optim: {optimizer: adamw}",
     ref="veomni: {param_offload: true}",
 )
 VEOMNI_APART = _rl(actor="veomni: {fsdp_size: -1}, use_kl_loss: true", ref="veomni: {param_offload: false}")

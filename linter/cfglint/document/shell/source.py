@@ -144,7 +144,7 @@ class Source:
         return root
 
     def arithmetic(self, node: Any) -> Any:
-        """Return ``$((…))`` that the grammar took for a command's output, as in a default; None for others."""
+        """Return ``$((…))`` that the grammar took for a command's output, as in a default; else None."""
         start, end = node.start_byte, node.end_byte
         if end - start > _LONGEST or not re.match(r"\$\(\(.*\)\)\Z", self.text[start:end], re.DOTALL):
             return None

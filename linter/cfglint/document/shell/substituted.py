@@ -1,8 +1,8 @@
 """What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
 
 ``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr``, ``echo``;
-all else is unknown. A path whose beginning is unknown keeps its end. A program that looks for an Ascend NPU finds
-none: no target has one.
+all else is unknown. A path whose beginning is unknown keeps its end. A program that looks for an Ascend NPU
+finds none: no target has one.
 """
 
 from __future__ import annotations
