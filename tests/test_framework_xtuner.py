@@ -225,6 +225,7 @@ def test_the_fix_of_a_command_is_an_option_of_the_config():
 CASES = [
     (FULL, {("deepspeed_zero2", None): True, ("none", "bf16"): True, ("none", "fp32"): True}),
     (QLORA, {("deepspeed_zero3", None): True, ("none", None): True}),
+    (f"type=RewardModel, {LLM}", {("deepspeed_zero2", None): True}),
     (f"type=DPO, {LLM}", {("deepspeed_zero1", None): True, ("none", "fp32"): True}),
 ]
 
