@@ -172,7 +172,7 @@ UNTOLD = [
     (SFT + "deepspeed: ds_config.json\n", "zero_stage", "trl.launcher"),
     (SFT + "accelerate_config: my.yaml\n", "zero_stage", "trl.launcher"),
     (VLLM, "context_length", "context_length"),
-    (VLLM + "vllm_mode: server\n", "train_gpus", "train_gpus"),
+    (VLLM + "vllm_mode: server\n", "train_gpus", "trl.trainers"),
 ]
 
 # The same file under another version.

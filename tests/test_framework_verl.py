@@ -93,7 +93,29 @@ def _values(pack: Pack, text: str, target: str | None = "h100-sxm:8", version: s
 
 
 # What the file says, the fact, its value. What it leaves out is what verl's own ppo_trainer.yaml says.
+VEOMNI = _rl(
+    actor="veomni: {expert_parallel_size: 4, ulysses_parallel_size: 2, fsdp_size: 8, "
+    "optimizer_offload: true}, use_kl_loss: true, optim: {optimizer: adamw}",
+    ref="veomni: {param_offload: true}",
+)
+VEOMNI_APART = _rl(actor="veomni: {fsdp_size: -1}, use_kl_loss: true", ref="veomni: {param_offload: false}")
+SFT_MEGATRON = SFT + (
+    "engine: {strategy: megatron}\n"
+    "optim: {optimizer: adam, override_optimizer_config: {optimizer_cpu_offload: true}}\n"
+)
+
 TOLD = [
+    (VEOMNI, "train_backend", "fsdp"),
+    (VEOMNI, "ep", 4),
+    (VEOMNI, "sp", 2),
+    (VEOMNI, "param_dtype", "fp32"),
+    (VEOMNI, "optimizer", "adamw"),
+    (VEOMNI, "verl.optimizer_offload", True),
+    (VEOMNI, "verl.param_offload", False),
+    (VEOMNI, "offload_params", False),
+    (VEOMNI, "reference.offload", True),
+    (SFT_MEGATRON, "optimizer", "adamw_fused"),
+    (SFT_MEGATRON, "offload_optimizer", True),
     (GRPO, "task", "grpo"),
     (PPO, "task", "ppo"),
     (_rl(algorithm="use_kl_in_reward: false"), "task", "ppo"),  # gae is the default
@@ -257,7 +279,8 @@ UNTOLD = [
     ("actor_rollout_ref: {model: {path: ~/models/deepseek-llm-7b-chat}}\n", "model_path", "model_path"),
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: false}}\n", "micro_batch_size", "micro_batch_size"),
     (GRPO, "context_length", "context_length"),
-    (_rl(actor="strategy: veomni"), "train_backend", "a model of the train backend veomni"),
+    (_rl(actor="strategy: fsdp_turbo"), "train_backend", "a model of the train backend fsdp_turbo"),
+    (VEOMNI_APART, "reference.offload", "a model of param_offload false"),
     (APART + "async_training: {use_dynamic_resource_scheduling: true}\n", "colocated", "colocated"),
 ]
 

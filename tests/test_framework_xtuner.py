@@ -10,8 +10,10 @@ from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import PYTHON
 from cfglint.document.tree import Scalar, may_be_settings, target
 from cfglint.document.view import View
+from cfglint.engine.cases import cases_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.lang.values import needs_of
 from cfglint.text import apply_edits
 from told import point
 
@@ -218,3 +220,24 @@ def test_the_fix_of_a_command_is_an_option_of_the_config():
     assert apply_edits(document.file.text, [edit]) == expected
     (told,) = read_text("xtuner train my.py --cfg-options a=1\n", "train.sh").documents
     assert insert_key(told, ("train_dataloader", "batch_size"), 1, PYTHON) is None
+
+
+CASES = [
+    (FULL, {("deepspeed_zero2", None): True, ("none", "bf16"): True, ("none", "fp32"): True}),
+    (QLORA, {("deepspeed_zero3", None): True, ("none", None): True}),
+    (f"type=RewardModel, {LLM}", {("deepspeed_zero2", None): True}),
+    (f"type=DPO, {LLM}", {("deepspeed_zero1", None): True, ("none", "fp32"): True}),
+]
+
+
+@pytest.mark.parametrize(("model", "wanted"), CASES)
+def test_each_way_to_launch_a_config_is_judged(pack, model, wanted):
+    values = values_of(pack, config(model), "my.py")
+    cases = {
+        (case.chosen["xtuner.launch"], case.chosen.get("xtuner.weights")): not needs_of(
+            case.values["need.total"]
+        )
+        for case in cases_of(values)
+    }
+    assert cases.items() >= wanted.items()
+    assert all(cases.values())

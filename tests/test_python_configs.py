@@ -14,7 +14,9 @@ from cfglint.document.scalars import PYTHON
 from cfglint.document.tree import Missing, child, target
 from cfglint.document.view import MappingView, View
 from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
+from cfglint.lang.values import needs_of
 from cfglint.text import apply_edits
 
 HEAD = """
@@ -221,6 +223,17 @@ def test_what_is_not_simple_is_unknown(body):
     assert seen(document, "training", "steps") == "?"
 
 
+@pytest.mark.parametrize(
+    ("kind", "steps"), [("SelectiveAC.Config", 7), ("FullAC.Config", "?"), ("object", "?")]
+)
+def test_what_a_class_makes_is_its_instance(kind, steps):
+    body = f"    config = base()\n    if isinstance(config.activation_checkpoint, {kind}):\n"
+    program = (
+        f"{HEAD}\ndef f() -> Trainer.Config:\n{body}        config.training.steps = 7\n    return config\n"
+    )
+    assert seen(functions(program)["f"], "training", "steps") == steps
+
+
 def test_a_changed_model_is_not_the_flavor():
     document = functions(
         HEAD + "\ndef f():\n    c = base()\n    c.model_spec.model.dim = 64\n    return c\n"
@@ -330,3 +343,18 @@ def test_flags_lie_over_the_function(pack, module, flags, name, value):
     (subject,) = run.subjects(read(text.encode(), "train.sh"), judge_broken=False)
     assert subject.framework == "torchtitan_config"
     assert run.judged(subject)[0].values[name] == value
+
+
+def test_the_memory_of_a_traced_step_is_a_range(pack):
+    traced = "torchtitan.experiments.graph_trainer.trainer import GraphTrainer as Trainer"
+    needs = []
+    whole = HEAD.replace("        training=", "        optimizer=default_adamw(lr=1e-3),\n        training=")
+    for program in (whole, whole.replace("torchtitan.trainer import Trainer", traced)):
+        run = Run(pack, [parse_target("h100-sxm:8")])
+        (subject,) = run.subjects(read_text(program, "config_registry.py"), judge_broken=True)
+        total = run.judged(subject)[0].values["need.total"]
+        assert not needs_of(total)
+        needs.append(total)
+    plain, graph = needs
+    assert graph.lo < plain.lo
+    assert plain.hi < graph.hi

@@ -40,6 +40,19 @@ WORDS = {
     "A=a\n{} --x '$A/$A/b' --y \\$A/\\$A": {"x": "$A/$A/b", "y": "$A/$A"},
     "A=a\n{} --x $A/$U/b": {"x": None},
     "A=6\nB=3\n{} --x $(($A/$B*2))": {"x": 4},
+    # What the grammar takes for a command's output: arithmetic in a default.
+    'A=6\nB=${{C:-$((A * 2))}}\nD="${{C:-$((A+1))}}"\n{} --x $B --y $D --z ${{C:-$(true)}}': {
+        "x": 12,
+        "y": 7,
+        "z": None,
+    },
+    # No target has an Ascend NPU.
+    "A=${{B:-$(python3 -c 'import torch_npu' 2>/dev/null && echo npu || echo gpu)}}\n{} --x $A": {"x": "gpu"},
+    "A=$(npu-smi info > /dev/null 2>&1 && echo 16 || echo 8)\n{} --x $A": {"x": 8},
+    "A=8\nif command -v npu-smi >/dev/null 2>&1; then A=16; fi\n{} --x $A": {"x": 8},
+    'A=8\nD=${{D:-$(python -c "import torch_npu" && echo npu || echo gpu)}}\n'
+    "case $D in npu) A=16;; gpu) ;; esac\n{} --x $A": {"x": 8},
+    "A=$(nvidia-smi -L | wc -l || echo 8)\n{} --x $A": {"x": None},
     '{} --x $PWD/a --y $(pwd)/b --z "$(dirname "$0")"/../c': {"x": "./a", "y": "./b", "z": "./../c"},
     'D=$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)\n{} --x $D/a.json': {"x": "./a.json"},
     "cd /data\n{} --x $PWD/a": {"x": "/data/a"},

@@ -180,8 +180,8 @@ class Registry(Program):
     def made(self, made: Object, node: ast.Call) -> object:
         """Return what a call of something imported makes."""
         first = made.positional[0] if made.positional else None
-        if made.kind == "typing.cast" and len(made.positional) == 2:
-            return made.positional[1]
+        if len(made.positional) == 2 and (made.kind == "typing.cast" or _is_sure(made)):
+            return made.positional[1] if made.kind == "typing.cast" else Literal(True, made.span)
         if isinstance(first, Object) and made.kind in (*_CHANGED, *_COPIES):
             return self._copied(first, made)
         if "." not in made.kind or not _FUNCTION.match(made.name):
@@ -321,6 +321,13 @@ def _family(node: ast.AST) -> str | None:
             if isinstance(named, ast.Constant) and isinstance(named.value, str):
                 return named.value
     return None
+
+
+def _is_sure(made: Object) -> bool:
+    """Whether a call is ``isinstance(value, kind)`` of what a call of that class makes."""
+    value, kind = made.positional
+    known = isinstance(value, Object) and isinstance(kind, Symbol) and value.kind == kind.name
+    return made.kind == "isinstance" and known and not value.rest  # type: ignore[attr-defined]
 
 
 def is_config(value: Object) -> bool:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from cfglint.budget import spend
 from cfglint.document.shell.expand import DEEPEST
 from cfglint.document.shell.source import SCRIPT
+from cfglint.document.shell.substituted import looks_for_npu
 from cfglint.document.shell.words import Array, uncertain
 from cfglint.text import small_number
 
@@ -54,6 +55,8 @@ class Tests:
         elif kind == "negated_command" and node.named_child_count == 1:
             inner = self.verdict(node.named_children[0], depth + 1)
             held = None if inner is None else not inner
+        elif kind in ("command", "redirected_statement") and looks_for_npu(self._source.text_of(node)):
+            held = False
         elif kind == "command":
             held = self._command(node)
         elif kind == "compound_statement" and node.children[0].type == "((" and node.named_child_count == 1:

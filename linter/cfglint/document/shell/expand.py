@@ -107,6 +107,9 @@ class Expander(Record):
         expand = self._by_kind.get(node.type)
         if expand is not None:
             return expand(self, node, depth, mode)
+        sum_ = self.source.arithmetic(node) if node.type == "command_substitution" else None
+        if sum_ is not None:
+            return self._arithmetic(sum_, depth, mode)
         if "substitution" in node.type:
             from cfglint.document.shell.substituted import output_of
 

@@ -40,6 +40,7 @@ _FILL_IN = re.compile(r"(?<=[=\s/])<(?:[A-Z][A-Z0-9_]*[A-Z0-9]|[A-Za-z]\w*(?:[ -
 _BLANK = re.compile(r"(?<=[ \t])\\[ \t]")
 _BEFORE = re.compile(r"[^\s;|&()<>`]*\Z")
 _FARTHEST = 300  # characters back to the start of a word
+_LONGEST = 300  # characters of an expression
 
 
 @cache
@@ -52,6 +53,13 @@ def parser() -> Any:
         missing = "pip install --force-reinstall tree-sitter tree-sitter-bash"
         raise UsageError(f"launch scripts are read with tree-sitter, which is not here: {missing}") from None
     return Parser(Language(tree_sitter_bash.language()))
+
+
+def part_of(start: int, end: int) -> Any:
+    """Return a parser that sees what is between two bytes of a text alone."""
+    from tree_sitter import Parser, Range
+
+    return Parser(parser().language, included_ranges=[Range((0, start), (0, end), start, end)])
 
 
 class Source:
@@ -134,6 +142,17 @@ class Source:
         if root.has_error:
             spend(min(size, _SMALL) ** 2 // 500, SCRIPT)
         return root
+
+    def arithmetic(self, node: Any) -> Any:
+        """Return ``$((…))`` that the grammar took for a command's output, as in a default; else None."""
+        start, end = node.start_byte, node.end_byte
+        if end - start > _LONGEST or not re.match(r"\$\(\(.*\)\)\Z", self.text[start:end], re.DOTALL):
+            return None
+        spend(end - start, SCRIPT)
+        root = part_of(start, end).parse(self.data).root_node
+        while root.named_child_count == 1 and root.type != "arithmetic_expansion":
+            root = root.named_children[0]
+        return root if root.type == "arithmetic_expansion" and not root.has_error else None
 
     def text_of(self, node: Any) -> str:
         """Return the text of a node; to bash each character is one byte here."""

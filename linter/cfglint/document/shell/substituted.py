@@ -1,7 +1,8 @@
 """What ``$(…)`` comes to where the words say it: folders and names of files, as scripts work them out.
 
 ``pwd``, ``dirname``, ``basename``, ``realpath``, ``readlink -f``, ``cd FOLDER && pwd``, ``expr``, ``echo``;
-all else is unknown. A path whose beginning is unknown keeps its end.
+all else is unknown. A path whose beginning is unknown keeps its end. A program that looks for an Ascend NPU
+finds none: no target has one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 _DEEPEST = 20  # of substitutions in each other, with what is between them
 _MOST_ENDS = 8  # of a path, that are looked for
 _SILENT = ("file_redirect", "herestring_redirect")
+_LOOKS_FOR_NPU = re.compile(
+    r"(?:python[0-9.]*\s+-c\s+(['\"])\s*import torch_npu\s*;?\s*\1"
+    r"|(?:(?:command\s+-v|which|hash|type(?:\s+-\w+)?)\s+)?npu-smi(?:\s+(?:info|-\w+))*)"
+    r"(?:\s*(?:[0-9]?>&[0-9]|[0-9&]?>>?\s*[\w/]+))*\s*\Z"
+)
 
 
 def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
@@ -42,7 +48,7 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
     inner = [child for child in node.named_children if child.type != "comment"]
     if len(inner) != 1 or node.type != "command_substitution" or node.has_error:
         return why
-    body = inner[0]
+    body = _other_way(source, inner[0])
     first: list[Word] | None = None
     if body.type == "list" and len(body.named_children) == 2 and source.text_of(body.children[1]) == "&&":
         first = _words(expander, body.named_children[0], depth)
@@ -58,6 +64,21 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
             return why
         return _absolute(list(first[-1].pieces)) or why
     return _printed(expander, words) or why
+
+
+def looks_for_npu(text: str) -> bool:
+    """Whether a command asks if there is an Ascend NPU, which is false on every GPU."""
+    return _LOOKS_FOR_NPU.match(text.strip()) is not None
+
+
+def _other_way(source: Any, body: Any) -> Any:
+    """Return what runs without an NPU: the last command of ``LOOK && echo npu || echo gpu``."""
+    if body.type != "list" or body.child_count != 3 or source.text_of(body.children[1]) != "||":
+        return body
+    first = body.children[0]
+    if first.type == "list" and first.child_count == 3 and source.text_of(first.children[1]) == "&&":
+        first = first.children[0]
+    return body.children[2] if looks_for_npu(source.text_of(first)) else body
 
 
 def _document(expander: Any, node: Any, depth: int) -> list[Piece] | None:
