@@ -28,6 +28,7 @@ QLORA = LORA.replace("adapter: lora", "adapter: qlora") + "load_in_4bit: true\n"
 MIXTRAL = QLORA.replace("Qwen/Qwen2.5-1.5B", "mistralai/Mixtral-8x7B-v0.1")
 FSDP1 = FULL + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {fsdp_offload_params: true}\n"
 FSDP2 = FULL + "fsdp_version: 2\nfsdp_config: {offload_params: false, reshard_after_forward: true}\n"
+LAYERS = "liger_rms_norm: true\nliger_rope: true\nliger_glu_activation: true\n"
 LIGER = FULL + "plugins: [axolotl.integrations.liger.LigerPlugin]\nliger_fused_linear_cross_entropy: true\n"
 CCE = "plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"
 GRPO = LORA + "rl: grpo\n"
@@ -130,6 +131,8 @@ TOLD = [
     (FULL + "optimizer: adamw_torch_8bit\n", "optimizer_embedding_bits", 8),
     (FULL + "optimizer: muon\n", "optimizer", "muon"),
     (LIGER, "fused_loss", "liger"),
+    (LIGER, "liger.layers", False),
+    (LIGER + LAYERS, "liger.layers", True),
     (LIGER.replace("plugins", "plugin"), "fused_loss", "none"),
     (FULL + CCE, "fused_loss", "liger"),
     (FULL + CCE + "cut_cross_entropy: false\n", "fused_loss", "none"),

@@ -67,7 +67,21 @@ def test_memory_is_what_the_examples_take(pack, gpus, said, flags):
     assert estimate.lo / 2**30 < said < 1.2 * estimate.hi / 2**30
 
 
-def _judged(pack, command, target):
-    run = Run(pack, [parse_target(target)])
+LOSSES = [
+    ("", None, 6, 6),
+    ("--cross_entropy_fusion_impl te", None, 2, 4),
+    ("", (4, 1, 3), 2, 4),
+    ("", (4, 3, 2), 6, 6),
+]
+
+
+@pytest.mark.parametrize(("flags", "version", "least", "most"), LOSSES)
+def test_the_loss_is_the_releases(pack, flags, version, least, most):
+    told = _judged(pack, SFT + flags, "a100-80gb-sxm:2", version)["logits.bytes"]
+    assert (getattr(told, "lo", told), getattr(told, "hi", told)) == (least, most)
+
+
+def _judged(pack, command, target, version=None):
+    run = Run(pack, [parse_target(target)], framework="swift_megatron" if version else None, version=version)
     (subject,) = run.subjects(read_text(command + "\n", "train.sh"), judge_broken=True)
     return run.judged(subject)[0].values
