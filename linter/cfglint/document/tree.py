@@ -387,12 +387,12 @@ class Document(Record):
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
     all the same, and why; ``vendored`` says that the repository of a command holds its framework's package,
-    ``foreign`` that its program may differ from the framework's as it was released, ``away`` that it surely
-    is another, ``repeated`` that it may be run several times; ``declares`` tells whether code of its project
-    declares an argument, or a choice of it, ``composed`` whether a program of its own has Hydra compose it
-    where its framework does not, ``used`` whether its project may use its framework's package; ``replaced``
-    are the keys that a launch gives itself; ``sites`` where the calls of a program are written
-    (python.documents.Site).
+    ``vouched`` that somebody names the framework that reads it, ``foreign`` that its program may differ from
+    the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
+    several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
+    ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
+    whether its project may use its framework's package; ``replaced`` are the keys that a launch gives itself;
+    ``sites`` where the calls of a program are written (python.documents.Site).
     """
 
     start: int
@@ -417,6 +417,7 @@ class Document(Record):
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
+    vouched: bool = field(default=False, init=False, compare=False)
     foreign: bool = field(default=False, init=False, compare=False)
     away: bool = field(default=False, init=False, compare=False)
     repeated: bool = field(default=False, init=False, compare=False)

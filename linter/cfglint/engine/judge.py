@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 
 def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
-    """Return the facts of a subject; ``given`` are the target's."""
+    """Return the facts of a subject; ``given`` are the target's, and go before those that are stated."""
+    if subject.stated:
+        given = {**{name: value for name, (value, _) in subject.stated.items()}, **given}
     values = Values(subject.pack, subject.view, subject.framework, subject.version, given, subject.tables)
 
     def document(kind: str) -> object:
