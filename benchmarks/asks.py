@@ -3,8 +3,8 @@
     python benchmarks/asks.py FOLDER… [--gpu NAME …] [--rows]
 
 Each job of a folder's files whose memory is not judged is followed for up to three asks. It ends with a
-verdict, with a reason that nothing helps, or at a dead end: an ask that repeats, that cannot be typed, or that
-is not accepted. Where the ask says no value, one that such jobs usually have is typed.
+verdict, with a reason that nothing helps, or at a dead end: an ask that repeats, that cannot be typed, or
+that is not accepted. Where the ask says no value, one that such jobs usually have is typed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cfglint.cli import main as cfglint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ASKS = 3
 VERDICTS = ("fits", "tight", "oom")
@@ -29,17 +32,19 @@ FLAGS = ("--isolated", "--no-detect", "--fail-on", "never", "--format", "json")
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
     "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
-    "num_key_value_heads": 32, "vocab_size": 32000, "max_position_embeddings": 4096, "torch_dtype": "bfloat16",
+    "num_key_value_heads": 32, "vocab_size": 32000, "max_position_embeddings": 4096,
+    "torch_dtype": "bfloat16",
 }  # fmt: skip
 # What is typed where an ask leaves the value to its reader, by the last part of the name.
+_LAYERS = "[q_proj,v_proj]"
 TYPED = {
     "attn_impl": "sdpa", "attn_implementation": "sdpa", "optim": "adamw_torch", "optimizer": "adamw",
-    "lora_target_modules": "[q_proj,v_proj]", "target_modules": "[q_proj,v_proj]", "lora_targets": "[q_proj,v_proj]",
-    "lora_rank": "0", "lora_dropout": "0", "zero_stage": "2", "stage": "2", "mem_fraction": "0.5",
-    "gpu_memory_utilization": "0.5", "strategy": "fsdp", "type": "local", "name": "vllm", "model_path": "Qwen/Qwen2.5-7B",
+    "lora_target_modules": _LAYERS, "target_modules": _LAYERS, "lora_targets": _LAYERS, "lora_rank": "0",
+    "lora_dropout": "0", "zero_stage": "2", "stage": "2", "mem_fraction": "0.5",
+    "gpu_memory_utilization": "0.5", "strategy": "fsdp", "type": "local", "name": "vllm",
+    "model_path": "Qwen/Qwen2.5-7B",
 }  # fmt: skip
 _TYPED = re.compile(r"--set ([^=\s]+)=(\S+)")
-_SEVERAL = re.compile(r"add --set KEY=VALUE for (.+?)(?: and \d+ more; cfglint facts lists them)?$")
 _GPU = re.compile(r"--gpu (\w[\w-]*:\d+)")
 _FRAMEWORK = re.compile(r"--framework (\w+)")
 _FLAGS = re.compile(r"^use_|^enable|offload|eager|checkpointing|remove|fused|cache|^bf16|^fp16|reentrant")
@@ -89,10 +94,7 @@ def typed(ask: str, gpu: str, model: str) -> Typed | None:
         return Typed(("--framework", framework[1]))
     if "--model-config" in ask:
         return Typed(("--model-config", model))
-    if (several := _SEVERAL.search(ask)) is not None:
-        named = [(key, "VALUE") for key in several[1].split(", ")]
-    else:
-        named = _TYPED.findall(ask)
+    named = _TYPED.findall(ask)
     flags = [word for name, shown in named for word in ("--set", f"{name}={value_for(name, shown)}")]
     return Typed(tuple(flags)) if flags else None
 
@@ -134,7 +136,7 @@ def walks(path: str, gpu: str, model: str) -> list[Walk]:
 
 
 @contextlib.contextmanager
-def a_model():  # type: ignore[no-untyped-def]
+def a_model() -> Iterator[str]:
     """Give the path of a model's config.json."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "config.json"

@@ -263,15 +263,15 @@ def test_a_key_that_settles_nothing_is_not_asked_for(ask):
     assert told == ask(DEPTHS, "--gpu", "h200:1", "--set", "model_name_or_path=meta-llama/Llama-3.2-1B")
 
 
-def test_a_fact_without_a_key_is_tried_with_fit(ask, cfglint, tmp_path):
+def test_a_fact_without_a_key_is_stated_by_its_name(ask, cfglint, tmp_path):
     gpu = ["--gpu", "a40:4"]
     told = ask(SFT.format(model="Qwen/Qwen2.5-7B-Instruct") + "deepspeed: own.json\n", *gpu)
-    what, _, fit = told.partition("; try cfglint ")
-    assert what.startswith("which ZeRO stage?")
-    command, *flags = fit.split()
-    done = cfglint(command, str(tmp_path / "job.yaml"), *flags, *gpu, "--format", "json")
-    (row,) = json.loads(done.stdout)["rows"]
-    assert row["verdict"] != "unknown"
+    what, _, flags = told.partition("? add ")
+    assert what.startswith("which ZeRO stage")
+    words = flags.partition(" (or")[0].split()
+    done = cfglint("check", str(tmp_path / "job.yaml"), *words, *gpu, "--format", "json")
+    (job,) = json.loads(done.stdout)["jobs"]
+    assert job["verdict"] != "unknown"
 
 
 def test_more_gpus_are_asked_for_where_the_gpu_was_named(ask):

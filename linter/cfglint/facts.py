@@ -294,9 +294,9 @@ class Values(dict[str, object]):
         """
         table, keys = self.pack.registries[prefix]
         own, path = self.pack.registries["model"][1][0], keys[0]
-        if prefix != "model" and path.endswith("model_path") and not needs_of(self[own]):
-            if self[path] is self["model_path"]:  # the policy's own copy, whose figures a file gives
-                return self._row("model")
+        copied = prefix != "model" and path.endswith("model_path") and not needs_of(self[own])
+        if copied and self[path] is self["model_path"]:  # the policy's own, whose figures a file gives
+            return self._row("model")
         find = self.tables.get(table)
         stated = False
         for key in keys if find is not None else ():
@@ -405,8 +405,8 @@ def _is_own(framework: str, block: Mapping[str, Any], document: Document | None,
 
     A package of the framework in the repository may differ from the one that is known, but a whole config of
     Hydra's settles what it reads; keys that it lacks, the package does not know. Another program has the
-    defaults if it makes its arguments of the framework's classes, or is not here and is given a config. So has
-    one of which somebody says that the framework reads it (``--framework``).
+    defaults if it makes its arguments of the framework's classes, or is not here and is given a config;
+    so has one that somebody says the framework reads (``--framework``).
     """
     if document is None or document.format != "shell" or view is None or not block["programs"]:
         return True

@@ -100,7 +100,7 @@ class MappingView(Value):
 
 
 def _by_default(path: Path, why: str) -> bool:
-    """Whether what may set absent keys is taken to leave them at their defaults, where somebody vouches for it."""
+    """Whether what may set absent keys is taken to leave their defaults, where somebody vouches for it."""
     loads = path[0] in ("from_pretrained", "prepare_model_for_kbit_training") if path else False
     return loads and why != "the model's precision"
 

@@ -141,25 +141,30 @@ def asked(values: Values, names: Iterable[str]) -> str | None:
     if values["generates"] is False:  # lengths and batches of what generates stand in for a trainer's own
         names = {_TRAINED.get(name, name) for name in names}
     ordered = sorted(names, key=lambda name: (name not in _FIRST, name))
-    unmodelled = [name for name in ordered if name.startswith(UNRULED) or name.endswith("()")]
-    if not ordered or unmodelled:
-        return str(answer(unmodelled[0], values)) if unmodelled else None
-    if ordered[0] in _MODEL:
-        return str(answer(ordered[0], values))
-    if (vouch := _vouch(ordered, values)) is not None:
-        return vouch
-    unread = [name for name in ordered if " " in name or _is_file(name, values)]
-    if unread:
-        return _instead(unread[0], values)
-    answers = [answer(name, values) for name in ordered]
-    if ordered[0] in _FIRST or (answers[0].key and len(answers) == 1):
-        return str(answers[0])
-    told = next((each for each in answers if not each.typed and not each.vague), None)
-    if told is not None:
-        return str(told)
-    settable = {name: each for name, each in zip(ordered, answers, strict=True) if each.typed}
-    first = _fewest([name for name in settable if _may_state(name, values)], values)
-    typed = list(dict.fromkeys(settable[name].typed for name in first or settable))
+    if not ordered:
+        return None
+    first = next((name for name in ordered if name.startswith(UNRULED) or name.endswith("()")), None)
+    if first is None and (file := next((name for name in ordered if _is_file(name, values)), None)):
+        return _instead(file, values)
+    if first is None and ordered[0] in _MODEL:
+        first = ordered[0]
+    if first is not None:
+        return str(answer(first, values))
+    return _vouch(ordered, values) or _settings(ordered, values)
+
+
+def _settings(ordered: Sequence[str], values: Values) -> str:
+    """Return the settings to type for what is missing, together where one does not wait for another."""
+    unread = next((name for name in ordered if " " in name), None)
+    if unread is not None:
+        return _instead(unread, values)
+    answers = {name: answer(name, values) for name in ordered}
+    asking = next((each for each in answers.values() if not each.typed and not each.vague), None)
+    if ordered[0] in _FIRST or asking is not None:
+        return str(answers[ordered[0]] if ordered[0] in _FIRST else asking)
+    settable = {name: each for name, each in answers.items() if each.typed}
+    fewest = _fewest([name for name in settable if _may_state(name, values)], values)
+    typed = list(dict.fromkeys(settable[name].typed for name in fewest or settable))
     if len(typed) == 1:
         return str(next(each for each in settable.values() if each.typed == typed[0]))
     return _sets(typed) if typed else _instead(ordered[0], values)
@@ -198,7 +203,7 @@ def _instead(name: str, values: Values) -> str:
 
 
 def _resting_on(name: str, values: Values) -> list[str]:
-    """Return the facts that settle the need if they are stated, as far as it rests on a name; few, or none."""
+    """Return the facts that settle the need if they are stated, as far as a name matters; few, or none."""
     waiting = [
         fact for fact in values.bindings if name in needs_of(values[fact]) and _may_state(fact, values)
     ]
@@ -213,7 +218,7 @@ def _resting_on(name: str, values: Values) -> list[str]:
 
 
 def _fewest(names: Sequence[str], values: Values) -> list[str]:
-    """Return some of the names that are missing, those first that make others needless; without the needless."""
+    """Return the names that are missing without those that others make needless, which come first."""
     waiting, chosen = list(names), []
     while waiting and len(names) <= _MOST:
         chosen.append(_best(waiting, values))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
     from cfglint.history import History
-    from cfglint.lang.pack import CompiledRule, Pack
+    from cfglint.lang.pack import CompiledRule
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     _RuleSet: TypeAlias = tuple[str | None, tuple[float, ...]]  # a framework and a version of it
@@ -158,7 +158,8 @@ class Run(Reading):
         from cfglint.engine.typed import takes
 
         broken = any(subject.document.error is not None for subject in subjects)
-        taken = (text for text in self.typed if broken or any(takes(each, text) for each in subjects))
+        seen = [(each.view, each.framework) for each in subjects]
+        taken = (text for text in self.typed if broken or any(takes(self.pack, *each, text) for each in seen))
         self.report.taken.update(taken)
         self.report.seen.update(subject.framework for subject in subjects if subject.framework is not None)
         if self.alone:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cfglint.document.tree import Document
-    from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
 
@@ -143,25 +142,26 @@ def _wanted(pack: Pack, name: str, text: str) -> str:
 
 
 # ── what nothing takes ─────────────────────────────────────────────────────────────────────────────────────
-def takes(subject: Subject, text: str) -> bool:
+def takes(pack: Pack, view: View, framework: str | None, text: str) -> bool:
     """Whether an override of a key reaches something: a key of the document, or one that its program knows.
 
     Hydra takes a key that is new to it where a ``+`` says so.
     """
-    framework, name = subject.framework, name_of(text)
-    if framework is None or name in subject.stated:
-        return framework is not None
+    name = name_of(text)
+    if framework is None:
+        return False
+    if is_fact(pack, text):
+        return True
     steps = tuple(part if (n := small_number(part)) is None else n for part in read_override(text).keys)
-    if subject.pack.frameworks[framework]["composes"] == "hydra" and text.startswith("+"):
+    if pack.frameworks[framework]["composes"] == "hydra" and text.startswith("+"):
         return True
     if "@" in name or "/" in name:  # a group of Hydra's
         return True
-    view = subject.view
     bare = View(view.document, view.dialect, (), view.environ, view.layers, view.beneath, view.resolvers)
-    program = subject.document.program
+    program = view.document.program
     flags = program.program.flags if program is not None else ()
     there = bare.has(steps) or bare.awaits(steps) is not None or dotted(steps) in flags
-    return there or _knows(subject.pack, framework, steps)
+    return there or _knows(pack, framework, steps)
 
 
 def refusal(pack: Pack, text: str, frameworks: Iterable[str]) -> str:
