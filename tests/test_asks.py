@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path.stem for path in CASES.glob("*.md"))
 TARGETS = (["--gpu", "a40"], ["--gpu", "rtx-4090:2"], [])
 KEY = re.compile(r"add --set ([^=\s]+)=\S+")
-FLAGS = ("add :N to --gpu", "add --gpu NAME", "add --model-config PATH", "add --hardware FILE", "use --gpu ")
+FLAGS = ("add :N to --gpu", "add --gpu ", "add --model-config PATH", "add --hardware FILE", "use --gpu ")
 FRAMEWORK = re.compile(r"add --framework (\w+) if it keeps those of \1$")
 REASONS = re.compile(
     r"cfglint does not model \S"
