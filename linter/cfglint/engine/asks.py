@@ -92,7 +92,8 @@ def _setting(name: str, values: Values) -> Answer:
     if public in values.pack.facts:
         return _stating(public, values)
     if keys:
-        value = f"{keys[0]}=VALUE"
+        switch = name == "gradient_checkpointing" or values.pack.facts.get(name, ("",))[0] == "bool"
+        value = f"{keys[0]}={'true' if switch else 'VALUE'}"
         return Answer(_about(name, values), f"add --set {value}", keys[0], value)
     paths = [tuple(name[2:].split("."))] if name.startswith("$.") else read_from(name, values)
     path = next((path for path in paths if path[0] == _LAUNCH), None)
@@ -224,6 +225,7 @@ def _fewest(names: Sequence[str], values: Values) -> list[str]:
         chosen.append(_best(waiting, values))
         values = values.but({chosen[-1]: _example(chosen[-1], values)})
         needs = needs_of(values[_TOTAL])
+        needs = needs.union(_TRAINED.get(name, name) for name in needs)
         waiting = [name for name in waiting if name in needs and name not in chosen]
     return chosen
 
@@ -306,6 +308,8 @@ def settling(name: str, values: Values, depth: int = 0) -> list[str]:
     written = name not in values.pack.facts and values.view is not None and values.view.has(steps)
     if name not in values.bindings and (own or written):  # a file of facts, or a key that says ???
         return [name]
+    if _is_bound_to_its_name(name, values):
+        return [name]
     needs: set[str] = set()
     for _, when, _, _, paths, _ in values.bindings.get(name, ()):
         truth = True if when is None else when(values)
@@ -321,16 +325,41 @@ def settling(name: str, values: Values, depth: int = 0) -> list[str]:
     return next((keys for keys in below if keys), [])
 
 
+def _is_bound_to_its_name(name: str, values: Values) -> bool:
+    """Whether a key of a fact's own name is one of those that give it."""
+    mine = (when for _, when, _, _, paths, _ in values.bindings.get(name, ()) if (name,) in paths)
+    return any(when is None or when(values) is True for when in mine)
+
+
 def read_from(name: str, values: Values) -> list[Path]:
     """Return the keys that a fact may be read from in a file like this one."""
     return [path for alternative in values.possible(name) for path in alternative[4]]
 
 
-def more_gpus(target: Target, here: float) -> str:
+def count_question(values: Values) -> str:
+    """Ask for the number of GPUs, and say why a machine's own is not enough."""
+    outside = "its number of processes is set outside the script"
+    return f"{outside if _starts(values) else 'nothing says how many it runs on'}: add :N to --gpu"
+
+
+def _starts(values: Values) -> bool:
+    """Whether a command says how many processes it starts, be the number known or not."""
+    keys = ("processes_per_node", "processes")
+    return values.view is not None and any(values.view.has((_LAUNCH, key)) for key in keys)
+
+
+def _each_process(values: Values) -> str:
+    """Say who takes the GPUs: ``, one for each process that torchrun starts``; nothing if that is not known."""
+    launcher = values.view.get((_LAUNCH, "launcher")) if values.view is not None else None
+    counted = isinstance(launcher, str) and _starts(values)
+    return f", one for each process that {launcher} starts" if counted else ""
+
+
+def more_gpus(target: Target, here: float, values: Values) -> str:
     """Say that a job is on more GPUs of a machine than there are, for the place that says how many."""
     count, source = target.facts.get("gpu.count", (target.count, ""))
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
-    takes = f"it takes {digits(here)} GPUs of a machine"
+    takes = f"it takes {digits(here)} GPUs of a machine{_each_process(values)}"
     if source.startswith("--gpu"):
         return f"{takes}: use --gpu {name}:{digits(here)}"
     return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{digits(here)}"

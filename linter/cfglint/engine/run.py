@@ -232,6 +232,7 @@ class Run(Reading):
         """Return a subject's facts on a target, not yet judged."""
         facts = {**subject.stated, **({} if target is None else target.facts), **self.given}
         values = values_for(subject, {name: value for name, (value, _) in facts.items()})
+        facts = {**subject.spare, **facts}
         return Judged(subject, target, values, {name: source for name, (_, source) in facts.items()})
 
     def rules(self, subject: Subject, values: Values) -> list[CompiledRule]:
@@ -265,7 +266,7 @@ class Run(Reading):
         """Whether a rule's verdict rests on nothing that the target gave."""
         alone = values_for(judged.subject, judged.values.given)
         rule.test(alone)
-        own = {*self.given, *judged.subject.stated}
+        own = {*self.given, *judged.subject.stated, *judged.subject.spare}
         return not any(name in alone for name in judged.values.given if name not in own)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────

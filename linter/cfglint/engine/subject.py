@@ -69,6 +69,7 @@ class Subject(Record):
     tables: Tables  # a path in the document is seen from its folder
     version_source: str = field(default="", init=False)  # the file that pins it
     stated: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)  # facts, and by what
+    spare: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)  # where nothing else tells
 
     @property
     def is_launch(self) -> bool:
@@ -148,8 +149,11 @@ class Reading(Record):
             document.foreign = is_anothers(document, block) or is_foreign(block, framework, view)
             if self.library is not None and self.library.project is not None:
                 self._ask(self.library.project, document, block, packages)
-        stated = self._given(document, framework).facts if self.overrides else {}
-        return Subject(self.pack, document, view, framework, version, self.tables, stated=stated)
+        subject = Subject(self.pack, document, view, framework, version, self.tables)
+        if self.overrides:
+            given = self._given(document, framework)
+            subject.stated, subject.spare = given.facts, given.spare
+        return subject
 
     def _given(self, document: Document, framework: str | None) -> Given:
         """Tell the overrides that are keys to a framework from those that state facts."""

@@ -5,6 +5,8 @@ A key goes before a fact of the same name. What is neither changes nothing, whic
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from cfglint.document.layers import read_override
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.tree import ABSENT, Scalar, child, dotted
@@ -29,10 +31,14 @@ _GPU = "gpu."
 
 
 class Given(Record):
-    """Overrides, sorted for one document: those of keys, and facts, each with the override that states it."""
+    """Overrides, sorted for one document: those of keys, and facts, each with the override that states it.
+
+    ``spare`` are facts that have a key's name: they hold where the key tells nothing.
+    """
 
     keys: list[str] = field(factory=list)
     facts: dict[str, tuple[object, str]] = field(factory=dict)
+    spare: dict[str, tuple[object, str]] = field(factory=dict)
 
 
 def sorted_for(pack: Pack, overrides: Sequence[str], document: Document, framework: str | None) -> Given:
@@ -42,8 +48,11 @@ def sorted_for(pack: Pack, overrides: Sequence[str], document: Document, framewo
         name = name_of(text)
         if is_fact(pack, text) and not _is_key(pack, document, framework, name):
             given.facts[name] = fact_of(pack, text)
-        else:
-            given.keys.append(text)
+            continue
+        given.keys.append(text)
+        if is_fact(pack, text):
+            with suppress(UsageError):
+                given.spare[name] = fact_of(pack, text)
     return given
 
 
