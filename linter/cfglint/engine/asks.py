@@ -349,7 +349,7 @@ def _starts(values: Values) -> bool:
 
 
 def _each_process(values: Values) -> str:
-    """Say who takes the GPUs: ``, one for each process that torchrun starts``; nothing if that is not known."""
+    """Say who takes the GPUs, as ``, one for each process that torchrun starts``; nothing if unknown."""
     launcher = values.view.get((_LAUNCH, "launcher")) if values.view is not None else None
     counted = isinstance(launcher, str) and _starts(values)
     return f", one for each process that {launcher} starts" if counted else ""
