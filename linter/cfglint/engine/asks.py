@@ -24,8 +24,9 @@ _FIRST = ("model_path", "model_config", "task")  # what most else follows from
 _EVERY, _TOTAL = "cases.", "need.total"
 _LAUNCH = "launch"  # what a command says; no key of a file
 _FILES = (".yaml", ".yml", ".json", ".toml")
-_LISTED = 4  # settings to type at once
+_LISTED = 5  # settings to type at once
 _OTHERS = 2  # values that are named beside the first
+_FEW = 2  # facts in the place of a file
 _MOST = 24  # facts that may rest on what cannot be read
 _DEEPEST = 4  # facts that a key depends on
 _NOTHING = "nothing says "
@@ -198,6 +199,8 @@ def _has_default(name: str, values: Values) -> bool:
 def _instead(name: str, values: Values) -> str:
     """Say what cannot be read, and which facts to state in its place where a few do."""
     why, facts = str(answer(name, values)), _resting_on(name, values)
+    if len(facts) > _FEW and _is_file(name, values):  # a config of its own is better read than told
+        return why
     if len(facts) > 1:
         return f"{why}; {_sets([_stating(fact, values).typed for fact in facts])}"
     return f"{why}; {_stating(facts[0], values).do}" if facts else why
