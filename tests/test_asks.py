@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,16 @@ from cfglint.lang.pack import load
 from golden import CASES, Terminal, page_of, terminal  # noqa: F401
 from tiers import LONG
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from asks import ASKS, VERDICTS, a_model, walks
+
+SHARED = os.environ.get("CFGLINT_SHARED")
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path.stem for path in CASES.glob("*.md"))
 TARGETS = (["--gpu", "a40"], ["--gpu", "rtx-4090:2"], [])
 KEY = re.compile(r"add --set ([^=\s]+)=\S+")
-KEYS = re.compile(r"add --set KEY=VALUE for (.+?)(?: and \d+ more; cfglint facts lists them)?$")
-FACT = re.compile(r"try cfglint fit --vary ([^=\s]+)=\S+$")
-FLAGS = ("add :N to --gpu", "add --gpu NAME", "add --model-config PATH", "add --hardware FILE", "use --gpu ")
+FLAGS = ("add :N to --gpu", "add --gpu ", "add --model-config PATH", "add --hardware FILE", "use --gpu ")
+FRAMEWORK = re.compile(r"add --framework (\w+) if it keeps those of \1$")
 REASONS = re.compile(
     r"cfglint does not model \S"
     r"|cfglint cannot read \S"
@@ -34,16 +39,15 @@ REASONS = re.compile(
 )
 
 
-def helps(ask: str, facts: object) -> bool:
+def helps(ask: str, pack: object) -> bool:
     """Whether an ask holds something to type that cfglint takes, or says that nothing helps."""
-    if any(flag in ask for flag in FLAGS) or REASONS.match(ask):
+    if any(flag in ask for flag in FLAGS) or (REASONS.match(ask) and "add " not in ask):
         return True
-    if several := KEYS.search(ask):
-        return all(split_key(key) for key in several[1].split(", "))
-    if one := KEY.search(ask):
-        return bool(split_key(one[1]))
-    fact = FACT.search(ask)
-    return fact is not None and fact[1] in facts  # type: ignore[operator]
+    framework = FRAMEWORK.search(ask)
+    if framework is not None:
+        return framework[1] in pack.frameworks  # type: ignore[attr-defined]
+    keys = re.findall(r"--set ([^=\s]+)=\S+", ask) if "add --set " in ask else []
+    return bool(keys) and all(split_key(key) for key in keys)
 
 
 def unjudged(terminal: Terminal, folder: Path, flags: list[str]) -> list[tuple[str, str | None]]:  # noqa: F811
@@ -57,45 +61,65 @@ def test_what_is_not_judged_says_what_to_type_or_why_not(code, terminal, tmp_pat
         if not name.endswith(".rules"):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8")
-    facts = load().facts
+    pack = load()
     for path, ask in unjudged(terminal, tmp_path, TARGETS[PAGES.index(code) % len(TARGETS)]):
         assert ask, path
-        assert helps(ask, facts), (path, ask)
+        assert helps(ask, pack), (path, ask)
 
 
 def test_examples_too(terminal):  # noqa: F811
-    facts = load().facts
+    pack = load()
     for flags in TARGETS:
         for path, ask in unjudged(terminal, ROOT / "examples", flags):
             assert ask, path
-            assert helps(ask, facts), (path, ask)
+            assert helps(ask, pack), (path, ask)
 
 
-@pytest.mark.parametrize("ask", ["", "dtype", "nothing says dtype", "try cfglint fit --vary no.such=1"])
+@pytest.mark.parametrize(
+    "ask", ["", "dtype", "nothing says dtype", "add --framework nobody if it keeps those of nobody"]
+)
 def test_a_bare_name_is_no_answer(ask):
-    assert not helps(ask, load().facts)
+    assert not helps(ask, load())
 
 
 OWN = (
     "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --learning_rate 1e-5 "
     "--max_length 1024\n"
 )
-ANSWERS = {"gradient_checkpointing": "true", "per_device_train_batch_size": "1", "zero_stage": "2"}
-ANSWERS["task"] = "sft"
+OWN_TRAINER = (
+    "deepspeed llava/train/train_mem.py --model_name_or_path $MODEL --output_dir out --bf16 True "
+    "--per_device_train_batch_size 4 --logging_steps 1 --model_max_length 2048 --lora_enable True\n"
+)
+FROZEN = OWN_TRAINER.replace("--lora_enable True", "--tune_mm_mlp_adapter True")
+AXOLOTL = (
+    "base_model: Qwen/Qwen2.5-0.5B\ndatasets: [{path: a, type: alpaca}]\nsequence_len: 1024\n"
+    "micro_batch_size: 1\ndeepspeed: own.json\n"
+)
 
 
-def test_answers_lead_to_a_verdict(terminal, tmp_path):  # noqa: F811
-    """A program of one's own is judged once each thing that is asked for has been typed."""
-    (tmp_path / "run.sh").write_text(OWN, encoding="utf-8")
-    flags = ["--gpu", "a40:8"]
-    ((_, ask),) = unjudged(terminal, tmp_path, flags)
-    for key in KEYS.search(ask)[1].split(", "):
-        flags += ["--set", f"{key}={ANSWERS[key]}"]
-    for _ in range(3):
-        _, page = terminal.run("fit", tmp_path, ["run.sh", "--no-detect", "--isolated", *flags])
-        wanted = [fact for line in page.splitlines() if (fact := FACT.search(line))]
-        if not wanted:
-            break
-        flags += ["--vary", f"{wanted[0][1]}={ANSWERS[wanted[0][1]]}"]
-    assert flags[-2:] == ["--vary", "task=sft"]
-    assert re.search(r" sft +fits ", page)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("own.sh", OWN), ("trainer.sh", OWN_TRAINER), ("frozen.sh", FROZEN), ("job.yaml", AXOLOTL)],
+)
+def test_answers_lead_to_a_verdict(tmp_path, name, text):
+    """A job is judged once each thing that is asked for has been typed, which is at most three."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with a_model() as model:
+        (walk,) = walks(str(tmp_path / name), "a40:8", model)
+    assert walk.end in VERDICTS, walk
+    assert 1 <= len(walk.asks) <= ASKS
+
+
+@pytest.mark.skipif(SHARED is None, reason="CFGLINT_SHARED names no folder of real configs")
+def test_asks_for_real_configs_end_in_a_verdict_or_a_reason():
+    corpus = Path(SHARED or ".") / "corpus"
+    paths = sorted(path for path in corpus.rglob("*") if path.suffix in (".sh", ".yaml", ".yml"))
+    with a_model() as model:
+        ends = [
+            walk
+            for path in (paths if LONG else paths[::60])
+            for gpu in (("a100-80gb-sxm:8", "rtx-4090") if LONG else ("rtx-4090",))
+            for walk in walks(str(path), gpu, model)
+        ]
+    assert any(walk.asks for walk in ends)
+    assert [walk for walk in ends if walk.end == "dead end"] == []

@@ -58,6 +58,41 @@ def test_mistakes_are_one_line_and_exit_2(cfglint, config, words, said):
     assert said in done.stderr
 
 
+TRL = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\noutput_dir: out\nmax_length: 1024\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (
+            "max_lenght=512",
+            "nothing here reads max_lenght, so it would change nothing; did you mean 'max_length'",
+        ),
+        ("nonsense.of=1", "nothing here reads nonsense.of"),
+        ("task=stf", "task is one of pretrain, sft"),
+        ("lora_rank=many", "lora_rank is a number"),
+        ("gpu.vram=40", "use --gpu NAME:N"),
+    ],
+)
+def test_what_changes_nothing_is_refused(cfglint, tmp_path, typed, said):
+    file = tmp_path / "sft.yaml"
+    file.write_text(TRL, encoding="utf-8")
+    for words in (["check", file], ["check", tmp_path], ["fit", file], ["fix", file, "--diff"]):
+        done = cfglint(*words, "--gpu", "a40:1", "--set", typed)
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def test_a_fact_takes_effect_by_its_own_name(cfglint, tmp_path):
+    (tmp_path / "sft.yaml").write_text(TRL, encoding="utf-8")
+    words = ["check", tmp_path / "sft.yaml", "--gpu", "a40:1", "--format", "json"]
+    needs = [
+        json.loads(cfglint(*words, *more).stdout)["jobs"][0]["need_gib"]
+        for more in (["--set", "task=sft"], ["--set", "task=dpo"])
+    ]
+    assert needs[0] != needs[1]
+
+
 def test_the_finding_of_the_issue(cfglint, config):
     done = cfglint("check", config, "--gpu", "a40", "--rule", BAD)
     line = (

@@ -90,7 +90,7 @@ def test_markdown_fit_and_compare_tell_cases_and_numbers_of_gpus(terminal, tmp_p
     _, page = terminal.run("check", tmp_path, ["a.yaml", "--no-detect", *gpus, "--format", "markdown"])
     rows = [line for line in page.splitlines() if line.startswith("| a.yaml")]
     assert any("depends on the launcher: " in row and "accelerate\\_config" in row for row in rows)
-    assert any("on 1 GPU; how many GPUs?" in row for row in rows)
+    assert any("on 1 GPU; nothing says how many" in row for row in rows)
     assert all(re.search(r"\| \d+\.\d–\d+\.\d \| \d+\.\d \|", row) for row in rows), "one number of decimals"
     _, page = terminal.run("compare", tmp_path, ["a.yaml", "b.yaml", "--no-detect", *gpus])
     told = " ".join(page.split())
@@ -263,23 +263,26 @@ def test_a_key_that_settles_nothing_is_not_asked_for(ask):
     assert told == ask(DEPTHS, "--gpu", "h200:1", "--set", "model_name_or_path=meta-llama/Llama-3.2-1B")
 
 
-def test_a_fact_without_a_key_is_tried_with_fit(ask, cfglint, tmp_path):
+def test_a_fact_without_a_key_is_stated_by_its_name(ask, cfglint, tmp_path):
     gpu = ["--gpu", "a40:4"]
     told = ask(SFT.format(model="Qwen/Qwen2.5-7B-Instruct") + "deepspeed: own.json\n", *gpu)
-    what, _, fit = told.partition("; try cfglint ")
-    assert what.startswith("which ZeRO stage?")
-    command, *flags = fit.split()
-    done = cfglint(command, str(tmp_path / "job.yaml"), *flags, *gpu, "--format", "json")
-    (row,) = json.loads(done.stdout)["rows"]
-    assert row["verdict"] != "unknown"
+    what, _, flags = told.partition("? add ")
+    assert what.startswith("which ZeRO stage")
+    words = flags.partition(" (or")[0].split()
+    done = cfglint("check", str(tmp_path / "job.yaml"), *words, *gpu, "--format", "json")
+    (job,) = json.loads(done.stdout)["jobs"]
+    assert job["verdict"] != "unknown"
 
 
 def test_more_gpus_are_asked_for_where_the_gpu_was_named(ask):
     told = ask(LAUNCH, "--gpu", "rtx-4090:4", name="run.sh")
-    assert told == "it takes 8 GPUs of a machine: use --gpu rtx-4090:8"
+    assert (
+        told
+        == "it takes 8 GPUs of a machine, one for each process that deepspeed starts: use --gpu rtx-4090:8"
+    )
     assert ask(LAUNCH, "--gpu", "rtx-4090:8", name="run.sh") != told
     told = ask(SCRIPT + LAUNCH, name="run.sbatch")
-    assert told.startswith("it takes 8 GPUs of a machine, and #SBATCH has 4: correct one of them")
+    assert told.startswith("it takes 8 GPUs of a machine, one for each process that ")
 
 
 def test_a_file_that_is_named_and_not_here_is_asked_for_first(ask):

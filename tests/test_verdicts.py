@@ -109,7 +109,7 @@ def test_a_gpu_without_a_number_is_one_where_the_config_asks_for_none(judged):
     assert open_["gpus"] == 1
     assert one["gpus"] is None
     assert open_["bound_gib"] == one["bound_gib"]
-    assert open_["ask"] == "how many GPUs? add :N to --gpu"
+    assert open_["ask"] == "nothing says how many it runs on: add :N to --gpu"
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ class Values(dict[str, object]):
         "bindings",
         "cases",
         "document",
+        "framework",
         "given",
         "lets",
         "named",
@@ -138,6 +139,7 @@ class Values(dict[str, object]):
         super().__init__()
         self.pack = pack
         self.view = view
+        self.framework = framework
         self._rows: dict[str, Mapping[str, object] | frozenset[str]] = {}
         rules = pack.frameworks.get(framework) if framework is not None else None
         self.bindings: Mapping[str, tuple[Alternative, ...]] = rules["bind"] if rules else {}
@@ -291,6 +293,10 @@ class Values(dict[str, object]):
         if the table lacks what is known, the first key, which may describe any model.
         """
         table, keys = self.pack.registries[prefix]
+        own, path = self.pack.registries["model"][1][0], keys[0]
+        copied = prefix != "model" and path.endswith("model_path") and not needs_of(self[own])
+        if copied and self[path] is self["model_path"]:  # the policy's own, whose figures a file gives
+            return self._row("model")
         find = self.tables.get(table)
         stated = False
         for key in keys if find is not None else ():
@@ -399,11 +405,16 @@ def _is_own(framework: str, block: Mapping[str, Any], document: Document | None,
 
     A package of the framework in the repository may differ from the one that is known, but a whole config of
     Hydra's settles what it reads; keys that it lacks, the package does not know. Another program has the
-    defaults if it makes its arguments of the framework's classes, or is not here and is given a config.
+    defaults if it makes its arguments of the framework's classes, or is not here and is given a config;
+    so has one that somebody says the framework reads (``--framework``).
     """
     if document is None or document.format != "shell" or view is None or not block["programs"]:
         return True
-    if view.get(("launch", "suite")) == framework or not is_foreign(block, framework, view):
+    if (
+        document.vouched
+        or view.get(("launch", "suite")) == framework
+        or not is_foreign(block, framework, view)
+    ):
         return True
     based = view.layers is not None and view.layers.based
     return based and (bool(block["composes"]) or document.vendored or document.program is None)

@@ -200,8 +200,9 @@ class Report(Record):
     ``keys`` maps the facts that are missing to the keys that they are read from; "" where there is none.
     ``skipped`` counts what was found in folders and not judged; most of that is for no framework. The rest,
     which may be configs all the same, is in ``unjudged``, the paths by what is wrong with them; so are files
-    that are judged IN_PART. ``unread`` counts the launches that were seen and not read, where they were
-    looked for.
+    that are judged IN_PART. ``taken`` are the overrides that reach something in a file, ``seen`` the
+    frameworks of the files that were asked. ``unread`` counts the launches that were seen and not read,
+    where they were looked for.
     """
 
     targets: list[TargetInfo] = field(factory=list, init=False)
@@ -214,6 +215,8 @@ class Report(Record):
     jobs: list[Job] = field(factory=list, init=False)
     judged: int = field(default=0, init=False)
     unread: int | None = field(default=None, init=False)
+    taken: set[str] = field(factory=set, init=False)
+    seen: set[str] = field(factory=set, init=False)
     skipped: int = field(default=0, init=False)
     unjudged: dict[str, list[str]] = field(factory=dict, init=False)
 

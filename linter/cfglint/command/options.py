@@ -35,6 +35,7 @@ from cfglint.command import (
 )
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.findings import LEVELS
+from cfglint.record import field
 from cfglint.report import FORMATS
 from cfglint.text import deep_key
 
@@ -145,6 +146,7 @@ class Options(Arguments):
         "also print reasons, sources and every rule that could not be checked", short="v", group="output"
     )
     no_color: bool = switch("no colors", group="output")
+    typed: list[str] = field(factory=list)  # what --set says on this command line, without the settings'
 
     @property
     def boundary(self) -> Boundary:
@@ -354,6 +356,7 @@ def _checked(path: str, key: str, value: Any) -> Any:
 def merged(args: Own) -> Own:
     """Put the settings' values where no flag was given."""
     given = _settings(args)
+    args.typed = list(args.set)
     if args.gpu or args.hardware:  # these take the place of all targets in the settings
         given = {key: value for key, value in given.items() if key not in ("gpu", "hardware")}
     if args.framework:  # goes before what settings say of some files, and that before what they say of all
@@ -361,9 +364,9 @@ def merged(args: Own) -> Own:
     own = dict(flags(type(args)))
     holds = {*(field for field, _, _ in offered(type(args))), *args.also, "frameworks"}
     for key, value in given.items():
-        field = SETTINGS[key][0]
-        if field in holds and own[field].setting and not getattr(args, field):
-            setattr(args, field, not value if own[field].setting == OPPOSITE else value)
+        name = SETTINGS[key][0]
+        if name in holds and own[name].setting and not getattr(args, name):
+            setattr(args, name, not value if own[name].setting == OPPOSITE else value)
     return args
 
 

@@ -171,6 +171,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         version=version,
         by_path=by_path(args, rules),
         overrides=args.set,
+        typed=getattr(args, "typed", ()),
         selected=chosen,
         guarded=selector([], codes(args.ignore), [rule.code for rule in rules.rules]),
         tables={
@@ -275,9 +276,11 @@ class Outcome(Record):
 def outcomes(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
     """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
     run.launches = _launches(run, args, files)
+    run.alone = len(files) == 1 and files[0][1]
     for outcome in _each(run, args, files, task):
         _gather(run, outcome)
         yield outcome
+    run.refuse()
 
 
 def _launches(run: Run, args: Own, files: Sequence[tuple[str, bool]]) -> Launches:
@@ -362,6 +365,8 @@ def _gather(run: Run, outcome: Outcome) -> None:
     report.files += part.files
     report.jobs += part.jobs
     report.judged += part.judged
+    report.taken |= part.taken
+    report.seen |= part.seen
     if report.unread is not None:
         report.unread += part.unread or 0
     if outcome.skipped is not None:
@@ -380,6 +385,7 @@ def _begin(args: Own, targets: Sequence[Target], launches: Launches, task: Task[
     """Set a worker up. The main process has said all that there is to say about flags and targets."""
     _state[:] = [(run(args, targets), args, task)]
     _state[0][0].launches = launches
+    _state[0][0].alone = False
 
 
 def _one(file: tuple[str, bool]) -> Outcome:

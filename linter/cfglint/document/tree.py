@@ -387,12 +387,13 @@ class Document(Record):
     ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
     ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
     all the same, and why; ``vendored`` says that the repository of a command holds its framework's package,
-    ``foreign`` that its program may differ from the framework's as it was released, ``away`` that it surely
-    is another, ``repeated`` that it may be run several times; ``declares`` tells whether code of its project
-    declares an argument, or a choice of it, ``composed`` whether a program of its own has Hydra compose it
-    where its framework does not, ``used`` whether its project may use its framework's package; ``replaced``
-    are the keys that a launch gives itself; ``sites`` where the calls of a program are written
-    (python.documents.Site), ``unasked`` gives the same trainer where its flags have their defaults.
+    ``vouched`` that somebody names the framework that reads it, ``foreign`` that its program may differ from
+    the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
+    several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
+    ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
+    whether its project may use its framework's package; ``replaced`` are the keys that a launch gives itself;
+    ``sites`` where the calls of a program are written (python.documents.Site), ``unasked`` gives the same
+    trainer where its flags have their defaults.
     """
 
     start: int
@@ -418,6 +419,7 @@ class Document(Record):
     unasked: Callable[[], Document | None] | None = field(default=None, init=False, compare=False)
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
+    vouched: bool = field(default=False, init=False, compare=False)
     foreign: bool = field(default=False, init=False, compare=False)
     away: bool = field(default=False, init=False, compare=False)
     repeated: bool = field(default=False, init=False, compare=False)

@@ -99,6 +99,12 @@ class MappingView(Value):
         return f"MappingView({dotted(self.path)!r})"
 
 
+def _by_default(path: Path, why: str) -> bool:
+    """Whether what may set absent keys is taken to leave their defaults, where somebody vouches for it."""
+    loads = path[0] in ("from_pretrained", "prepare_model_for_kbit_training") if path else False
+    return loads and why != "the model's precision"
+
+
 class View(Record):
     """One document under one dialect, with overrides and an environment (None: no variable is known).
 
@@ -145,6 +151,10 @@ class View(Record):
             self.hung = layers.hung or None
             self.unread = {**(self.unread or {}), **layers.unread} or None
             self.interpolates = self.interpolates or (self.beneath or self.dialect).interpolates
+        if self.unread is not None and self.document.vouched:
+            self.unread = {
+                path: why for path, why in self.unread.items() if not _by_default(path, why)
+            } or None
         if self.overrides:
             from cfglint.document.layers import Overlay, read_override
 

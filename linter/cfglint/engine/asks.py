@@ -7,12 +7,12 @@ from cfglint.document.tree import dotted
 from cfglint.facts import NO_KEYS, Values
 from cfglint.findings import question
 from cfglint.lang.types import digits
-from cfglint.lang.values import ODD, UNRULED, Open, needs_of
-from cfglint.record import Value
+from cfglint.lang.values import INF, ODD, UNRULED, Open, needs_of
+from cfglint.record import Value, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from cfglint.document.tree import Path
@@ -21,19 +21,35 @@ if TYPE_CHECKING:
 
 _MODEL = ("model_path", "model_config")
 _FIRST = ("model_path", "model_config", "task")  # what most else follows from
+_EVERY, _TOTAL = "cases.", "need.total"
 _LAUNCH = "launch"  # what a command says; no key of a file
 _FILES = (".yaml", ".yml", ".json", ".toml")
-_LISTED = 3  # keys to type, one by one
+_LISTED = 5  # settings to type at once
+_OTHERS = 2  # values that are named beside the first
+_FEW = 2  # facts in the place of a file
+_MOST = 24  # facts that may rest on what cannot be read
 _DEEPEST = 4  # facts that a key depends on
-_TRY, _NOTHING = "try cfglint fit", "nothing says "
+_NOTHING = "nothing says "
+_TRAINED = {
+    "max_prompt_len": "seq_len",
+    "n_microbatches": "micro_batch_size",
+    "rollout_batch_size": "micro_batch_size",
+}
+_OWN_MODEL = "the program's model"  # which is not followed
+_LOADING = ("from_pretrained", "prepare_model_for_kbit_training")  # calls, whose arguments nobody types
+_CALLS = (*_LOADING, "LoraConfig", "BitsAndBytesConfig", "get_peft_model")
 
 
 class Answer(Value):
-    """Why something is not known, and what to type, as ``add --set KEY=VALUE``; nothing if nothing helps."""
+    """Why something is not known, and what to type, as ``add --set KEY=VALUE``; nothing if nothing helps.
+
+    ``key`` is the key of the file that would give it, and ``typed`` what follows ``--set``.
+    """
 
     why: str
     do: str = ""
-    key: str = ""  # the key of the file that would give it
+    key: str = ""
+    typed: str = ""
 
     @property
     def vague(self) -> bool:
@@ -66,19 +82,55 @@ def _asking(name: str, values: Values) -> Answer | None:
     if told == name:
         told = values.pack.asks.get(name, "")
     why, ends, do = told.partition("? ")
-    return Answer(why + ends.strip(), do) if told else None
+    typed = do.removeprefix("add --set ").partition(" ")[0] if do.startswith("add --set ") else ""
+    return Answer(why + ends.strip(), do, typed=typed) if told else None
 
 
 def _setting(name: str, values: Values) -> Answer:
     """Return the key that gives a fact, or what else a fact is that no key gives in such a file."""
     keys = settling(name, values)
+    public = _public(name, values) if keys and keys[0].partition(".")[0] in _CALLS else ""
+    if public in values.pack.facts:
+        return _stating(public, values)
     if keys:
-        return Answer(_about(name, values), f"add --set {keys[0]}=VALUE", keys[0])
+        switch = name == "gradient_checkpointing" or values.pack.facts.get(name, ("",))[0] == "bool"
+        value = f"{keys[0]}={'true' if switch else 'VALUE'}"
+        return Answer(_about(name, values), f"add --set {value}", keys[0], value)
     paths = [tuple(name[2:].split("."))] if name.startswith("$.") else read_from(name, values)
     path = next((path for path in paths if path[0] == _LAUNCH), None)
     about = _about(name, values)
-    told = spoken(path) if path is not None else name if about == name else f"{name} ({about})"
-    return Answer(f"{_NOTHING}{told}", f"{_TRY} --vary {name}=VALUE" if name in values.pack.facts else "")
+    told = spoken(path) if path is not None else about
+    if name not in values.pack.facts:
+        return Answer(f"{_NOTHING}{told}")
+    return replace(_stating(name, values), why=f"{_NOTHING}{told}")
+
+
+def _stating(name: str, values: Values) -> Answer:
+    """Return what states a fact by its own name."""
+    value, others = choices(name, values)
+    return Answer(_about(name, values), f"add --set {name}={value}{others}", typed=f"{name}={value}")
+
+
+def _public(name: str, values: Values) -> str:
+    """Return a fact of the vocabulary in place of a framework's own one that it rests on."""
+    own = name.startswith("$.") or name.partition(".")[0] in values.pack.frameworks
+    resting = [fact for fact in values.bindings if own and "." not in fact and name in needs_of(values[fact])]
+    return min(resting, key=lambda fact: len(needs_of(values[fact])), default=name)
+
+
+def choices(name: str, values: Values) -> tuple[str, str]:
+    """Return the value to show for a fact, and others that it may have: ``("sft", " (or dpo, kto, …)")``."""
+    kind, *_, spellings = values.pack.facts[name]
+    several = values[_EVERY + name] if _EVERY + name in values.pack.lets else None
+    if isinstance(several, list) and several and not any(map(needs_of, several)):
+        told = [str(value).lower() if isinstance(value, bool) else str(value) for value in several]
+    else:
+        told = ["true", "false"] if kind == "bool" else list(dict.fromkeys((spellings or {}).values()))
+    if not told:
+        return {"number": "N", "list": "[A,B]"}.get(kind, "VALUE"), ""
+    first, *rest = told
+    more = ", \u2026" * (len(rest) > _OTHERS)
+    return first, f" (or {', '.join(rest[:_OTHERS])}{more})" if rest else ""
 
 
 def _about(name: str, values: Values) -> str:
@@ -87,15 +139,118 @@ def _about(name: str, values: Values) -> str:
 
 
 def asked(values: Values, names: Iterable[str]) -> str | None:
-    """Return what to type to settle what is missing, or in words what is missing; None for nothing."""
+    """Return the one thing to type to settle what is missing, or why nothing helps; None for nothing."""
+    if values["generates"] is False:  # lengths and batches of what generates stand in for a trainer's own
+        names = {_TRAINED.get(name, name) for name in names}
     ordered = sorted(names, key=lambda name: (name not in _FIRST, name))
-    hopeless = [name for name in ordered if name.endswith("()")] + [name for name in ordered if " " in name]
-    hopeless += [name for name in ordered if _is_file(name, values)]
-    answers = [answer(name, values) for name in hopeless[:1] or ordered]
-    first = next((each for each in answers if not each.vague), answers[0] if answers else None)
-    if first is None or not first.key:
-        return None if first is None else str(first)
-    return _sets(list(dict.fromkeys(each.key for each in answers if each.key)))
+    if not ordered:
+        return None
+    first = next((name for name in ordered if name.startswith(UNRULED) or name.endswith("()")), None)
+    if first is None and (file := next((name for name in ordered if _is_file(name, values)), None)):
+        return _instead(file, values)
+    if first is None and ordered[0] in _MODEL:
+        first = ordered[0]
+    if first is not None:
+        return str(answer(first, values))
+    return _vouch(ordered, values) or _settings(ordered, values)
+
+
+def _settings(ordered: Sequence[str], values: Values) -> str:
+    """Return the settings to type for what is missing, together where one does not wait for another."""
+    unread = next((name for name in ordered if " " in name), None)
+    if unread is not None:
+        return _instead(unread, values)
+    answers = {name: answer(name, values) for name in ordered}
+    asking = next((each for each in answers.values() if not each.typed and not each.vague), None)
+    if ordered[0] in _FIRST or asking is not None:
+        return str(answers[ordered[0]] if ordered[0] in _FIRST else asking)
+    settable = {name: each for name, each in answers.items() if each.typed}
+    fewest = _fewest([name for name in settable if _may_state(name, values)], values)
+    typed = list(dict.fromkeys(settable[name].typed for name in fewest or settable))
+    if len(typed) == 1:
+        return str(next(each for each in settable.values() if each.typed == typed[0]))
+    return _sets(typed) if typed else _instead(ordered[0], values)
+
+
+def _vouch(names: Sequence[str], values: Values) -> str | None:
+    """Ask whether a program of one's own keeps the defaults of its framework, where that would help."""
+    view = values.view
+    if view is None or values.framework is None or view.document.vouched or view.document.vendored:
+        return None
+    loads = any(key.partition(".")[0] in _LOADING for name in names for key in settling(name, values)[:1])
+    if (
+        _OWN_MODEL not in names
+        and not loads
+        and (values.own or not any(_has_default(name, values) for name in names))
+    ):
+        return None
+    program = view.get(("launch", "program"))
+    told = program.rpartition("/")[2] if isinstance(program, str) else "the program"
+    framework = values.framework
+    return (
+        f"{told} may have defaults of its own; add --framework {framework} if it keeps those of {framework}"
+    )
+
+
+def _has_default(name: str, values: Values) -> bool:
+    return any(alternative[2] is not None for alternative in values.bindings.get(name, ()))
+
+
+def _instead(name: str, values: Values) -> str:
+    """Say what cannot be read, and which facts to state in its place where a few do."""
+    why, facts = str(answer(name, values)), _resting_on(name, values)
+    if len(facts) > _FEW and _is_file(name, values):  # a config of its own is better read than told
+        return why
+    if len(facts) > 1:
+        return f"{why}; {_sets([_stating(fact, values).typed for fact in facts])}"
+    return f"{why}; {_stating(facts[0], values).do}" if facts else why
+
+
+def _resting_on(name: str, values: Values) -> list[str]:
+    """Return the facts that settle the need if they are stated, as far as a name matters; few, or none."""
+    waiting = [
+        fact for fact in values.bindings if name in needs_of(values[fact]) and _may_state(fact, values)
+    ]
+    chosen: list[str] = []
+    while name in needs_of(values[_TOTAL]):
+        if not waiting or len(waiting) > _MOST or len(chosen) == _LISTED:
+            return []
+        chosen.append(_best(waiting, values))
+        values = values.but({chosen[-1]: _example(chosen[-1], values)})
+        waiting.remove(chosen[-1])
+    return chosen
+
+
+def _fewest(names: Sequence[str], values: Values) -> list[str]:
+    """Return the names that are missing without those that others make needless, which come first."""
+    waiting, chosen = list(names), []
+    while waiting and len(names) <= _MOST:
+        chosen.append(_best(waiting, values))
+        values = values.but({chosen[-1]: _example(chosen[-1], values)})
+        needs = needs_of(values[_TOTAL])
+        needs = needs.union(_TRAINED.get(name, name) for name in needs)
+        waiting = [name for name in waiting if name in needs and name not in chosen]
+    return chosen
+
+
+def _best(names: Sequence[str], values: Values) -> str:
+    """Return the fact that leaves least open when it is stated."""
+    if len(names) == 1:
+        return names[0]
+    return min(names, key=lambda n: len(needs_of(values.but({n: _example(n, values)})[_TOTAL])))
+
+
+def _may_state(name: str, values: Values) -> bool:
+    return name in values.pack.facts and name.partition(".")[0] not in (*NO_KEYS, "gpu")
+
+
+def _example(name: str, values: Values) -> object:
+    """Return a value that a fact may have."""
+    kind, _, low, high, spellings = values.pack.facts[name]
+    if kind == "number":
+        return high if high < INF else max(low, 0)
+    plain = {"bool": False, "list": []}.get(kind, "")
+    return next(iter(spellings.values())) if spellings else plain
 
 
 def _is_file(name: str, values: Values) -> bool:
@@ -111,11 +266,11 @@ def _unread(name: str) -> str:
     return "a value has another type than its key takes" if name == ODD else f"cfglint cannot read {name}"
 
 
-def _sets(keys: list[str]) -> str:
-    if len(keys) == 1:
-        return f"add --set {keys[0]}=VALUE"
-    more = f" and {len(keys) - _LISTED} more; cfglint facts lists them" if len(keys) > _LISTED else ""
-    return f"add --set KEY=VALUE for {', '.join(keys[:_LISTED])}{more}"
+def _sets(typed: Sequence[str]) -> str:
+    """Return the flags that give several settings; of many, the first."""
+    flags = " ".join(f"--set {each}" for each in typed[:_LISTED])
+    more = f" and {len(typed) - _LISTED} more; cfglint facts lists them" if len(typed) > _LISTED else ""
+    return f"add {flags}{more}"
 
 
 class _Reader(Values):
@@ -156,6 +311,8 @@ def settling(name: str, values: Values, depth: int = 0) -> list[str]:
     written = name not in values.pack.facts and values.view is not None and values.view.has(steps)
     if name not in values.bindings and (own or written):  # a file of facts, or a key that says ???
         return [name]
+    if _is_bound_to_its_name(name, values):
+        return [name]
     needs: set[str] = set()
     for _, when, _, _, paths, _ in values.bindings.get(name, ()):
         truth = True if when is None else when(values)
@@ -171,16 +328,41 @@ def settling(name: str, values: Values, depth: int = 0) -> list[str]:
     return next((keys for keys in below if keys), [])
 
 
+def _is_bound_to_its_name(name: str, values: Values) -> bool:
+    """Whether a key of a fact's own name is one of those that give it."""
+    mine = (when for _, when, _, _, paths, _ in values.bindings.get(name, ()) if (name,) in paths)
+    return any(when is None or when(values) is True for when in mine)
+
+
 def read_from(name: str, values: Values) -> list[Path]:
     """Return the keys that a fact may be read from in a file like this one."""
     return [path for alternative in values.possible(name) for path in alternative[4]]
 
 
-def more_gpus(target: Target, here: float) -> str:
+def count_question(values: Values) -> str:
+    """Ask for the number of GPUs, and say why a machine's own is not enough."""
+    outside = "its number of processes is set outside the script"
+    return f"{outside if _starts(values) else 'nothing says how many it runs on'}: add :N to --gpu"
+
+
+def _starts(values: Values) -> bool:
+    """Whether a command says how many processes it starts, be the number known or not."""
+    keys = ("processes_per_node", "processes")
+    return values.view is not None and any(values.view.has((_LAUNCH, key)) for key in keys)
+
+
+def _each_process(values: Values) -> str:
+    """Say who takes the GPUs, as ``, one for each process that torchrun starts``; nothing if unknown."""
+    launcher = values.view.get((_LAUNCH, "launcher")) if values.view is not None else None
+    counted = isinstance(launcher, str) and _starts(values)
+    return f", one for each process that {launcher} starts" if counted else ""
+
+
+def more_gpus(target: Target, here: float, values: Values) -> str:
     """Say that a job is on more GPUs of a machine than there are, for the place that says how many."""
     count, source = target.facts.get("gpu.count", (target.count, ""))
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
-    takes = f"it takes {digits(here)} GPUs of a machine"
+    takes = f"it takes {digits(here)} GPUs of a machine{_each_process(values)}"
     if source.startswith("--gpu"):
         return f"{takes}: use --gpu {name}:{digits(here)}"
     return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{digits(here)}"

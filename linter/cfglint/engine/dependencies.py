@@ -104,7 +104,7 @@ def watched(subject: Subject, given: Mapping[str, object]) -> WatchedValues:
     """Return facts that note what they rest on."""
     plain = values_for(subject, given)
     values = WatchedValues(
-        subject.pack, subject.view, subject.framework, plain.version, given, subject.tables
+        subject.pack, subject.view, subject.framework, plain.version, plain.given, subject.tables
     )
     values.document = plain.document
     return values

@@ -54,8 +54,14 @@ if TYPE_CHECKING:
 
 
 def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
-    """Return the facts of a subject; ``given`` are the target's."""
-    values = Values(subject.pack, subject.view, subject.framework, subject.version, given, subject.tables)
+    """Return the facts of a subject; ``given`` are the target's, and go before those that are stated."""
+    if subject.stated:
+        given = {**{name: value for name, (value, _) in subject.stated.items()}, **given}
+    context = subject.pack, subject.view, subject.framework, subject.version
+    values = Values(*context, given, subject.tables)
+    spare = {name: value for name, (value, _) in subject.spare.items() if needs_of(values[name])}
+    if spare:
+        values = Values(*context, {**spare, **given}, subject.tables)
 
     def document(kind: str) -> object:
         said = _said(subject, kind)

@@ -7,7 +7,7 @@ that cannot start, makes the verdict ``oom`` as well.
 
 from __future__ import annotations
 
-from cfglint.engine.asks import asked, more_gpus
+from cfglint.engine.asks import asked, count_question, more_gpus
 from cfglint.engine.cases import TOTAL, cases_of, may_not_hold
 from cfglint.engine.judge import decides
 from cfglint.findings import Memory, MemoryCase, Span, lean, question
@@ -72,7 +72,7 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     here = values[HERE]
     if values[LACKING] is True and is_number(here) and verdict != "oom":
         verdict, needs = "unknown", frozenset(("gpu.count",))
-        ask = more_gpus(target, here)
+        ask = more_gpus(target, here, values)
     elif first.values["model.named"] is True:
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
@@ -83,11 +83,12 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
     elif verdict == "tight" and (open_ := _most_open(first.values)) is not None:
         ask = values.pack.asks[open_]
     elif first.gpus is not None and "gpu.count" not in values.given:
-        ask = question("gpu.count")
+        ask = count_question(values)
     if verdict in ("fits", "tight"):
         assumed = [values.pack.asks[_ASSUMED]] if first.values[_ASSUMED] is True else []
-        defaults = [f"with the defaults of {first.defaults}"] if first.defaults else []
-        ask = "; ".join(filter(None, (ask, *assumed, *defaults))) or None
+        whose = first.defaults or (values["framework.name"] if is_vouched(values) else None)
+        taken = [f"with the defaults of {whose}"] if whose else []
+        ask = "; ".join(filter(None, (ask, *assumed, *taken))) or None
     memory = Memory(
         target.name,
         top,
@@ -99,6 +100,12 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         ask,
     )
     return memory, needs if verdict == "unknown" else NOTHING
+
+
+def is_vouched(values: Values) -> bool:
+    """Whether a program has a framework's defaults because somebody says so."""
+    document = values.view.document if values.view is not None else None
+    return document is not None and document.vouched and document.foreign
 
 
 def _most_open(values: Values) -> str | None:

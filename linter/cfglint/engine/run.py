@@ -12,7 +12,7 @@ from cfglint.document.tree import Document
 from cfglint.document.view import View
 from cfglint.engine.judge import decides, is_job, judge, key_of, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
-from cfglint.errors import OverBudgetError
+from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import Job, Memory, Report, Span, TargetInfo, Undecided, question
 from cfglint.models.registry import near
 from cfglint.record import Record, field, replace
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
     from cfglint.findings import Finding
     from cfglint.hardware.target import Target
     from cfglint.history import History
-    from cfglint.lang.pack import CompiledRule, Pack
+    from cfglint.lang.pack import CompiledRule
 
     ByPath: TypeAlias = Callable[[str], tuple[str, tuple[float, ...] | None] | None]
     _RuleSet: TypeAlias = tuple[str | None, tuple[float, ...]]  # a framework and a version of it
     Pinned: TypeAlias = Callable[[Document, str], tuple[tuple[float, ...] | None, str] | None]
     Mender: TypeAlias = Callable[["Run", Sequence[Judged], Sequence[Found]], None]
 
-_OBSERVED = "observed."
 _PROGRAMS = ("python", "notebook", "shell")  # of those in a folder, few are configs
 _ANYTHING = Span(0, float("inf"))
 _CUT_OFF = "the command ends before its last flags"
@@ -72,7 +71,8 @@ class Run(Reading):
     ``pinned`` gives the version that files beside a document pin its framework to, and the place; the version
     is None where the framework's package is here and does not say it.
     ``tables`` are those of the file at hand: a path in it is seen from its folder. ``launches`` say what
-    scripts beside a file do with it.
+    scripts beside a file do with it. ``typed`` are overrides that must reach something: in the one file where
+    it is ``alone``, else in one of those that were judged.
     """
 
     targets: Sequence[Target] = ()
@@ -86,6 +86,8 @@ class Run(Reading):
     pinned: Pinned | None = field(default=None, kw_only=True)
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     launches: Launches = field(factory=Launches, kw_only=True)
+    typed: Sequence[str] = field(default=(), kw_only=True)
+    alone: bool = field(default=True, kw_only=True)
     report: Report = field(factory=Report, init=False)
     fixes: int = field(default=0, init=False)  # numbered over the whole run
     histories: dict[str, History] = field(factory=dict, init=False)  # of the repositories that were asked
@@ -94,11 +96,7 @@ class Run(Reading):
     _aside: dict[_RuleSet, list[CompiledRule]] = field(factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Take what was observed out of the overrides, and name the targets in the report."""
-        if any(_OBSERVED in text for text in self.overrides):
-            observed = [text for text in self.overrides if text.lstrip("+").startswith(_OBSERVED)]
-            self.overrides = [text for text in self.overrides if text not in observed]
-            self.given = {**self.given, **dict(_observation(self.pack, text) for text in observed)}
+        """Name the targets in the report."""
         self._announce(self.targets)
 
     def but(self, **changes: object) -> Run:
@@ -151,7 +149,29 @@ class Run(Reading):
                 if block["sections"]:
                     parts = sections(document) or parts
             subjects += [self.subject(part, framework) for part in parts]
+        if self.typed and subjects:
+            self._note_typed(subjects)
         return subjects
+
+    def _note_typed(self, subjects: Sequence[Subject]) -> None:
+        """Note which overrides reach something in a file. Raises UsageError where it is the only one."""
+        from cfglint.engine.typed import takes
+
+        broken = any(subject.document.error is not None for subject in subjects)
+        seen = [(each.view, each.framework) for each in subjects]
+        taken = (text for text in self.typed if broken or any(takes(self.pack, *each, text) for each in seen))
+        self.report.taken.update(taken)
+        self.report.seen.update(subject.framework for subject in subjects if subject.framework is not None)
+        if self.alone:
+            self.refuse()
+
+    def refuse(self) -> None:
+        """Refuse what was typed and changes nothing anywhere. Raises UsageError."""
+        lost = [text for text in self.typed if text not in self.report.taken]
+        if lost and self.report.seen:
+            from cfglint.engine.typed import refusal
+
+            raise UsageError(refusal(self.pack, lost[0], self.report.seen))
 
     def named_for(self, path: str) -> tuple[str | None, tuple[float, ...] | None]:
         """Return the framework and version that flags or settings name for a file; None where they do not."""
@@ -175,6 +195,7 @@ class Run(Reading):
                 if found is not None:
                     version, source = found
                     break
+        document.vouched = named is not None and framework == named
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
         if named is not None:  # somebody says who reads it
@@ -209,8 +230,9 @@ class Run(Reading):
 
     def on(self, target: Target | None, subject: Subject) -> Judged:
         """Return a subject's facts on a target, not yet judged."""
-        facts = self.given if target is None else {**target.facts, **self.given}
+        facts = {**subject.stated, **({} if target is None else target.facts), **self.given}
         values = values_for(subject, {name: value for name, (value, _) in facts.items()})
+        facts = {**subject.spare, **facts}
         return Judged(subject, target, values, {name: source for name, (_, source) in facts.items()})
 
     def rules(self, subject: Subject, values: Values) -> list[CompiledRule]:
@@ -244,7 +266,8 @@ class Run(Reading):
         """Whether a rule's verdict rests on nothing that the target gave."""
         alone = values_for(judged.subject, judged.values.given)
         rule.test(alone)
-        return not any(name in alone for name in judged.values.given if name not in self.given)
+        own = {*self.given, *judged.subject.stated, *judged.subject.spare}
+        return not any(name in alone for name in judged.values.given if name not in own)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
     def findings(self, judgements: Sequence[Judged]) -> list[Found]:
@@ -449,26 +472,3 @@ def unsuppressed(findings: Sequence[Finding], file: File, document: Document) ->
         return not finding.code.startswith((*everywhere, *off.get(line, ())))
 
     return [finding for finding in findings if is_on(finding)]
-
-
-def _observation(pack: Pack, text: str) -> tuple[str, tuple[object, str]]:
-    """Return what ``--set observed.NAME=VALUE`` says was seen of a run: a fact of every file, no key."""
-    from cfglint.document.layers import read_override
-    from cfglint.document.scalars import PYYAML, resolve
-    from cfglint.document.tree import ABSENT, Scalar
-    from cfglint.errors import UsageError, did_you_mean
-    from cfglint.facts import stated
-    from cfglint.lang.values import needs_of
-
-    override = read_override(text)
-    name = ".".join(override.keys)
-    if name not in pack.facts:
-        names = [fact for fact in pack.facts if fact.startswith(_OBSERVED)]
-        raise UsageError(f"--set {text}: unknown name {name!r}{did_you_mean(name, names)}")
-    node = override.value
-    value = stated(pack, name, resolve(node, PYYAML)) if isinstance(node, Scalar) else ABSENT
-    if value is ABSENT or needs_of(value):
-        share = pack.facts[name][3] == 1
-        wanted = "a share, such as 8% or 0.08" if share else "a number, such as 4500"
-        raise UsageError(f"--set {text}: {name} is {wanted}")
-    return name, (value, f"--set {text}")

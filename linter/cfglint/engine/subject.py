@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cfglint.document.scalars import Dialect
     from cfglint.document.tree import File
     from cfglint.engine.describe import Origins
+    from cfglint.engine.typed import Given
     from cfglint.facts import Tables
     from cfglint.hardware.target import Target
     from cfglint.lang.pack import CompiledRule, Pack
@@ -67,6 +68,8 @@ class Subject(Record):
     version: tuple[float, ...] | None
     tables: Tables  # a path in the document is seen from its folder
     version_source: str = field(default="", init=False)  # the file that pins it
+    stated: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)  # facts, and by what
+    spare: Mapping[str, tuple[object, str]] = field(factory=dict, kw_only=True)  # where nothing else tells
 
     @property
     def is_launch(self) -> bool:
@@ -147,7 +150,21 @@ class Reading(Record):
             document.foreign = is_anothers(document, block) or is_foreign(block, framework, view)
             if self.library is not None and self.library.project is not None:
                 self._ask(self.library.project, document, block, packages)
-        return Subject(self.pack, document, view, framework, version, self.tables)
+        subject = Subject(self.pack, document, view, framework, version, self.tables)
+        if self.overrides:
+            given = self._given(document, framework)
+            subject.stated, subject.spare = given.facts, given.spare
+        return subject
+
+    def _given(self, document: Document, framework: str | None) -> Given:
+        """Tell the overrides that are keys to a framework from those that state facts."""
+        from cfglint.engine.typed import sorted_for  # few runs override anything
+
+        return sorted_for(self.pack, self.overrides, document, framework)
+
+    def _keys(self, document: Document, framework: str | None) -> Sequence[str]:
+        """Return the overrides that are keys."""
+        return self._given(document, framework).keys if self.overrides else ()
 
     def _ask(
         self, project: Project, document: Document, block: Mapping[str, Any], packages: tuple[str, ...]
@@ -203,7 +220,7 @@ class Reading(Record):
         dialect = dialect_of(self.pack, framework, document)
         block = self.pack.frameworks[framework] if framework is not None else None
         layers: Layers | None = None
-        overrides: Sequence[str] = (*(self.overrides if typed else ()), *more)
+        overrides: Sequence[str] = (*(self._keys(document, framework) if typed else ()), *more)
         self._follow(document)
         if document.over or document.program or (block is not None and _names_files(document, block)):
             from cfglint.document.compose import compose  # most files are one file
@@ -315,7 +332,7 @@ class Reading(Record):
                 view = (
                     self._view(document, name, defaults=False, typed=not last)
                     if composed
-                    else View(document, dialect, () if last else self.overrides)
+                    else View(document, dialect, () if last else self._keys(document, None))
                 )
                 values = seen[key] = Values(self.pack, view)
             signs = sum(test(values) is True for test in asked)

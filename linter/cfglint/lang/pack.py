@@ -80,6 +80,7 @@ class Pack(Record):
     number_paths: dict[str, tuple[tuple[str | int, ...], ...]] = field(factory=dict)  # see judge.py
     ranged: dict[str, tuple[Any, ...]] = field(factory=dict)  # see engine/judge.py
     ways: dict[str | None, dict[str, Any]] = field(factory=dict)  # what computes names, see facts.py
+    read: dict[str, frozenset[tuple[str | int, ...]]] = field(factory=dict)  # see engine/typed.py
     shipped: int = 0  # so many rules come with cfglint, where others are somebody's own
     _cold: Callable[[], Trees] | None = None
 
@@ -101,6 +102,7 @@ class Pack(Record):
         self.ways.clear()
         self.number_paths.clear()
         self.ranged.clear()
+        self.read.clear()
         self._cold = cold
 
     def symbols(self) -> Symbols:
