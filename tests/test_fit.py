@@ -205,7 +205,7 @@ def test_a_value_that_is_varied_goes_before_what_was_observed(pack):
     (variant,) = variants(pack, subject(pack), [read_axis("observed.gpu_util=80%")])
     base = Run(pack, [parse_target("a40")], overrides=["observed.gpu_util=8%", "observed.fps=4500"])
     run = variant.run(base)
-    (one,) = run.judged(subject(pack))
+    (one,) = run.judged(subject(pack, overrides=base.overrides))
     assert one.values["observed.gpu_util"] == 0.8
     assert one.values["observed.fps"] == 4500
 

@@ -293,10 +293,10 @@ class Values(dict[str, object]):
         if the table lacks what is known, the first key, which may describe any model.
         """
         table, keys = self.pack.registries[prefix]
-        own, path = self.pack.registries["model"][1][0], keys[0]
-        copied = prefix != "model" and path.endswith("model_path") and not needs_of(self[own])
-        if copied and self[path] is self["model_path"]:  # the policy's own, whose figures a file gives
-            return self._row("model")
+        if prefix != "model" and keys[0].endswith("model_path"):
+            own = self.pack.registries["model"][1][0]
+            if not needs_of(self[own]) and self[keys[0]] is self["model_path"]:  # the policy's, from a file
+                return self._row("model")
         find = self.tables.get(table)
         stated = False
         for key in keys if find is not None else ():

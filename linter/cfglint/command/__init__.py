@@ -163,6 +163,9 @@ def free_words(options: Arguments) -> list[str]:
 def parse(kind: type[A], arguments: Sequence[str]) -> A:
     """Return what ``arguments`` come to; ``--help`` prints the help and ends. Raises UsageError."""
     options = object.__new__(kind)
+    for field, spec in kind.fields_.items():
+        if spec.factory is not None:
+            setattr(options, field, spec.factory())
     for field, flag in flags(kind):
         setattr(options, field, flag.empty())
     by_name = {}
