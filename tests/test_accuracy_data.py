@@ -23,8 +23,8 @@ sys.path.insert(0, str(BENCHMARKS))
 import accuracy_rows  # noqa: E402
 
 DATA = BENCHMARKS / "data"
-COUNTED = {"published": 961, "outcomes": 464}
-READY, STATED = 601, 169
+COUNTED = {"published": 1012, "outcomes": 478}
+READY, STATED = 643, 180
 MOST = 25  # collected rows of a group and statistic: one sweep must not drown the rest
 STATISTICS = {"allocated", "active", "reserved", "nvidia-smi", "unknown"}
 SCOPES = {"per_gpu", "fullest_gpu", "sum_over_gpus", "process"}
@@ -178,7 +178,7 @@ def test_published_numbers_are_intervals_of_a_known_statistic(rows):
         if peak is None:
             assert "at_least_gib" in row, row["id"]
         else:
-            assert 0 < peak[0] <= peak[1] <= peak[0] * 1.12, row["id"]  # of GB or GiB, or whole ones
+            assert 0 < peak[0] <= peak[1] <= peak[0] * 1.15, row["id"]  # of GB or GiB, and whole ones
         if row["estimator_ready"]:
             assert peak is not None, row["id"]
 

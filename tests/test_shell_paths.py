@@ -234,7 +234,7 @@ ADAPTERS = {
     "--lora_enable False --lora_r 8": ("lora_rank", 0),
     "--use_peft_lora True": ("lora_rank", None),
     "--use_llm_lora 16 --freeze_llm True": ("lora_rank", 16),
-    "--freeze_backbone True": ("lora_rank", None),
+    "--freeze_backbone True": ("lora_rank", 0),
     "--freeze_backbone False": ("lora_rank", 0),
     "--seed 1": ("lora_rank", 0),
     "--use_4bit_quantization True": ("quantization", "4"),

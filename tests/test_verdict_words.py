@@ -217,7 +217,7 @@ def run_on():
 
 
 # ── asks ──────────────────────────────────────────────────────────────────────────────────────────────────
-DEPTHS = """\
+UNSLOTH = """\
 model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
 stage: sft
 do_train: true
@@ -226,7 +226,7 @@ dataset: alpaca_en_demo
 template: llama3
 cutoff_len: 2048
 output_dir: out
-mixture_of_depths: convert
+use_unsloth: true
 per_device_train_batch_size: 1
 bf16: true
 """
@@ -256,11 +256,11 @@ def test_a_key_that_is_asked_for_settles_it(ask):
 
 
 def test_a_key_that_settles_nothing_is_not_asked_for(ask):
-    """Mixture of depths makes another model, whatever its path."""
-    told = ask(DEPTHS, "--gpu", "h200:1")
+    """Unsloth has a step of its own, whatever the model."""
+    told = ask(UNSLOTH, "--gpu", "h200:1")
     assert told.startswith("cfglint does not model")
-    assert told.endswith("mixture_of_depths")
-    assert told == ask(DEPTHS, "--gpu", "h200:1", "--set", "model_name_or_path=meta-llama/Llama-3.2-1B")
+    assert told.endswith("use_unsloth")
+    assert told == ask(UNSLOTH, "--gpu", "h200:1", "--set", "model_name_or_path=meta-llama/Llama-3.2-1B")
 
 
 def test_a_fact_without_a_key_is_stated_by_its_name(ask, cfglint, tmp_path):
