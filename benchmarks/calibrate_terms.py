@@ -151,11 +151,16 @@ def spread(some: Sequence[Residual], above: Spread | None) -> Spread:
     return Spread(at[0], math.exp(at[1]), weight, len(some), len({one.group for one in some}))
 
 
-def spreads(some: Sequence[Residual]) -> dict[Path, Spread]:
+def spreads(some: Iterable[Residual]) -> Mapping[Path, Spread]:
     """Return the spread of every class that rows are in, from the most general one down.
 
     Rows of all codes are in the classes of any code, too.
     """
+    return _spreads(tuple(some))
+
+
+@cache
+def _spreads(some: tuple[Residual, ...]) -> Mapping[Path, Spread]:
     members: dict[Path, list[Residual]] = defaultdict(list)
     for one in some:
         for path in {whole[:length] for whole in _paths(one) for length in range(len(whole) + 1)}:

@@ -43,7 +43,9 @@ def test_the_model_comes_within_half_a_percent(part: str) -> None:
 
 
 def test_a_point_where_everything_is_known() -> None:
-    values = facts_of({**HUGGING_FACE, "model_path": "Qwen/Qwen2.5-0.5B", "micro_batch_size": 1, "seq_len": 5120})
+    values = facts_of(
+        {**HUGGING_FACE, "model_path": "Qwen/Qwen2.5-0.5B", "micro_batch_size": 1, "seq_len": 5120}
+    )
     assert isinstance(values["trainer.allocated"], (int, float))
     assert abs(values["trainer.allocated"] / GIB - 18.06) < 0.1  # PyTorch's accounting of this step
 
@@ -87,7 +89,9 @@ def test_what_a_setting_costs(more: dict[str, Any], less: dict[str, Any]) -> Non
 
 
 def test_parts_add_up_to_the_need() -> None:
-    values = facts_of({**HUGGING_FACE, "model_path": "Qwen/Qwen2.5-1.5B", "micro_batch_size": 4, "seq_len": 2048})
+    values = facts_of(
+        {**HUGGING_FACE, "model_path": "Qwen/Qwen2.5-1.5B", "micro_batch_size": 4, "seq_len": 2048}
+    )
     parts = [
         values[f"need.{part}"] for part in ("weights", "gradients", "optimizer", "activations", "logits")
     ]
