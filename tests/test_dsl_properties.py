@@ -299,7 +299,11 @@ rules = st.builds(
     st.lists(examples, max_size=2).map(tuple),
     st.lists(texts, max_size=2).map(tuple),
 )
-bare = st.builds(lambda condition, needed: t.Rule("", "", "error", (), condition, needed), maybe, expressions)
+# `null ->` begins what stands for null in a binding, and a rule with that condition says nothing.
+given_when = maybe.filter(lambda condition: condition != t.Null())
+bare = st.builds(
+    lambda condition, needed: t.Rule("", "", "error", (), condition, needed), given_when, expressions
+)
 statements = st.one_of(
     st.builds(
         t.Pack, st.from_regex(r"[a-z][a-z0-9]{0,4}(-[a-z0-9]{1,4}){0,2}", fullmatch=True), versions, texts
