@@ -336,7 +336,7 @@ def test_an_unknown_gpu(check):
 @pytest.mark.parametrize(
     "damage",
     [
-        b"x",
+        pytest.param(b"x", marks=pytest.mark.long),
         pytest.param(b"", marks=pytest.mark.long),
         pytest.param(b"\0" * 5000, marks=pytest.mark.long),
         pytest.param(None, marks=pytest.mark.long),

@@ -138,6 +138,7 @@ def test_a_stranger_that_replaced_a_module(tmp_path, config):
         assert "`pip uninstall cfglint`, then `pip install --force-reinstall cfglint-gpu`" in done.stderr
 
 
+@pytest.mark.long
 def test_a_stranger_beside_ours(tmp_path, config):
     """What it left of ours works; --version tells of it, since its removal takes files of ours."""
     folder = installed(tmp_path / "site", "cfglint/report.py")
