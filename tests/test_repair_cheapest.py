@@ -169,7 +169,9 @@ def _only(requirement: str, **start: int):
     return "\n".join([FACTS, *knobs, rule]), start
 
 
-@pytest.mark.parametrize("small", [search.SMALL, pytest.param(0, marks=pytest.mark.long)], ids=["enumerated", "by sets"])
+@pytest.mark.parametrize(
+    "small", [search.SMALL, pytest.param(0, marks=pytest.mark.long)], ids=["enumerated", "by sets"]
+)
 @settings(max_examples=60 if LONG else 4, deadline=None, derandomize=not LONG)  # by sets, it may miss one
 @example(_only("toy.a < toy.a * toy.b", a=0, b=1, c=1, d=0))  # neither helps without the other
 @example(_only("toy.a * toy.b > toy.c + 9", a=0, b=1, c=9, d=0))
