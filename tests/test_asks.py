@@ -123,3 +123,48 @@ def test_asks_for_real_configs_end_in_a_verdict_or_a_reason():
         ]
     assert any(walk.asks for walk in ends)
     assert [walk for walk in ends if walk.end == "dead end"] == []
+
+
+OWN = """\
+from dataclasses import dataclass, field
+
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+@dataclass
+class Args:
+    model_name: str = field(default="google/gemma-2b-it")
+    length: int = field(default=1024)
+
+
+args = HfArgumentParser(Args).parse_args_into_dataclasses()[0]
+model = AutoModelForCausalLM.from_pretrained(args.model_name, torch_dtype="bfloat16")
+given = TrainingArguments(output_dir="out", per_device_train_batch_size=1, bf16=True)
+Trainer(model=model, args=given).train()
+"""
+TYPED = ["--set", "task=sft", "--set", "seq_len=1024"]
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        ([], "fits"),
+        (["--set", "model_name=meta-llama/Llama-3.1-70B"], "tight"),
+        (["--set", "model_name=o/nobody"], "unknown"),
+    ],
+)
+def test_a_flag_of_the_program_may_be_typed(cfglint, tmp_path, more, verdict):
+    """Its other flags keep their defaults, and no case of defaults is ever out of memory."""
+    (tmp_path / "train.py").write_text(OWN)
+    words = ["--gpu", "a100-80gb-sxm:1", "--format", "json", *TYPED, *more]
+    out = cfglint("check", str(tmp_path / "train.py"), *words).stdout
+    (job,) = json.loads(out)["jobs"]
+    assert job["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("head", "there"), [("CausalLM", True), ("SequenceClassification", False)])
+def test_a_reward_model_has_no_logits(cfglint, tmp_path, head, there):
+    (tmp_path / "train.py").write_text(OWN.replace("CausalLM", f"{head}"))
+    typed = TYPED if there else TYPED[2:]
+    page = cfglint("fit", str(tmp_path / "train.py"), "--gpu", "a100-80gb-sxm:1", *typed).stdout
+    assert ("L logits" in page) is there

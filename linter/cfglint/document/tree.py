@@ -392,8 +392,8 @@ class Document(Record):
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
     ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
     whether its project may use its framework's package; ``replaced`` are the keys that a launch gives itself;
-    ``sites`` where the calls of a program are written (python.documents.Site), ``unasked`` gives the same
-    trainer where its flags have their defaults.
+    ``sites`` where the calls of a program are written (python.documents.Site), ``asked`` gives the same
+    trainer where some of the program's flags are given, and the others have their defaults.
     """
 
     start: int
@@ -416,7 +416,9 @@ class Document(Record):
     unread: dict[Path, str] | None = field(default=None, compare=False)
     sites: dict[Path, Any] | None = field(default=None, compare=False)
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)
-    unasked: Callable[[], Document | None] | None = field(default=None, init=False, compare=False)
+    asked: Callable[[dict[str, object]], Document | None] | None = field(
+        default=None, init=False, compare=False
+    )
     followed: bool = field(default=False, init=False, compare=False)
     vendored: bool = field(default=False, init=False, compare=False)
     vouched: bool = field(default=False, init=False, compare=False)

@@ -89,6 +89,10 @@ def _asking(name: str, values: Values) -> Answer | None:
 def _setting(name: str, values: Values) -> Answer:
     """Return the key that gives a fact, or what else a fact is that no key gives in such a file."""
     keys = settling(name, values)
+    document = values.view.document if values.view is not None else None
+    in_program = document is not None and document.format == "python"  # which reads no key by itself
+    if keys and in_program and name in values.pack.facts and name in values.bindings:
+        return _stating(name, values)
     public = _public(name, values) if keys and keys[0].partition(".")[0] in _CALLS else ""
     if public in values.pack.facts:
         return _stating(public, values)

@@ -71,12 +71,28 @@ def _by_defaults(values: Values) -> Case | None:
     if _is_vendored(values):
         return Case(values.but({}, own=True), defaults=f"{values['framework.name']}'s release")
     view = values.view
-    unasked = (
-        view.document.unasked() if view is not None and view.document.unasked and not view.layers else None
-    )
-    if view is None or unasked is None:
+    asked = view.document.asked if view is not None and not view.layers else None
+    if view is None or asked is None:
         return None
-    return Case(values.but({}, seen=replace(view, document=unasked)), defaults="the program's flags")
+    given = dict(map(_flag, view.overrides))
+    document = asked(given)
+    if document is None:
+        return None
+    others = " other" * bool(given)
+    return Case(
+        values.but({}, seen=replace(view, document=document)), defaults=f"the program's{others} flags"
+    )
+
+
+def _flag(text: str) -> tuple[str, object]:
+    """Return what an override says of a flag that has its name."""
+    from cfglint.document.layers import read_override  # few runs override anything
+    from cfglint.document.scalars import PYYAML, resolve
+    from cfglint.document.tree import Scalar
+
+    override = read_override(text)
+    node = override.value
+    return ".".join(map(str, override.keys)), resolve(node, PYYAML) if isinstance(node, Scalar) else None
 
 
 def _is_vendored(values: Values) -> bool:

@@ -374,7 +374,7 @@ def parse_program(text: str, *, notebook: bool) -> list[Document]:
     documents = _trained(program)
     if program.flags:
         for document in documents:
-            document.unasked = partial(_unasked, code, document)
+            document.asked = partial(_asked, code, document)
     return [*documents, *submits]
 
 
@@ -394,11 +394,11 @@ def _trained(program: Program) -> list[Document]:
     return documents
 
 
-def _unasked(code: Code, like: Document) -> Document | None:
-    """Return a trainer of a program that is started without flags; None where it makes no such trainer."""
+def _asked(code: Code, like: Document, given: dict[str, object]) -> Document | None:
+    """Return a trainer of a program that is started with these flags; None where it makes no such trainer."""
     span = like.start, like.end
     found = next(
-        (each for each in _trained(Program(code, unasked=True)) if (each.start, each.end) == span), None
+        (each for each in _trained(Program(code, asked=given)) if (each.start, each.end) == span), None
     )
     if found is not None:
         found.file, found.format, found.index = like.file, like.format, like.index

@@ -40,14 +40,15 @@ _SAME = (
 class Parsing(Evaluator):
     """Notes calls and flags: ``calls`` are those of anything that is not the program's own, in their order.
 
-    ``flags`` are the arguments that its parsers take, by name; a program that is ``unasked`` is given none.
+    ``flags`` are the arguments that its parsers take, by name; a program is ``asked`` for what those are that
+    somebody gives, and all others have their defaults; None where nothing says how it is started.
     ``at_start`` are the places of calls that are made when the program is started, and not only in functions
     that others may call.
     """
 
-    def __init__(self, code: Code, *, unasked: bool = False) -> None:
+    def __init__(self, code: Code, *, asked: dict[str, object] | None = None) -> None:
         super().__init__(code)
-        self.unasked = unasked
+        self.asked = asked
         self.calls: dict[int, Object] = {}
         self.flags: dict[str, Flag] = {}
         self.at_start: frozenset[Span] = frozenset()
@@ -129,9 +130,12 @@ class Parsing(Evaluator):
         return self._computed(node)
 
     def _worth(self, flag: object) -> object:
-        """Return what an argument is worth: its default where nobody gives it, and the program says one."""
-        default = flag.default if self.unasked and isinstance(flag, Flag) else None
-        return flag if default is None else default
+        """Return what an argument is worth: what is given, or its default where the program says one."""
+        if self.asked is None or not isinstance(flag, Flag):
+            return flag
+        if flag.name in self.asked:
+            return Literal(self.asked[flag.name], flag.span)
+        return flag if flag.default is None else flag.default
 
     def _add_argument(self, parser: Object, given: Object, node: ast.Call) -> None:
         words = [w.value for w in given.positional if isinstance(w, Literal) and isinstance(w.value, str)]

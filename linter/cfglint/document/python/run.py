@@ -43,8 +43,8 @@ _FIELDS = ("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.fie
 class Program(Parsing):
     """A program: `run` goes through it; ``decorators`` are those of its functions that are calls."""
 
-    def __init__(self, code: Code, *, unasked: bool = False) -> None:
-        super().__init__(code, unasked=unasked)
+    def __init__(self, code: Code, *, asked: dict[str, object] | None = None) -> None:
+        super().__init__(code, asked=asked)
         self.decorators: list[tuple[Object, ast.FunctionDef]] = []
         self.frozen = False
         self.imports: set[str] = set()  # the first parts of the modules' names
