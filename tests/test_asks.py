@@ -164,7 +164,7 @@ def test_a_flag_of_the_program_may_be_typed(cfglint, tmp_path, more, verdict):
 
 @pytest.mark.parametrize(("head", "there"), [("CausalLM", True), ("SequenceClassification", False)])
 def test_a_reward_model_has_no_logits(cfglint, tmp_path, head, there):
-    (tmp_path / "train.py").write_text(OWN.replace("CausalLM", f"{head}"))
-    typed = TYPED if there else TYPED[2:]
+    (tmp_path / "train.py").write_text(OWN.replace("CausalLM", head))
+    typed = ["--set", "seq_len=8192", *(["--set", "task=sft"] if there else [])]
     page = cfglint("fit", str(tmp_path / "train.py"), "--gpu", "a100-80gb-sxm:1", *typed).stdout
     assert ("L logits" in page) is there
