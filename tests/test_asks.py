@@ -168,3 +168,13 @@ def test_a_reward_model_has_no_logits(cfglint, tmp_path, head, there):
     typed = ["--set", "seq_len=8192", *(["--set", "task=sft"] if there else [])]
     page = cfglint("fit", str(tmp_path / "train.py"), "--gpu", "a100-80gb-sxm:1", *typed).stdout
     assert ("L logits" in page) is there
+
+
+def test_a_key_that_a_program_does_not_read_is_refused(cfglint, tmp_path):
+    (tmp_path / "train.py").write_text(OWN)
+    words = ["check", str(tmp_path / "train.py"), "--gpu", "a40", *TYPED]
+    done = cfglint(*words, "--set", "max_length=4096")
+    assert done.returncode == 2
+    assert "nothing here reads max_length" in done.stderr
+    for typed in ("length=512", "learning_rate=1e-5", "attn_implementation=sdpa"):
+        assert cfglint(*words, "--set", typed).returncode < 2, typed

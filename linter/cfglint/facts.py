@@ -7,6 +7,7 @@ missing, and says so wherever it is used. `engine/describe.py` tells afterwards 
 
 from __future__ import annotations
 
+from cfglint.document.foreign import is_own
 from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
 from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
-    from cfglint.document.tree import Document
     from cfglint.document.view import View
     from cfglint.lang.pack import Pack, Packed, Spec
 
@@ -150,7 +150,7 @@ class Values(dict[str, object]):
         self.named = named and (document is None or document.format != "shell")
         self.given = given if given is not None else {}
         self._program = framework if self.named or not named else f"{framework} flags"
-        self._take_as(own=rules is None or _is_own(framework or "", rules, document, view))
+        self._take_as(own=rules is None or is_own(framework or "", rules, document, view))
         self.tables = tables if tables is not None else {}
         self.document: Callable[[str], object] | None = None
         self.cases: list[Any] | None = None  # once they are asked for (engine/cases.py)
@@ -293,7 +293,9 @@ class Values(dict[str, object]):
         if the table lacks what is known, the first key, which may describe any model.
         """
         table, keys = self.pack.registries[prefix]
-        if prefix != "model" and keys[0].endswith("model_path"):
+        if prefix != "model" and keys[0].endswith(
+            "model_path"
+        ):  # a role's; a rule cannot ask "the same unknown"
             own = self.pack.registries["model"][1][0]
             if not needs_of(self[own]) and self[keys[0]] is self["model_path"]:  # the policy's, from a file
                 return self._row("model")
@@ -398,47 +400,6 @@ class Values(dict[str, object]):
         if present and steps in view.unsettled:  # below a reference that leads nowhere
             return Open(frozenset(view.unsettled[steps]))
         return present
-
-
-def _is_own(framework: str, block: Mapping[str, Any], document: Document | None, view: View | None) -> bool:
-    """Whether a framework's defaults hold: in its config files, and where a launch starts its own program.
-
-    A package of the framework in the repository may differ from the one that is known, but a whole config of
-    Hydra's settles what it reads; keys that it lacks, the package does not know. Another program has the
-    defaults if it makes its arguments of the framework's classes, or is not here and is given a config;
-    so has one that somebody says the framework reads (``--framework``).
-    """
-    if document is None or document.format != "shell" or view is None or not block["programs"]:
-        return True
-    if (
-        document.vouched
-        or view.get(("launch", "suite")) == framework
-        or not is_foreign(block, framework, view)
-    ):
-        return True
-    based = view.layers is not None and view.layers.based
-    return based and (bool(block["composes"]) or document.vendored or document.program is None)
-
-
-def is_foreign(block: Mapping[str, Any], framework: str, view: View) -> bool:
-    """Whether the program that reads a document may differ from the framework's, as it was released.
-
-    So does one of another name, unless it makes its arguments of the framework's classes, and each of a
-    package that the repository of the document holds.
-    """
-    document = view.document
-    if document.vendored:
-        return True
-    if document.format != "shell" or not block["programs"] or view.get(("launch", "suite")) == framework:
-        return False
-    if document.program is not None and document.program.trainer is not None:
-        return False
-    from fnmatch import fnmatchcase  # most files are no scripts
-
-    program = view.get(("launch", "program"))
-    return not (
-        isinstance(program, str) and any(fnmatchcase(program, pattern) for pattern in block["programs"])
-    )
 
 
 def _gives(view: View | None, paths: tuple[Steps, ...]) -> bool:

@@ -393,7 +393,8 @@ class Document(Record):
     ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
     whether its project may use its framework's package; ``replaced`` are the keys that a launch gives itself;
     ``sites`` where the calls of a program are written (python.documents.Site), ``asked`` gives the same
-    trainer where some of the program's flags are given, and the others have their defaults.
+    trainer where some of the program's flags are given, and the others have their defaults;
+    ``flags`` are the names of all.
     """
 
     start: int
@@ -416,6 +417,7 @@ class Document(Record):
     unread: dict[Path, str] | None = field(default=None, compare=False)
     sites: dict[Path, Any] | None = field(default=None, compare=False)
     program: Any = field(default=None, compare=False)  # of a command (follow.Started)
+    flags: frozenset[str] = field(default=frozenset(), init=False, compare=False)
     asked: Callable[[dict[str, object]], Document | None] | None = field(
         default=None, init=False, compare=False
     )

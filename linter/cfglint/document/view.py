@@ -197,6 +197,10 @@ class View(Record):
             self._present[path] = present
         return present
 
+    def looked_up(self) -> collections.abc.Iterable[Path]:
+        """Return all paths that somebody has asked for."""
+        return {**self._values, **self._present}
+
     def awaits(self, path: Path) -> str | None:
         """Return the file that is not here and may have the key at ``path``, which no other file has."""
         if self.unread is None or ALL in path:

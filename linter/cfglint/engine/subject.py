@@ -8,12 +8,13 @@ from __future__ import annotations
 from functools import partial
 
 from cfglint.budget import spend
+from cfglint.document.foreign import is_foreign
 from cfglint.document.reading import sections
 from cfglint.document.scalars import HYDRA, JSON, OMEGACONF, PYTHON, PYYAML, SHELL, TOML, UNRESOLVED
 from cfglint.document.tree import Document, Scalar
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.view import View
-from cfglint.facts import Values, is_foreign
+from cfglint.facts import Values
 from cfglint.lang.values import NOTHING, needs_of
 from cfglint.models.registry import TABLES
 from cfglint.record import Record, field

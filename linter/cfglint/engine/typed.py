@@ -12,7 +12,7 @@ from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.tree import ABSENT, Scalar, child, dotted
 from cfglint.document.view import View
 from cfglint.errors import UsageError, did_you_mean
-from cfglint.facts import NO_KEYS, stated
+from cfglint.facts import NO_KEYS, Values, stated
 from cfglint.lang.values import needs_of
 from cfglint.record import Record, field
 from cfglint.schema.table import table
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cfglint.document.tree import Document
+    from cfglint.document.tree import Document, Path
     from cfglint.facts import Steps
     from cfglint.lang.pack import Pack
 
@@ -88,7 +88,7 @@ def _knows(pack: Pack, framework: str, steps: Steps, *, whole: bool = False) -> 
     return fact or any(_meet(steps, read) for read in reads if not whole or len(read) <= len(steps))
 
 
-def _meet(steps: Steps, read: Steps) -> bool:
+def _meet(steps: Steps, read: Path) -> bool:
     """Whether one path begins with the other."""
     return all(a in (b, "*") or b == "*" for a, b in zip(steps, read, strict=False))
 
@@ -161,16 +161,29 @@ def takes(pack: Pack, view: View, framework: str | None, text: str) -> bool:
         return False
     if is_fact(pack, text):
         return True
+    composed = pack.frameworks[framework]["composes"] == "hydra" and text.startswith("+")
+    if composed or "@" in name or "/" in name:  # what is new to Hydra, or a group of its
+        return True
     steps = tuple(part if (n := small_number(part)) is None else n for part in read_override(text).keys)
-    if pack.frameworks[framework]["composes"] == "hydra" and text.startswith("+"):
-        return True
-    if "@" in name or "/" in name:  # a group of Hydra's
-        return True
     bare = View(view.document, view.dialect, (), view.environ, view.layers, view.beneath, view.resolvers)
     program = view.document.program
-    flags = program.program.flags if program is not None else ()
-    there = bare.has(steps) or bare.awaits(steps) is not None or dotted(steps) in flags
-    return there or _knows(pack, framework, steps)
+    flags = view.document.flags if program is None else program.program.flags
+    if bare.has(steps) or bare.awaits(steps) is not None or dotted(steps) in flags:
+        return True
+    if view.document.format != "python":
+        return _knows(pack, framework, steps)
+    schema = table(framework)  # a program reads no key by itself: only the framework's arguments count
+    named = schema is not None and schema.at(steps) is not None
+    return named or any(_meet(steps, path) for path in _looked_up(pack, framework, view))
+
+
+def _looked_up(pack: Pack, framework: str, view: View) -> Iterable[Path]:
+    """Return what the facts of a document are looked for in."""
+    fresh = View(view.document, view.dialect, (), view.environ, view.layers, view.beneath, view.resolvers)
+    values = Values(pack, fresh, framework)
+    for name in values.bindings:
+        values[name]
+    return fresh.looked_up()
 
 
 def refusal(pack: Pack, text: str, frameworks: Iterable[str]) -> str:
@@ -180,5 +193,5 @@ def refusal(pack: Pack, text: str, frameworks: Iterable[str]) -> str:
     name = name_of(text)
     if name.startswith(_GPU):
         return f"--set {text}: the target says {name}: use --gpu NAME:N, or --hardware FILE"
-    near = did_you_mean(name, {*known, *facts}) or "; cfglint facts lists what is read"
+    near = did_you_mean(name, {*known, *facts} - {name}) or "; cfglint facts lists what is read"
     return f"--set {text}: nothing here reads {name}, so it would change nothing{near}"

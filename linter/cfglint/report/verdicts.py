@@ -133,10 +133,10 @@ def _word(memory: Memory, verdict: str, form: str, case: MemoryCase | None = Non
 def _numbers(memory: Memory) -> str:
     need, bound, whole = memory.need_gib, memory.bound_gib, memory.capacity_gib
     if memory.verdict == "tight" and whole is not None and bound.high <= whole:
-        return "the inference engine may not start"
+        return f"{span(need)} of {capacity(memory)}, but the inference engine may not start"
     if memory.verdict == "oom":
         if whole is not None and bound.high <= whole:
-            return "the inference engine cannot start"
+            return f"the inference engine cannot start with {span(need)} of {capacity(memory)}"
         return f"{span(need)} GiB needed per GPU, {capacity(memory, '')} there"
     worst = whole is not None and memory.verdict == "tight" and need.high <= whole < bound.high
     more = f" (at worst {rounded(bound.high)})" if worst else ""

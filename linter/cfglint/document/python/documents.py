@@ -374,6 +374,7 @@ def parse_program(text: str, *, notebook: bool) -> list[Document]:
     documents = _trained(program)
     if program.flags:
         for document in documents:
+            document.flags = frozenset(program.flags)
             document.asked = partial(_asked, code, document)
     return [*documents, *submits]
 

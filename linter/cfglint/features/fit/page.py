@@ -346,7 +346,7 @@ def counts(fit: Fit) -> str:
 def cases_of_parts(rows: Iterable[FitRow]) -> list[str]:
     """Say whose parts and peak are shown, where a job has several cases."""
     named = dict.fromkeys(verdicts.case_of(row.cases[0]) for row in rows if row.cases)
-    return [f"the parts and the peak are those with {' or '.join(named)}"] if named else []
+    return [f"parts and peak are of this case: {' or '.join(named)}"] if named else []
 
 
 def peaks(rows: Iterable[FitRow]) -> list[str]:
