@@ -190,7 +190,8 @@ VERSIONS = [
     ("1.6.0", SFT, "fused_loss", "chunked"),
     ("1.14.0", SFT + "loss_type: nll\n", "fused_loss", "none"),
     ("1.14.0", DPO, "fused_loss", "none"),
-    ("1.14.0", DPO, "logits.bytes", 16),
+    ("1.14.0", DPO + "accelerate_config: multi_gpu\n", "logits.bytes", 16),
+    ("1.14.0", DPO + "accelerate_config: zero2\n", "logits.bytes", 10),  # which accelerate does not lift
     ("0.25.0", GRPO, "max_prompt_len", 512),
     ("0.25.0", VLLM, "context_length", 1024),
     ("1.9.0", MODEL + "reward_funcs: x\n", "max_new_tokens", 256),
