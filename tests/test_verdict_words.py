@@ -40,7 +40,14 @@ def memory(verdict, need, bound, capacity=24.0, **more):
             "tight", (25, 28), (20, 30), "tight, probably oom",
             "tight, probably out of memory: 25–28 of 24.0 GiB",
         ),
-        ("tight", (10, 20), (9, 23), "tight", "tight: the inference engine may not start"),
+        (
+            "tight", (10, 20), (9, 23), "tight",
+            "tight: 10–20 of 24.0 GiB, but the inference engine may not start",
+        ),
+        (
+            "oom", (10, 20), (9, 23), "oom",
+            "OUT OF MEMORY: the inference engine cannot start with 10–20 of 24.0 GiB",
+        ),
         ("oom", (26, 28), (25, 30), "oom", "OUT OF MEMORY: 26–28 GiB needed per GPU, 24.0 there"),
     ],
 )  # fmt: skip
@@ -322,7 +329,7 @@ def test_the_parts_of_one_case_add_up_to_its_need(cfglint, tmp_path):
     (row,) = json.loads(cfglint(*words, "--format", "json").stdout)["rows"]
     page = cfglint(*words).stdout
     first = row["cases"][0]
-    assert f"the parts and the peak are those with {first['given']['trl.launcher']}" in page
+    assert f"parts and peak are of this case: {first['given']['trl.launcher']}" in page
     shown = numbers(re.search(r"^= need(.*)$", page, re.MULTILINE)[1])
     assert shown == pytest.approx(first["need_gib"], abs=0.06)
     assert shown != pytest.approx(row["need_gib"], abs=0.06)
