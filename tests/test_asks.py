@@ -178,3 +178,40 @@ def test_a_key_that_a_program_does_not_read_is_refused(cfglint, tmp_path):
     assert "nothing here reads max_length" in done.stderr
     for typed in ("length=512", "learning_rate=1e-5", "attn_implementation=sdpa"):
         assert cfglint(*words, "--set", typed).returncode < 2, typed
+
+
+LOOP = """\
+import argparse
+
+import deepspeed
+from transformers import AutoModelForCausalLM
+
+parser = argparse.ArgumentParser()
+for name in ("model_name_or_path", "per_device_train_batch_size", "max_seq_len", "learning_rate", "zero_stage"):
+    parser.add_argument(f"--{name}")
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path)
+engine, *_ = deepspeed.initialize(args=args, model=model)
+"""
+LAUNCH = (
+    "deepspeed main.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 --max_seq_len 1024 "
+    "--learning_rate 1e-5 --zero_stage 3\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "ask"),
+    [
+        ("", None),
+        ("reward_model = AutoModelForCausalLM.from_pretrained('o/judge')\n", "task"),
+        ("teacher = load(args)\n", "task"),
+        ("chosen, rejected = batch\n", "task"),
+    ],
+)
+def test_a_loop_of_ones_own_trains_one_model_where_its_program_names_no_other(cfglint, tmp_path, more, ask):
+    (tmp_path / "main.py").write_text(LOOP + more)
+    (tmp_path / "run.sh").write_text(LAUNCH)
+    words = ["check", str(tmp_path / "run.sh"), "--gpu", "h100-sxm:8", "--format", "json"]
+    (job,) = json.loads(cfglint(*words).stdout)["jobs"]
+    assert (job["verdict"] == "fits") is (ask is None)
+    assert ask is None or f"--set {ask}=" in job["ask"]
