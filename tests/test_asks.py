@@ -187,15 +187,15 @@ import deepspeed
 from transformers import AutoModelForCausalLM
 
 parser = argparse.ArgumentParser()
-for name in ("model_name_or_path", "per_device_train_batch_size", "max_seq_len", "learning_rate", "zero_stage"):
+for name in ("model_name_or_path", "per_device_train_batch_size", "max_seq_len", "lr", "zero_stage"):
     parser.add_argument(f"--{name}")
 args = parser.parse_args()
 model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path)
 engine, *_ = deepspeed.initialize(args=args, model=model)
 """
 LAUNCH = (
-    "deepspeed main.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 --max_seq_len 1024 "
-    "--learning_rate 1e-5 --zero_stage 3\n"
+    "deepspeed main.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 "
+    "--max_seq_len 1024 --lr 1e-5 --zero_stage 3\n"
 )
 
 

@@ -124,7 +124,7 @@ def follow(document: Document, library: Library) -> None:
 
 
 def _trains_one(program: Program) -> bool:
-    """Whether a program names a causal language model, and nothing that stands beside one or compares answers."""
+    """Whether a program names a causal language model, and nothing that is beside one or compares answers."""
     names = set(program.flags)
     for statement in program.code.body:
         for node in ast.walk(statement):

@@ -209,9 +209,9 @@ class Function(Branches):
             return self._equality(a, operator, b)
         if x.kind == "any" and (ordered or y.kind != "any"):
             wanted = types.NUMBER if y.kind == "any" else y
-            a, x = self.fit(first, a, x, wanted), wanted
+            a, x = self._compared(first, a, x, wanted), wanted
         if y.kind == "any" and x.kind != "any":
-            b, y = self.fit(second, b, y, x), x
+            b, y = self._compared(second, b, y, x), x
         if x.kind == y.kind == "number":
             return self._numbers((first, a, x), operator, (second, b, y))
         if x.kind == y.kind == "version":
@@ -224,6 +224,13 @@ class Function(Branches):
         elif y.kind == "enum" and x != y:
             a = self.fit(first, a, x, y)
         return self._equality(a, operator, b)
+
+    def _compared(self, node: t.Expr, atom: str, kind: Type, wanted: Type) -> str:
+        """Convert a value of the file to ``wanted`` for a comparison; null is no word."""
+        if wanted.kind not in ("text", "enum") or "null" in dict(wanted.spellings):
+            return self.fit(node, atom, kind, wanted)
+        atom = self.held(atom)
+        return self.put(f"None if {atom} is None else {self.fit(node, atom, kind, wanted)}")
 
     def _uneven(self, left: tuple[t.Expr, Type], operator: str, right: tuple[t.Expr, Type]) -> CompileError:
         """Return the error for two operands that cannot be compared."""
@@ -322,7 +329,8 @@ class Function(Branches):
         return (self.negated(atom) if node.negated else atom), BOOL
 
     def _like(self, node: t.Like, _wanted: Type | None) -> tuple[str, Type]:
-        atom, _ = self.typed(node.subject, TEXT)
+        atom, kind = self.value(node.subject, TEXT)
+        atom = (self._compared if kind.kind == "any" else self.fit)(node.subject, atom, kind, TEXT)
         pieces = pattern_of(node.pattern)
         atom, test = self.held(atom), plain_test(pieces)
         quick = (

@@ -201,9 +201,9 @@ _PLAIN = frozenset({str, int, float, bool, list, dict, tuple})
 
 
 def like(text: object, pieces: tuple[Piece, ...]) -> Truth:
-    """Whether a text matches a pattern."""
+    """Whether a text matches a pattern; null matches none."""
     if not isinstance(text, str):
-        return Open(needs_of(text))
+        return Open(needs_of(text)) if text is not None else False
     if len(text) > MAX_TEXT:
         return Open(_SHORTER)
     spend(len(text) // _CHARACTERS, _ITEMS)
