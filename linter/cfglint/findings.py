@@ -121,6 +121,14 @@ class MemoryCase(Value):
     bound_gib: Span
 
 
+_CALLED = {"attn_impl": "attention kernel"}
+
+
+def called(name: str) -> str:
+    """Return what people call a fact that cases are told apart by: ``launcher``."""
+    return _CALLED.get(name) or name.rpartition(".")[2].replace("_", " ")
+
+
 class Memory(Value):
     """What a job needs on the most loaded GPU of a target, in GiB, and the verdict on it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfglint.document.spoken import spoken
-from cfglint.document.tree import dotted
+from cfglint.document.tree import dotted, split_key
 from cfglint.facts import NO_KEYS, Values
 from cfglint.findings import question
 from cfglint.lang.types import digits
@@ -97,8 +97,7 @@ def _setting(name: str, values: Values) -> Answer:
     if public in values.pack.facts:
         return _stating(public, values)
     if keys:
-        switch = name == "gradient_checkpointing" or values.pack.facts.get(name, ("",))[0] == "bool"
-        value = f"{keys[0]}={'true' if switch else 'VALUE'}"
+        value = f"{keys[0]}={_fitting(name, keys[0], values)}"
         return Answer(_about(name, values), f"add --set {value}", keys[0], value)
     paths = [tuple(name[2:].split("."))] if name.startswith("$.") else read_from(name, values)
     path = next((path for path in paths if path[0] == _LAUNCH), None)
@@ -109,10 +108,31 @@ def _setting(name: str, values: Values) -> Answer:
     return replace(_stating(name, values), why=f"{_NOTHING}{told}")
 
 
+def _fitting(name: str, key: str, values: Values) -> str:
+    """Return the value to show for a key that gives a fact: its likeliest, where the key takes it."""
+    kind = values.pack.facts.get(name, ("",))[0]
+    if kind == "bool" or name == "gradient_checkpointing":
+        return "true"
+    several = values[_EVERY + name] if _EVERY + name in values.pack.lets and kind == "text" else None
+    if not isinstance(several, list) or not several:
+        return "VALUE"
+    path = tuple(split_key(key))
+    sources = [source for source, *_, paths, _ in values.bindings.get(name, ()) if path in paths]
+    if not sources or sources[0] is None:
+        return str(several[0])
+    for value in (several[0], True):
+        reader = values.again(_Reader)
+        reader.read[path] = value  # type: ignore[attr-defined]
+        if sources[0](reader) == several[0]:
+            return str(value).lower()
+    return "VALUE"
+
+
 def _stating(name: str, values: Values) -> Answer:
     """Return what states a fact by its own name."""
     value, others = choices(name, values)
-    return Answer(_about(name, values), f"add --set {name}={value}{others}", typed=f"{name}={value}")
+    typed = f"{name}={value}" if " " not in value else f'"{name}={value}"'
+    return Answer(_about(name, values), f"add --set {typed}{others}", typed=typed)
 
 
 def _public(name: str, values: Values) -> str:
@@ -181,7 +201,8 @@ def _vouch(names: Sequence[str], values: Values) -> str | None:
     view = values.view
     if view is None or values.framework is None or view.document.vouched or view.document.vendored:
         return None
-    loads = any(key.partition(".")[0] in _LOADING for name in names for key in settling(name, values)[:1])
+    told = [key for name in names for key in settling(name, values)[:1]]
+    loads = any(key.partition(".")[0] in _LOADING and not view.has(tuple(split_key(key))) for key in told)
     if (
         _OWN_MODEL not in names
         and not loads
@@ -278,23 +299,24 @@ def _sets(typed: Sequence[str]) -> str:
 
 
 class _Reader(Values):
-    """Facts that note which keys they were read from."""
+    """Facts that note which keys they were read from; some keys may be told."""
 
-    __slots__ = ("noted",)
+    __slots__ = ("noted", "read")
 
     def __init__(self, *context: object) -> None:
         super().__init__(*context)  # type: ignore[arg-type]
         self.noted: set[Steps] = set()
+        self.read: dict[Steps, object] = {}
 
     def key(self, steps: Steps) -> object:
         """Return the value of a key."""
         self.noted.add(steps)
-        return super().key(steps)
+        return self.read[steps] if steps in self.read else super().key(steps)
 
     def has(self, steps: Steps) -> bool | Open:
         """Whether there is a key."""
         self.noted.add(steps)
-        return super().has(steps)
+        return steps in self.read or super().has(steps)
 
 
 def _asks_for(when: Callable[[Values], Any] | None, path: Path, values: Values) -> bool:
@@ -328,6 +350,7 @@ def settling(name: str, values: Values, depth: int = 0) -> list[str]:
         keys = [dotted(path) for path in paths if path[0] != _LAUNCH and _asks_for(when, path, values)]
         if keys:
             return keys[:1]
+    needs |= needs_of(values[name]) if name in values.bindings else needs
     below = (settling(each, values, depth + 1) for each in sorted(needs - {name}) if depth < _DEEPEST)
     return next((keys for keys in below if keys), [])
 

@@ -21,7 +21,7 @@ from cfglint.engine.judge import decides
 from cfglint.engine.subject import Case, Judged, Verdict
 from cfglint.facts import Values, convert
 from cfglint.lang.types import is_number
-from cfglint.lang.values import needs_of
+from cfglint.lang.values import INF, Interval, Unknown, needs_of
 from cfglint.record import replace
 
 TYPE_CHECKING = False
@@ -35,6 +35,8 @@ _EVERY, _USUAL = "cases.", "usual."
 _COUNTS = ("gpus_per_node", "num_gpus", "num_nodes", "train_gpus", "gpu.count")
 _LEAST = "gpus.least"
 _MOST = 16  # cases of one job; what is open beyond them stays open
+_KERNEL, _KERNELS = "attn_impl", "cases.attn_impl"
+_WIDENS = 1.5  # the need by this factor, or the attention kernel makes no cases
 _SOURCE = "assumed"
 
 
@@ -42,7 +44,7 @@ _SOURCE = "assumed"
 def cases_of(values: Values) -> list[Case]:
     """Return the cases of a job, found out once: the likeliest first; one where nothing is left open."""
     if values.cases is None:
-        values.cases = list(_cases(Case(values)))
+        values.cases = sorted(_cases(Case(values)), key=_unlikely)
     return values.cases
 
 
@@ -106,18 +108,50 @@ def _is_uncounted(values: Values) -> bool:
 def _split(case: Case) -> list[Case] | None:
     """Return a case with each value of the first fact that it leaves open and that has a list of them."""
     values = case.values
-    for name, several in _listed(values, needs_of(values[TOTAL])):
+    needs = needs_of(values[TOTAL])
+    for name, several in _listed(values, needs):
         given = [convert(name, value, values.pack.facts[name]) for value in several]
         if name in _COUNTS:  # as many as the target has, for want of a number
             count = values["gpu.count"]
             return [replace(case, values=values.but({name: given[0]}), gpus=int(count))]  # type: ignore[call-overload]
         return [replace(case, values=values.but({name: v}), chosen={**case.chosen, name: v}) for v in given]
-    return None
+    return None if needs.isdisjoint(needs_of(values[_KERNEL])) else _by_kernel(case)
+
+
+def _by_kernel(case: Case) -> list[Case] | None:
+    """Return a case with each attention kernel that differs in memory; with any, where they differ little.
+
+    Eager attention keeps the scores of all pairs of tokens, which the others do not.
+    """
+    several = case.values[_KERNELS]
+    if _KERNEL in case.values.given or not isinstance(several, list) or needs_of(several[0]):
+        return None
+    found: dict[str, Case] = {}
+    for kernel in several:
+        values = case.values.but({_KERNEL: kernel})
+        found.setdefault(
+            repr(values[TOTAL]), replace(case, values=values, chosen={**case.chosen, _KERNEL: kernel})
+        )
+    tops = [highest(each.values[TOTAL]) for each in found.values()]
+    if max(tops) > _WIDENS * min(tops):
+        return list(found.values())
+    return [replace(case, values=case.values.but({_KERNEL: Unknown()}))]
+
+
+def _unlikely(case: Case) -> int:
+    """Return how unlikely a case's attention kernel is: 0 for the likeliest, or where it makes no cases."""
+    several = case.values[_KERNELS] if _KERNEL in case.chosen else []
+    return several.index(case.chosen[_KERNEL]) if isinstance(several, list) and several else 0
+
+
+def highest(value: object) -> float:
+    """Return the upper bound of a number or a range."""
+    return value.hi if isinstance(value, Interval) else value if is_number(value) else INF
 
 
 def _listed(values: Values, names: Iterable[str]) -> Iterator[tuple[str, list[object]]]:
     for name in sorted(names):
-        if _EVERY + name in values.pack.lets and name not in values.given:
+        if name != _KERNEL and _EVERY + name in values.pack.lets and name not in values.given:
             several = values[_EVERY + name]
             if isinstance(several, list) and several and not any(map(needs_of, several)):
                 yield name, several

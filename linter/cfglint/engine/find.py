@@ -13,7 +13,7 @@ from cfglint.engine.describe import Evaluator, Origins, names_of, paths_of, show
 from cfglint.engine.judge import decides, is_of_gpus
 from cfglint.engine.likelihood import as_shown, at_worst, is_likely
 from cfglint.engine.message import message
-from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact
+from cfglint.findings import LEVELS, Finding, Place, Related, UsedFact, called
 from cfglint.lang import tree as t
 from cfglint.lang.show import show
 from cfglint.lang.tree import paths_in
@@ -288,17 +288,13 @@ def _lists(rule: t.Rule) -> str:
 def _assumption(case: Case, subject: Subject, evaluator: Evaluator) -> str:
     """Say what a finding takes for granted that nothing says."""
     taken = [f"{name} {show_value(case.values[name], evaluator.type_of(name))}" for name in case.chosen]
-    every, told = "", "" if case.usual else " and ".join(_word(name) for name in case.chosen)
+    every, told = "", "" if case.usual else " and ".join(map(called, case.chosen))
     if told:
         every, taken = f". This holds for every {told}", []
     if not case.usual:
         return every
     taken = taken or [f"the defaults of {subject.framework}"]
     return f"{every}. Assumed, since nothing says it: {', '.join(taken)}"
-
-
-def _word(name: str) -> str:
-    return name.rpartition(".")[2].replace("_", " ")
 
 
 # ── where a finding stands ─────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.findings import lean
+from cfglint.findings import called, lean
 from cfglint.text import shown
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ _WORDS = {"fits": "fits", "tight": "tight", "oom": "out of memory", "unknown": "
 _LEANS = {"fits": "probably fits", "oom": "probably out of memory"}
 ORDER = ("oom", "tight", "unknown", "fits")  # the most harmful first
 _WIDE = 2  # a range by more than this factor says nothing
+_VAST = 4  # by more than this one, its upper end says nothing
 _CASES = 3  # told one by one, without --verbose
 
 
@@ -108,13 +109,15 @@ def _case(memory: Memory, case: MemoryCase, width: int) -> str:
 
 def _each(memory: Memory) -> str:
     """Return `` with each launcher (zero3, zero2)`` where all cases come to one verdict."""
-    names = _names(memory)
-    return f" with each {names} ({', '.join(map(case_of, memory.cases))})" if names else ""
+    told = []
+    for name in memory.cases[0].given if memory.cases else ():
+        values = dict.fromkeys(shown(case.given[name]) for case in memory.cases if name in case.given)
+        told.append(f"{shown(called(name))} ({', '.join(values)})")
+    return f" with each {' and '.join(told)}" if told else ""
 
 
 def _names(memory: Memory) -> str:
-    given = memory.cases[0].given if memory.cases else ()
-    *names, last = [shown(name.rpartition(".")[2].replace("_", " ")) for name in given] or [""]
+    *names, last = [shown(called(name)) for name in (memory.cases[0].given if memory.cases else ())] or [""]
     return f"{', '.join(names)} and {last}" if names else last
 
 
@@ -137,7 +140,9 @@ def _numbers(memory: Memory) -> str:
     if memory.verdict == "oom":
         if whole is not None and bound.high <= whole:
             return f"the inference engine cannot start with {span(need)} of {capacity(memory)}"
-        return f"{span(need)} GiB needed per GPU, {capacity(memory, '')} there"
+        least = need.high > _VAST * need.low
+        needed = f"at least {rounded(need.low)}" if least else span(need)
+        return f"{needed} GiB needed per GPU, {capacity(memory, '')} there"
     worst = whole is not None and memory.verdict == "tight" and need.high <= whole < bound.high
     more = f" (at worst {rounded(bound.high)})" if worst else ""
     return f"{span(need)}{more} of {capacity(memory)}"
