@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,3 +73,63 @@ def test_an_upper_end_that_says_nothing_is_not_told(terminal, tmp_path):  # noqa
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     page = terminal.run("check", tmp_path, ["a.yaml", "--no-detect", "--gpu", "a100-80gb-sxm:8"])[1]
     assert "OUT OF MEMORY with each attention kernel (sdpa, eager): at least" in " ".join(page.split())
+
+
+# ── what narrows a range ───────────────────────────────────────────────────────────────────────────────────
+TIGHT = LONG.format(model="Qwen/Qwen2.5-7B", length=8192).replace("${oc.env:NOT_SET}", "sdpa")
+TIGHT = TIGHT.replace("device_train_batch_size: 1", "device_train_batch_size: 4")
+SHARE = re.compile(r"\(?([\d.]+) of ([\d.]+) GiB\)?")
+
+
+def shares(ask: str) -> tuple[float, float]:
+    found = SHARE.search(ask)
+    assert found is not None, ask
+    return float(found[1]), float(found[2])
+
+
+def test_the_fact_that_narrows_most_is_asked_for(terminal, tmp_path):  # noqa: F811
+    found = job(terminal, tmp_path, TIGHT)
+    assert found["verdict"] == "tight"
+    assert found["ask"].endswith("which version of TRL? add --framework trl==VERSION")
+    gain, whole = shares(found["ask"])
+    low, high = found["need_gib"]
+    assert whole == pytest.approx(high - low, abs=0.6)
+    widths = []
+    for version in ("1.16.0", "1.0.0"):
+        ends = job(terminal, tmp_path, TIGHT, "--framework", f"trl=={version}")["need_gib"]
+        widths.append(ends[1] - ends[0])
+    assert min(widths) <= whole - gain <= max(widths) + 0.6
+
+
+def test_what_nobody_can_type_is_named(terminal, tmp_path):  # noqa: F811
+    text = (
+        "cfglint: facts\nmodel_path: Qwen/Qwen2.5-7B\ntask: sft\nnum_gpus: 8\ndp_shard: 8\n"
+        "seq_len: 32768\ngradient_checkpointing: full\ndtype: bf16\nparam_dtype: bf16\n"
+    )
+    ask = job(terminal, tmp_path, text)["ask"]
+    assert ask.endswith(" GiB of the range: bytes that the loss keeps per logit")
+    gain, whole = shares(ask)
+    assert gain >= whole / 3
+
+
+def test_a_key_that_is_there_is_not_asked_for(terminal, tmp_path):  # noqa: F811
+    text = AXOLOTL.replace("Qwen/Qwen2.5-7B", "Qwen/Qwen3-30B-A3B").replace("${NOT_SET}", "sdpa")
+    text = text.replace("32768", "4096").replace("adapter: lora\n", "").replace("lora_r: 8\n", "")
+    text += (
+        "expert_parallel_size: 4\ndp_shard_size: 2\nfsdp_version: 2\nfsdp_config: {}\n"
+        "gradient_accumulation_steps: 1\noptimizer: adamw_torch\nlearning_rate: 1e-5\n"
+    )
+    assert "--set dp_shard_size" not in (job(terminal, tmp_path, text)["ask"] or "")
+
+
+def test_what_fits_asks_nothing_and_loads_nothing(terminal, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("cfglint.engine.memory._narrowing", None)
+    text = LONG.format(model="Qwen/Qwen2.5-0.5B", length=1024).replace("${oc.env:NOT_SET}", "sdpa")
+    assert job(terminal, tmp_path, text)["ask"] is None
+
+
+def test_a_table_of_many_targets_has_the_question_alone(terminal, tmp_path):  # noqa: F811
+    (tmp_path / "a.yaml").write_text(TIGHT, encoding="utf-8")
+    page = " ".join(terminal.run("fit", tmp_path, ["a.yaml", "--gpu", "all"])[1].split())
+    assert "which version of TRL? add --framework trl==VERSION" in page
+    assert not re.search(r"narrow it \(|GiB of the range:", page)

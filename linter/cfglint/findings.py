@@ -136,7 +136,7 @@ class Memory(Value):
     fits, tight, oom, or unknown. ``target`` is empty where none is named. ``cases`` are told apart where the
     job leaves a fact open that has few values; the verdict is then that of all of them together. ``gpus`` is
     the number of GPUs that was taken where nothing says it. ``ask`` is the one thing to type that would
-    settle or sharpen the verdict.
+    settle or sharpen the verdict, or what a wide need rests on.
     """
 
     target: str

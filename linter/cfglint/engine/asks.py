@@ -201,8 +201,8 @@ def _vouch(names: Sequence[str], values: Values) -> str | None:
     view = values.view
     if view is None or values.framework is None or view.document.vouched or view.document.vendored:
         return None
-    told = [key for name in names for key in settling(name, values)[:1]]
-    loads = any(key.partition(".")[0] in _LOADING and not view.has(tuple(split_key(key))) for key in told)
+    keys = [key for name in names for key in settling(name, values)[:1]]
+    loads = any(key.partition(".")[0] in _LOADING and not view.has(tuple(split_key(key))) for key in keys)
     if (
         _OWN_MODEL not in names
         and not loads

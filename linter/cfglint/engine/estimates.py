@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfglint.engine.dependencies import settled, watched
-from cfglint.engine.judge import values_for
+from cfglint.engine.dependencies import WatchedValues
 from cfglint.lang.types import UNITS
 from cfglint.lang.values import INF, Interval
 from cfglint.record import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from cfglint.engine.dependencies import WatchedValues
-    from cfglint.engine.subject import Subject
     from cfglint.facts import Values
 
 _GIB = UNITS["GiB"][0]
@@ -38,7 +35,7 @@ class Estimate(Value):
 
 
 def estimates(
-    subject: Subject, given: Mapping[str, object], read: Callable[[Values], object]
+    facts: Values, read: Callable[[Values], object], most: int = _MOST
 ) -> list[tuple[str, Interval, float]]:
     """Return the estimates that widen the memory which ``read`` computes, and the share of each in GiB.
 
@@ -47,28 +44,30 @@ def estimates(
     """
     pinned: dict[str, object] = {}
     found: dict[str, tuple[Interval, float]] = {}
-    subject = settled(subject, watched(subject, given))
     for _ in range(_ROUNDS):
-        values = watched(subject, {**given, **pinned})
-        width = _width(values.noting(_ASKED, read))
-        sources = dict(_sources(values)) if 0 < width < INF else {}
+        values = facts.but(pinned).again(WatchedValues)
+        assert isinstance(values, WatchedValues)
+        whole = width(values.noting(_ASKED, read))
+        sources = dict(_sources(values)) if 0 < whole < INF else {}
         if not sources:
             break
         readers = values.readers()
         for name, value in sources.items():
-            alone = values_for(subject, {**values.given, name: _middle(value)})
+            alone = values.but({name: middle(value)})
             alone.update(values.without(values.resting_on((name,), readers)))
-            found[name] = value, (width - _width(read(alone))) / _GIB
-        pinned.update((name, _middle(value)) for name, value in sources.items())
+            found[name] = value, (whole - width(read(alone))) / _GIB
+        pinned.update((name, middle(value)) for name, value in sources.items())
     widest = sorted((-gain, name) for name, (_, gain) in found.items() if gain >= _LEAST)
-    return [(name, found[name][0], -gain) for gain, name in widest[:_MOST]]
+    return [(name, found[name][0], -gain) for gain, name in widest[:most]]
 
 
-def _width(value: object) -> float:
+def width(value: object) -> float:
+    """Return how wide a range is that rests on no missing fact; 0 for anything else."""
     return value.hi - value.lo if isinstance(value, Interval) and not value.needs else 0
 
 
-def _middle(value: Interval) -> float:
+def middle(value: Interval) -> float:
+    """Return the middle of a range; its lower end where nothing bounds it."""
     return (value.lo + value.hi) / 2 if value.hi < INF else value.lo
 
 

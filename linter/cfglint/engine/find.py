@@ -169,7 +169,7 @@ class Finder:
     def _range_reason(self, rule: t.Rule, judged: Judged) -> str:
         from cfglint.engine.ranges import reason  # most findings are not about memory
 
-        return reason(rule.requirement, self.evaluator, self.origins(judged), judged.subject)
+        return reason(rule.requirement, self.evaluator, self.origins(judged))
 
     def _facts(self, rule: t.Rule, origins: Origins) -> Iterator[UsedFact]:
         """Yield what the rule names, then the values of file and target that those were computed from."""

@@ -27,9 +27,7 @@ GIB = 2**30
 LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
-_TOKENS = "micro.tokens"
 _ASSUMED = "lengths.assumed"
-_WIDE = 1.5
 
 
 def bounds_of(value: object) -> tuple[float, float] | None:
@@ -52,11 +50,11 @@ def verdict_of(bound: Span, capacity: Span) -> str:
     return "oom" if bound.low > capacity.high else "tight"
 
 
-def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
+def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[Memory, frozenset[str]]:
     """Return the memory in all cases together, and the facts that would settle what is not judged.
 
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
-    and a model that is known by its name alone.
+    and a model that is known by its name alone. What would narrow a tight one is ``told``, ``brief``, or not.
     """
     found = cases_of(values)
     first, told = found[0], [_case(case) for case in found]
@@ -80,8 +78,8 @@ def memory_of(values: Values, target: Target) -> tuple[Memory, frozenset[str]]:
         ask = asked(values, needs)
     elif len({(case.verdict, lean(case.verdict, case.need_gib, case.bound_gib, top)) for case in told}) > 1:
         ask = asked(values, first.chosen)
-    elif verdict == "tight" and (open_ := _most_open(first.values)) is not None:
-        ask = values.pack.asks[open_]
+    elif verdict == "tight" and narrow and (narrower := _narrowing(first.values, narrow)) is not None:
+        ask = narrower
     elif first.gpus is not None and "gpu.count" not in values.given:
         ask = count_question(values)
     if verdict in ("fits", "tight"):
@@ -108,21 +106,12 @@ def is_vouched(values: Values) -> bool:
     return document is not None and document.vouched and document.foreign
 
 
-def _most_open(values: Values) -> str | None:
-    """Return the fact with a question that is a range of which nobody can say where in it a run will be.
+def _narrowing(values: Values, narrow: str) -> str | None:
+    if span_of(values[TOTAL]).high <= span_of(values["gpu.vram"]).low:  # tight by a rule, not by the need
+        return None
+    from cfglint.engine.narrow import narrowing  # most jobs are not tight
 
-    One of a framework's own goes first if it could settle the verdict alone.
-    """
-    wide: dict[str, float] = {}
-    tokens = () if values[_ASSUMED] is True or values["trains"] is False else (_TOKENS,)
-    for name in (*(name for name in values.pack.asks if name in values.bindings), *tokens):
-        bounds = bounds_of(values[name])
-        if bounds is not None and bounds[1] > _WIDE * bounds[0]:
-            wide[name] = bounds[0]
-    for name, low in wide.items() if len(wide) > 1 else ():
-        if span_of(values.but({name: low})[TOTAL]).high <= span_of(values["gpu.vram"]).low:
-            return name
-    return next(reversed(wide), None)
+    return narrowing(values, brief=narrow == "brief")
 
 
 def _case(case: Case) -> MemoryCase:

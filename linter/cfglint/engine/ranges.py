@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cfglint.engine.describe import Evaluator, Origins
-    from cfglint.engine.subject import Subject
     from cfglint.facts import Values
     from cfglint.lang.types import Type
 
@@ -56,7 +55,7 @@ def _advice(name: str, origins: Origins) -> str:
 
 
 # ── a finding's reason for a wide range ──────────────────────────────────────────────────────────────────
-def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins, subject: Subject) -> str:
+def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins) -> str:
     """Say what makes the widest memory that a requirement compares a wide range; nothing if none is wide."""
     seen = as_shown(origins.values) or origins.values
     wide = [
@@ -69,7 +68,7 @@ def reason(requirement: t.Expr, evaluator: Evaluator, origins: Origins, subject:
     if not wide:
         return ""
     _, side = max(wide, key=lambda each: each[0])
-    found = estimates(subject, seen.given, evaluator.compiled(side)[0])
+    found = estimates(seen, evaluator.compiled(side)[0])
     named = [(LIKELY if name == BOUND else name, value, gain) for name, value, gain in found]
     return _because(list(told(evaluator, origins, named)), origins)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cfglint.hardware.target import Target
 
 _NONE = Span(0, 0)
+FEW = 6  # targets whose verdicts are sentences; more of them are a table
 PARTS = ("engine", "weights", "gradients", "optimizer", "activations", "logits", "overhead")
 
 
@@ -123,19 +124,21 @@ def given_by(target: Target) -> dict[str, object]:
     return {name: fact[0] for name, fact in target.facts.items()}
 
 
-def fit_rows(run: Run, subject: Subject, varied: tuple[tuple[str, str], ...] = ()) -> Iterator[FitRow]:
+def fit_rows(
+    run: Run, subject: Subject, varied: tuple[tuple[str, str], ...] = (), narrow: str = "told"
+) -> Iterator[FitRow]:
     """Yield what a document needs on each target of a run."""
     given = [{name: fact[0] for name, fact in {**t.facts, **run.given}.items()} for t in run.targets]
     if not given:
         return
     first = watched(subject, given[0])
-    yield row_of(first, run.targets[0], varied)
+    yield row_of(first, run.targets[0], varied, narrow)
     alike = first.without(first.resting_on(_differing(given)))
     versioned = settled(subject, first)
     for target, facts in zip(run.targets[1:], given[1:], strict=True):
         values = values_for(versioned, facts)
         values.update(alike)
-        yield row_of(values, target, varied)
+        yield row_of(values, target, varied, narrow)
 
 
 def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
@@ -150,9 +153,11 @@ def _same(a: object, b: object) -> bool:
     return a is b or (not isinstance(a, Interval) and not isinstance(b, Interval) and a == b)
 
 
-def row_of(values: Values, target: Target, varied: tuple[tuple[str, str], ...] = ()) -> FitRow:
+def row_of(
+    values: Values, target: Target, varied: tuple[tuple[str, str], ...] = (), narrow: str = ""
+) -> FitRow:
     """Return what the facts of a document come to on the target that they were computed with, by part."""
-    memory, needs = memory_of(values, target)
+    memory, needs = memory_of(values, target, narrow=narrow)
     first = cases_of(values)[0].values
     return FitRow(
         *(getattr(memory, name) for name in fields(memory)),

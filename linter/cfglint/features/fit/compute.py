@@ -10,7 +10,7 @@ from cfglint.document.tree import ABSENT, split_key
 from cfglint.engine.asks import answer
 from cfglint.engine.estimates import Estimate, estimates
 from cfglint.engine.memory import HERE, LACKING, LIKELY, VERDICTS, shown_fact
-from cfglint.engine.rows import Fit, FitRow, Remedy, Wanted, fit_rows
+from cfglint.engine.rows import FEW, Fit, FitRow, Remedy, Wanted, fit_rows
 from cfglint.errors import UsageError, did_you_mean
 from cfglint.facts import Values, stated
 from cfglint.findings import Fix
@@ -45,7 +45,8 @@ def _rows(base: Run, subject: Subject, variant: Variant, *, fixes: bool) -> list
     run = variant.run(base)
     if variant.overrides:
         subject = run.subject(subject.document, subject.framework)
-    rows = list(fit_rows(run, subject, variant.varied))
+    brief = variant.varied or len(run.targets) > FEW
+    rows = list(fit_rows(run, subject, variant.varied, "brief" if brief else "told"))
     if not fixes or all(row.verdict in ("fits", "unknown") for row in rows):
         return rows
     return [
@@ -161,7 +162,7 @@ def widened(subject: Subject, values: Values, *, brief: bool) -> tuple[Estimate,
     ``brief`` leaves out what only the rules' trees tell, which take as long to load as all else together.
     """
     pack = subject.pack
-    widest = estimates(subject, values.given, lambda facts: facts[LIKELY])
+    widest = estimates(values, lambda facts: facts[LIKELY])
     if brief:
         return tuple(_in_brief(pack, widest))
     from cfglint.engine.describe import Evaluator, Origins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 from cfglint.engine.memory import VERDICTS
-from cfglint.engine.rows import Fit, FitRow, Remedy, Trainer, Wanted, smallest
+from cfglint.engine.rows import FEW, Fit, FitRow, Remedy, Trainer, Wanted, smallest
 from cfglint.findings import Job, Span
 from cfglint.report import verdicts
 from cfglint.report.blocks import (
@@ -51,7 +51,6 @@ _WIDEST_BAR = 72
 _LONGEST = 24  # cells of a target's name above its numbers
 _NAMED = 6  # facts of one kind that are named one by one
 _ELSEWHERE = "this file does not name the model; try the file that starts the job, or a facts file"
-_MOST_LINES = 6  # targets whose verdicts are sentences; more of them are a table
 _MOST_COLUMNS = 6  # targets side by side; more of them are below each other, and the values side by side
 LETTERS = {
     "engine": "E", "weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "logits": "L",
@@ -69,7 +68,7 @@ _SHARE = 0.8  # of the bar's cells stand for the capacity; the others show what 
 def page(fit: Fit, style: Style) -> Iterator[Block]:
     """Yield the page, the verdicts first; Markdown folds the parts and puts them behind the sentences."""
     varied = any(row.varied for row in fit.rows)
-    if style.markdown or varied or len(fit.rows) > _MOST_LINES:
+    if style.markdown or varied or len(fit.rows) > FEW:
         unit = "GiB on the most loaded GPU"
         title = about(fit.path, fit.framework, fit.model)
         yield Paragraph(title if style.markdown else f"{title}: {unit}", md=f"**{{}}**: {unit}")
