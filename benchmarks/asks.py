@@ -78,6 +78,8 @@ def checked(path: str, gpu: str, flags: tuple[str, ...]) -> tuple[int, list[dict
 
 def value_for(name: str, shown: str) -> str:
     """Return the value to type for a name: the one that the ask shows, else one that is usual."""
+    if shown == "NAME":
+        return TYPED["model_path"]
     if shown not in ("VALUE", "N", "[A,B]"):
         return shown.rstrip(",;")
     last = name.rpartition(".")[2]

@@ -47,7 +47,7 @@ def test_a_rule_on_the_example(explain):
     assert "= 0.8 * 44.42 GiB <= 24 GiB\n" in page
     assert "mem_fraction  0.8        line 66\n" in page
     assert "gpu.vram      44.42 GiB  catalogue" in page or "gpu.vram      44.42 GiB  (above)" in page
-    assert "down to 0.75 lowers it by 2.22 GiB to 33.31 GiB" in page
+    assert "down to 0.75: 2.22 GiB less, 33.31 GiB in all" in page
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The page of ``cfglint fit``: widths, colours, bars, what is not known; from rows made by hand."""
 
+import json
 import math
 import re
 
@@ -192,3 +193,23 @@ def test_many_targets_stand_below_each_other():
     assert narrow.count("micro_batch_size") == 2
     table = render_fit(many("a40", "h200"), "markdown", "", Style())
     assert "| 4 | ✅ fits 40.0–48.0 |" in table
+
+
+TURNS = (
+    "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\ndataset_name: d\nuse_vllm: true\nvllm_mode: colocate\n"
+    "vllm_enable_sleep_mode: true\nvllm_gpu_memory_utilization: {share}\nper_device_train_batch_size: 4\n"
+    "num_generations: 8\nmax_completion_length: 1024\nmax_prompt_length: 512\ngradient_checkpointing: true\n"
+    "bf16: true\naccelerate_config: zero3\noutput_dir: o\n"
+)
+
+
+@pytest.mark.parametrize(("share", "phase"), [("0.6", "generation"), ("0.25", "training")])
+def test_parts_of_two_phases_add_up_to_the_larger(cfglint, tmp_path, share, phase):
+    (tmp_path / "a.yaml").write_text(TURNS.format(share=share), encoding="utf-8")
+    words = ("fit", tmp_path / "a.yaml", "--framework", "trl==0.24.0", "--gpu", "h100-sxm:8")
+    page = " ".join(cfglint(*words).stdout.split())
+    assert f"parts are of the larger of two phases: {phase} " in page
+    (row,) = json.loads(cfglint(*words, "--format", "json").stdout)["rows"]
+    if phase == "generation":
+        low, high = (sum(span[end] for span in row["parts"].values()) for end in (0, 1))
+        assert [low, high] == pytest.approx(row["need_gib"], rel=0.01)

@@ -133,3 +133,18 @@ def test_a_table_of_many_targets_has_the_question_alone(terminal, tmp_path):  # 
     page = " ".join(terminal.run("fit", tmp_path, ["a.yaml", "--gpu", "all"])[1].split())
     assert "which version of TRL? add --framework trl==VERSION" in page
     assert not re.search(r"narrow it \(|GiB of the range:", page)
+
+
+# ── the model is asked for by the framework's key ──────────────────────────────────────────────────────────
+@pytest.mark.parametrize(
+    ("framework", "text", "key"),
+    [
+        ("axolotl", "datasets: [{path: d, type: alpaca}]\nsequence_len: 512\n", "base_model"),
+        ("llamafactory", "stage: sft\ndataset: d\nfinetuning_type: lora\n", "model_name_or_path"),
+        ("trl", "dataset_name: d\nmax_length: 512\n", "model_name_or_path"),
+        ("trl", "model_name_or_path: /data/own\ndataset_name: d\nmax_length: 512\n", ""),
+    ],
+)
+def test_a_model_is_asked_for_by_its_key(terminal, tmp_path, framework, text, key):  # noqa: F811
+    ask = job(terminal, tmp_path, text, "--framework", framework)["ask"]
+    assert ask == f"which model? add {f'--set {key}=NAME' if key else '--model-config PATH'}"

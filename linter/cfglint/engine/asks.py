@@ -78,12 +78,35 @@ def _asking(name: str, values: Values) -> Answer | None:
     counted = "gpu.count" in values.given
     if name.startswith("gpu.") and name != "gpu.vram" and counted and "gpu.name" in values.given:
         return Answer(_about(name, values), "add --hardware FILE, a sheet of the machine")
-    told = question(name, counted=counted)
+    told = _which_model(values) if name in _MODEL else ""
+    told = told or question(name, counted=counted)
     if told == name:
         told = values.pack.asks.get(name, "")
     why, ends, do = told.partition("? ")
     typed = do.removeprefix("add --set ").partition(" ")[0] if do.startswith("add --set ") else ""
     return Answer(why + ends.strip(), do, typed=typed) if told else None
+
+
+def _which_model(values: Values) -> str:
+    """Ask for the key of the model where the job does not have it; nothing where it has one nobody knows."""
+    told = values[_MODEL[0]]
+    if told != "" and not needs_of(told):
+        return ""
+    first = next(
+        (
+            dotted(path)
+            for _, when, _, _, paths, _ in values.bindings.get(_MODEL[0], ())
+            for path in paths
+            if path[0] != _LAUNCH
+            and (when is None or when(values) is not False or _asks_for(when, path, values))
+        ),
+        "",
+    )
+    keys = [first] if first else settling(_MODEL[0], values)
+    key = next((key for key in keys if not key.endswith("flavor")), "")  # of which only some are known
+    if key.partition(".")[0] in _CALLS:
+        key = _MODEL[0]
+    return f"which model? add --set {key}=NAME" if key else ""
 
 
 def _setting(name: str, values: Values) -> Answer:

@@ -109,14 +109,19 @@ class Finder:
     def _field_spot(
         self, item: object, needed: t.Quantifier, origins: Origins, variables: Lookup[str, object]
     ) -> _Spot | None:
-        """Return where the first field of an item stands that breaks a part of an ``and``."""
+        """Return where an item's first field stands that breaks a requirement, or a part of an ``and``.
+
+        A requirement that is not made of such parts must be about one field.
+        """
         path, body = getattr(item, "path", None), needed.body
-        if not (isinstance(path, tuple) and isinstance(body, t.Junction) and body.operator == "and"):
+        if not isinstance(path, tuple):
             return None
-        for part in body.operands:
+        for part in body.operands if isinstance(body, t.Junction) and body.operator == "and" else (body,):
             if self.evaluator(part, origins.values, variables)[0] is not False:
                 continue
             names = [node.name for node in t.walk(part) if isinstance(node, t.Name)]
+            if part is body and len({name for name in names if name.startswith(f"{needed.variable}.")}) > 1:
+                continue
             for name in names:
                 item_name, _, field = name.partition(".")
                 trace = origins.trace((*path, *field.split("."))) if item_name == needed.variable else None

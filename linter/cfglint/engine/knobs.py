@@ -180,6 +180,9 @@ def _around(old: float, kind: Type, knob: t.Knob | None) -> tuple[float, float, 
 
 
 # ── what a step does to a rule ─────────────────────────────────────────────────────────────────────────────
+_MORE = {"raises": "more", "lowers": "less", "changes": ""}
+
+
 class Change(Record):
     """How one quantity of the requirement changes; ``name`` is its expression."""
 
@@ -192,11 +195,12 @@ class Change(Record):
     def words(self, *, known: bool = False) -> str:
         """Return ``lowers need.total by 2.2 GiB (36.2 GiB -> 34 GiB)``.
 
-        Where name and value are ``known``, that is ``lowers it by 2.2 GiB to 34 GiB``.
+        Where name and value are ``known``, that is ``2.2 GiB less, 34 GiB in all``.
         """
-        by = f" by {self.amount}" if self.amount else ""
         if known:
-            return f"{self.direction} it{by} to {self.after}"
+            more = f"{self.amount} {_MORE[self.direction]}, " if self.amount else ""
+            return f"{more}{self.after} in all"
+        by = f" by {self.amount}" if self.amount else ""
         return f"{self.direction} {self.name}{by} ({self.before} -> {self.after})"
 
 
@@ -214,7 +218,7 @@ class Move(Record):
     turns: bool
 
     def words(self, *, known: bool = False) -> str:
-        """Return ``down to 0.75 lowers need.total by 2.2 GiB (…), and the rule holds``.
+        """Return ``down to 0.75 lowers need.total by 2.2 GiB (…), and then the rule holds``.
 
         ``known`` leaves out what it changes, and the value before.
         """
@@ -227,7 +231,8 @@ class Move(Record):
         else:
             was = "" if known else "{0.name} {0.before} -> "
             changes = "; ".join(was.format(change) + change.after for change in self.effects)
-        return f"{head} {changes}" + (f", and {end}" if end else "")
+        colon = ":" if known and self.direction else ""
+        return f"{head}{colon} {changes}" + (f", and {end}" if end else "")
 
 
 def verdict_of(truth: object) -> str:

@@ -54,6 +54,28 @@ class Remedy(Value):
     verdict: str
 
 
+class Turns(Value):
+    """What engine and trainer take in GiB while the one works and the other sleeps, the engine first."""
+
+    generating: tuple[Span, Span]
+    training: tuple[Span, Span]
+
+    @property
+    def generates(self) -> bool:
+        """Whether generation is the phase that takes more, of which the parts are."""
+        return self.together(*self.generating).high > self.together(*self.training).high
+
+    @property
+    def larger(self) -> Span:
+        """What that phase takes."""
+        return self.together(*(self.generating if self.generates else self.training))
+
+    @staticmethod
+    def together(one: Span, other: Span) -> Span:
+        """Return what both take together."""
+        return Span(one.low + other.low, one.high + other.high)
+
+
 class FitRow(Memory):
     """The memory of a job on one target by part; ``varied`` are names and values that were asked for.
 
@@ -65,6 +87,7 @@ class FitRow(Memory):
 
     parts: dict[str, Span] = field(kw_only=True)
     trainer: Trainer | None = field(kw_only=True)
+    turns: Turns | None = field(default=None, kw_only=True)
     host_gib: Span = field(default=_NONE, kw_only=True)
     disk_gib: Span = field(default=_NONE, kw_only=True)
     needs: tuple[str, ...] = field(default=(), kw_only=True)
@@ -163,6 +186,7 @@ def row_of(
         *(getattr(memory, name) for name in fields(memory)),
         parts={part: span_of(first[f"need.{part}"]) for part in PARTS},
         trainer=_trainer(first),
+        turns=_turns(first),
         host_gib=span_of(first["need.host"]),
         disk_gib=span_of(first["need.disk"]),
         needs=tuple(sorted(needs)),
@@ -175,3 +199,12 @@ def _trainer(values: Values) -> Trainer | None:
         return None
     allocated, reserved = span_of(values["trainer.allocated"]), span_of(values["trainer.reserved"])
     return Trainer(allocated, text_of(values["trainer.moment"]), reserved)
+
+
+def _turns(values: Values) -> Turns | None:
+    """Return the two phases of a job whose engine sleeps while the trainer works."""
+    if values["need.in_turns"] is not True:
+        return None
+    names = ("engine.memory", "trainer.asleep"), ("engine.asleep", "trainer.likely")
+    generating, training = ((span_of(values[a]), span_of(values[b])) for a, b in names)
+    return Turns(generating, training)

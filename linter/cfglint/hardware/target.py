@@ -21,10 +21,10 @@ _FIGURES = (
 class Target(Record):
     """The GPUs of one machine or job, all alike (the weakest figures hold where they are not).
 
-    ``name`` is how reports print it (``a40``; with a number the total: ``rtx-4090:16``), ``gpu`` the product
-    as NVML prints it. ``count`` is the number of GPUs in all nodes, None where the config's own number
-    holds. ``facts`` maps ``gpu.…`` to a value in base units (bytes, bytes/s, flop/s) and its source; what
-    is not known is not there.
+    ``name`` is how reports print it (``a40``; with the numbers that were typed: ``rtx-4090:8x2``), ``gpu``
+    the product as NVML prints it. ``count`` is the number of GPUs in all nodes, None where the config's own
+    number holds. ``facts`` maps ``gpu.…`` to a value in base units (bytes, bytes/s, flop/s) and its source;
+    what is not known is not there.
     """
 
     name: str
@@ -71,8 +71,9 @@ def parse_target(text: str) -> Target:
         return Target(match.name, match.gpu.product, facts, notices=notices)
     facts.update(count_facts(per_node, nodes, f"--gpu {text.strip()}"))
     total = per_node * nodes
+    counted = f"{per_node}x{nodes}" if nodes > 1 else f"{total}"
     return Target(
-        f"{match.name}:{total}", match.gpu.product, facts, count=total, nodes=nodes, notices=notices
+        f"{match.name}:{counted}", match.gpu.product, facts, count=total, nodes=nodes, notices=notices
     )
 
 

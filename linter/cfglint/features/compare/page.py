@@ -277,7 +277,11 @@ def _parts(a: FitRow, b: FitRow, *, markdown: bool = False) -> Table:
         [*map(range_of, own), verdict(row)] for row, own in zip((a, b), spans, strict=True)
     ]
     changes = [_change(before, after) for before, after in zip(*spans, strict=True)]
-    moments = ["" if row.trainer is None else row.trainer.moment or "" for row in (a, b)]
+    moments = [
+        "generation" if row.turns is not None and row.turns.generates
+        else "" if row.trainer is None else row.trainer.moment or ""
+        for row in (a, b)
+    ]  # fmt: skip
     if any(moments) and not markdown:
         for column, text in zip((heads, *columns), ("peak at", *moments), strict=True):
             column.append(shown(text) or "-")
@@ -443,7 +447,7 @@ def _findings(comparison: Comparison) -> list[str]:
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────
-_OF_TARGET = ("target", "capacity_gib", "fix", "varied")  # what no side has of its own
+_OF_TARGET = ("turns", "target", "capacity_gib", "fix", "varied")  # what no side has of its own
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 from cfglint.engine.memory import VERDICTS
-from cfglint.engine.rows import FEW, Fit, FitRow, Remedy, Trainer, Wanted, smallest
+from cfglint.engine.rows import FEW, Fit, FitRow, Remedy, Wanted, smallest
+from cfglint.features.fit.sentences import cases_of_parts, is_open, machines, peaks, phases
 from cfglint.findings import Job, Span
 from cfglint.report import verdicts
 from cfglint.report.blocks import (
@@ -16,6 +17,7 @@ from cfglint.report.blocks import (
     Details,
     Line,
     Paragraph,
+    Range,
     Table,
     about,
     aligned,
@@ -39,11 +41,11 @@ from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from cfglint.report import Style
-    from cfglint.report.blocks import AnyCell, Block, Range
+    from cfglint.report.blocks import AnyCell, Block
 
 _PIPE = 100  # cells of a bar's line where there is no terminal
 _NARROWEST = 8  # cells of a name that is cut, and of a bar
@@ -92,7 +94,11 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
                 "Memory by part",
                 [
                     _parts(fit.telling, style, 0, 0),
-                    *map(item, [*cases_of_parts(fit.telling), *peaks(fit.telling), *machines(fit.telling)]),
+                    *(
+                        item(line)
+                        for told in (cases_of_parts, phases, peaks, machines)
+                        for line in told(fit.telling)
+                    ),
                     *_estimates(fit),
                 ],
             )
@@ -104,6 +110,7 @@ def page(fit: Fit, style: Style) -> Iterator[Block]:
     yield from _fixes(fit)
     if not varied:
         yield from map(Paragraph, cases_of_parts(fit.telling))
+        yield from map(Paragraph, phases(fit.telling))
         yield from map(Paragraph, peaks(fit.telling))
         yield from map(Paragraph, machines(fit.telling))
     if fit.estimates:
@@ -160,12 +167,7 @@ def _matrix(rows: Sequence[FitRow]) -> Table:
 
 def _range(row: FitRow, span: Span, places: int | None = None) -> Range:
     """Return GiB as a cell."""
-    return range_of(Span(span.low, INF) if _open(row, span) else span, places)
-
-
-def _open(row: FitRow, span: Span) -> bool:
-    """Whether the upper end says nothing: where names are missing, one that is far above the lower."""
-    return span.high == INF or (row.verdict == "unknown" and span.high > 2 * span.low)
+    return range_of(Span(span.low, INF) if is_open(row, span) else span, places)
 
 
 def _crossed(words: Sequence[str]) -> str:
@@ -209,14 +211,30 @@ def _parts(rows: Sequence[FitRow], style: Style, room: int, width: int) -> Table
     names: list[AnyCell] = [
         part if style.markdown else Cell([swatch(part, style), (f" {part}", "")]) for part in parts
     ]
+    off = [_off(row) for row in rows]
+    if any(off):
+        names.append("error" if style.markdown else "± error" if style.unicode else "+ error")
     columns = [Column("part", [*names, "need" if style.markdown else "= need"], left=True, least=room)]
-    for row in rows:
+    for row, error in zip(rows, off, strict=True):
         cells: list[AnyCell] = [_range(row, row.parts[part]) for part in parts]
+        cells += [error or ""] * any(off)
         need: list[AnyCell] = [_range(row, row.need_of_parts)]
         cells = cells + need if style.markdown else aligned(cells) + aligned(need)
         name = shown(row.target)
         columns.append(Column(name if style.markdown else cut(name, _LONGEST, style), cells))
-    return Table(columns, bold={len(parts)}, fixed=1, width=width)
+    return Table(columns, bold={len(parts) + any(off)}, fixed=1, width=width)
+
+
+def _off(row: FitRow) -> Range | None:
+    """Return what the parts lack of the need: the estimate's own error; None where that is little."""
+    if is_open(row, row.need_of_parts) or any(is_open(row, span) for span in row.parts.values()):
+        return None
+    whole = row.turns.larger if row.turns is not None else row.need_of_parts
+    low = whole.low - sum(span.low for span in row.parts.values())
+    high = whole.high - sum(span.high for span in row.parts.values())
+    if max(abs(low), abs(high)) <= _UNSHARED * row.need_of_parts.high:
+        return None
+    return Range(f"{low:+.2f}", f"{high:+.2f}")
 
 
 # ── a row's memory as a bar: solid up to what is certain, shaded up to the upper bound ───────────────────
@@ -342,42 +360,6 @@ def counts(fit: Fit) -> str:
     return f"{', '.join(parts)}; the smallest that fits is {with_capacity(row.target, row.capacity_gib)}"
 
 
-def cases_of_parts(rows: Iterable[FitRow]) -> list[str]:
-    """Say whose parts and peak are shown, where a job has several cases."""
-    named = dict.fromkeys(verdicts.case_of(row.cases[0]) for row in rows if row.cases)
-    return [f"parts and peak are of this case: {' or '.join(named)}"] if named else []
-
-
-def peaks(rows: Iterable[FitRow]) -> list[str]:
-    """Return the peak of the trainer, with its targets where they differ."""
-    targets: dict[str, list[str]] = {}
-    for row in rows:
-        if row.trainer is not None and not _open(row, row.trainer.allocated_gib):
-            targets.setdefault(_peak(row.trainer), []).append(shown(row.target))
-    if len(targets) == 1:
-        return list(targets)
-    return [f"{', '.join(names)}: {line}" for line, names in targets.items()]
-
-
-def machines(rows: Iterable[FitRow]) -> list[str]:
-    """Return what a job takes of its machines' memory and disks, with its targets where they differ."""
-    targets: dict[str, list[str]] = {}
-    for row in rows:
-        host, disk = (verdicts.most(each) for each in (row.host_gib, row.disk_gib))
-        line = f"memory of each machine itself: {host}; checkpoints on disk: {disk}"
-        targets.setdefault(line, []).append(shown(row.target))
-    if len(targets) == 1:
-        return list(targets)
-    return [f"{', '.join(names)}: {line}" for line, names in targets.items()]
-
-
-def _peak(trainer: Trainer) -> str:
-    """Return when the trainer needs most, and what PyTorch then holds."""
-    when = f"peak at {shown(trainer.moment)}; " if trainer.moment else "at its peak "
-    allocated, reserved = spread(trainer.allocated_gib), spread(trainer.reserves)
-    return f"{when}PyTorch allocates {allocated} GiB, reserves {reserved}"
-
-
 def _estimates(fit: Fit) -> Iterator[Block]:
     """Yield what widens the need: ``slack is 1..1.25 (…): 3.20 GiB of the range``."""
     for estimate in fit.estimates:
@@ -444,7 +426,7 @@ def as_data(fit: Fit, text: str) -> dict[str, Any]:
 
 
 def _row_data(lines: Lines, path: str, row: FitRow, numbers: dict[object, int]) -> dict[str, Any]:
-    data: dict[str, Any] = encode(row, omit=("fix", "varied"))
+    data: dict[str, Any] = encode(row, omit=("fix", "turns", "varied"))
     data["fix"] = None
     if row.fix is not None:
         # A fix that several targets share has one number, as in the report of check.

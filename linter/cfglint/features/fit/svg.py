@@ -5,7 +5,8 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from cfglint.engine.rows import PARTS, Fit, FitRow
-from cfglint.features.fit.page import counts, headroom, peaks, split
+from cfglint.features.fit.page import counts, headroom, split
+from cfglint.features.fit.sentences import peaks
 from cfglint.report import Style
 from cfglint.report.blocks import INF, about, cut, gib, spread
 from cfglint.report.verdicts import said
