@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
 LIKELY, BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
+TOKENS = "micro.tokens"  # of rules/memory/tokens.rules
 
 
 def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
@@ -71,6 +72,9 @@ def _at_median(values: Values) -> Values:
         return values
     found = values.but({})
     found[LIKELY] = found[BOUND] = math.sqrt(likely.lo * likely.hi)
+    tokens = values[TOKENS] if TOKENS in values.pack.lets else None
+    if isinstance(tokens, Interval) and not tokens.needs and tokens.hi < INF:
+        found[TOKENS] = _usual(tokens.lo, tokens.hi)
     return found
 
 
