@@ -66,7 +66,10 @@ def at_worst(value: object, seen: object) -> float | None:
 
 
 def _at_median(values: Values) -> Values:
-    """Return the values as they are where the model's error is neither low nor high."""
+    """Return the values at the median of the model's error, with micro-batches as full as they usually are.
+
+    The tokens have a point of their own, so that it does not depend on how large the states beside them are.
+    """
     likely = values[LIKELY] if LIKELY in values.pack.lets else None
     if not isinstance(likely, Interval) or likely.needs:
         return values
