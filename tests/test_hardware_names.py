@@ -75,11 +75,11 @@ PRINTED = [
     ("a40", "a40"),
     ("A40:1", "a40:1"),
     ("rtx_4090:8", "rtx-4090:8"),
-    ("rtx-4090:8x2", "rtx-4090:8x2"),
-    (" rtx-4090 : 8 x 2 ", "rtx-4090:8x2"),
+    ("rtx-4090:8x2", "rtx-4090:16"),
+    (" rtx-4090 : 8 x 2 ", "rtx-4090:16"),
     ("p4d.24xlarge", "a100-40gb-sxm:8"),
     ("aws:p4d.24xlarge", "a100-40gb-sxm:8"),
-    ("aws:p4d.24xlarge:8x2", "a100-40gb-sxm:8x2"),
+    ("aws:p4d.24xlarge:8x2", "a100-40gb-sxm:16"),
     ("h100-sxm-mig-1g.10gb:7", "h100-sxm-mig-1g.10gb:7"),
 ]
 WRONG = [

@@ -10,7 +10,7 @@ from cfglint.errors import CfglintError
 from cfglint.lang.values import Interval, Open, needs_of
 from cfglint.models import COLUMNS
 from cfglint.models.hf_config import ModelConfigError, read
-from cfglint.models.registry import catalogue
+from cfglint.models.registry import by_trunk, catalogue
 
 LLAMA = {
     "model_type": "llama",
@@ -422,8 +422,11 @@ def test_how_long_a_sequence_may_be(name):
     assert found.get("context") == context
 
 
-def test_the_catalogue_tells_no_length():
-    assert not any("positions" in row or "context" in row for row in catalogue().values())
+def test_the_catalogue_tells_the_length_of_a_checkpoint_and_not_of_its_kin():
+    assert catalogue()["qwen/qwen2.5-7b-instruct"]["context"] == 32768
+    assert "context" not in catalogue()["qwen/qwen2.5-7b"]
+    assert not any("positions" in row for row in catalogue().values())
+    assert not any("context" in row for row in by_trunk().values())
 
 
 def test_nothing_there(tmp_path):

@@ -79,9 +79,9 @@ def _asking(name: str, values: Values) -> Answer | None:
     if name.startswith("gpu.") and name != "gpu.vram" and counted and "gpu.name" in values.given:
         return Answer(_about(name, values), "add --hardware FILE, a sheet of the machine")
     told = _which_model(values) if name in _MODEL else ""
-    told = told or question(name, counted=counted)
+    told = told or values.pack.asks.get(name, "") or question(name, counted=counted)
     if told == name:
-        told = values.pack.asks.get(name, "")
+        told = ""
     why, ends, do = told.partition("? ")
     typed = do.removeprefix("add --set ").partition(" ")[0] if do.startswith("add --set ") else ""
     return Answer(why + ends.strip(), do, typed=typed) if told else None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WIDEST = 1.5
 _UPWARDS = ("<", "<=")
 LIKELY, BOUND = "error.likely", "error.bound"  # of rules/accuracy.rules
+TOKENS = "micro.tokens"  # of rules/memory/tokens.rules
 
 
 def is_likely(requirement: t.Expr, evaluator: Evaluator, values: Values) -> bool:
@@ -65,12 +66,18 @@ def at_worst(value: object, seen: object) -> float | None:
 
 
 def _at_median(values: Values) -> Values:
-    """Return the values as they are where the model's error is neither low nor high."""
+    """Return the values at the median of the model's error, with micro-batches as full as they usually are.
+
+    The tokens have a point of their own, so that it does not depend on how large the states beside them are.
+    """
     likely = values[LIKELY] if LIKELY in values.pack.lets else None
     if not isinstance(likely, Interval) or likely.needs:
         return values
     found = values.but({})
     found[LIKELY] = found[BOUND] = math.sqrt(likely.lo * likely.hi)
+    tokens = values[TOKENS] if TOKENS in values.pack.lets else None
+    if isinstance(tokens, Interval) and not tokens.needs and tokens.hi < INF:
+        found[TOKENS] = _usual(tokens.lo, tokens.hi)
     return found
 
 

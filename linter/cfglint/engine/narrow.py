@@ -22,7 +22,7 @@ _SEVERAL = 12  # estimates to look at
 
 
 def narrowing(values: Values, *, brief: bool = False) -> str | None:
-    """Return ``narrow it (40 of 46 GiB): which version of TRL? add …``; None where nothing would.
+    """Return ``40 of the range's 46 GiB: which version of TRL? add …``; None where nothing would.
 
     Each estimate that the need rests on is put at its middle in turn, with all else as it is. In ``brief`` it
     is the question alone, for a table of many targets, if there is one.
@@ -39,7 +39,7 @@ def narrowing(values: Values, *, brief: bool = False) -> str | None:
             best, most = name, gain
     if brief:
         return values.pack.asks.get(best)
-    return _asking(best, f"{_short(most)} of {_short(whole)} GiB", values) if best else None
+    return _asking(best, f"{_short(most)} of the range's {_short(whole)} GiB", values) if best else None
 
 
 def _is_told(values: Values) -> bool:
@@ -53,9 +53,9 @@ def _asking(name: str, share: str, values: Values) -> str | None:
     public = name.startswith("model.") or (name in pack.facts and "." not in name)
     keyed = name in values.bindings and bool(told.key)
     if (name in pack.asks or public or keyed) and told.do.startswith("add ") and not _says(told.key, values):
-        return f"narrow it ({share}): {told}"
+        return f"{share}: {told}"
     fact = pack.symbols().facts.get(name)
-    return f"{share} of the range: {fact.about}" if fact is not None and fact.about else None
+    return f"{share}: {fact.about}" if fact is not None and fact.about else None
 
 
 def _says(key: str, values: Values) -> bool:

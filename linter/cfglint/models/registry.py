@@ -33,18 +33,21 @@ NAMED = "the size in its name"
 COUNTED = "the number of parameters"
 
 
-_FILES = ("models.yaml", "configs.yaml")  # collected by hand; written by schemas/models
+_FILES = ("models.yaml", "configs.yaml", "lengths.yaml")  # by hand; written by schemas/models; by hand
 
 
 def _build(texts: Mapping[str, str]) -> dict[str, dict[str, object]]:
     import yaml
 
-    rows = {}
+    rows: dict[str, dict[str, object]] = {}
     entries = (yaml.load(text, Loader=yaml.CSafeLoader)["models"] for text in texts.values())
     for entry in (entry for several in entries for entry in several):
-        row = {**entry["figures"], "family": entry["family"]}
-        for name in entry.get("ids") or (entry["id"],):
-            rows[name.lower()] = row
+        names = [name.lower() for name in entry.get("ids") or (entry["id"],)]
+        if "context" in entry:
+            rows.update({name: {**rows[name], "context": entry["context"]} for name in names})
+        else:
+            row = {**entry["figures"], "family": entry["family"]}
+            rows.update(dict.fromkeys(names, row))
     return rows
 
 
@@ -80,7 +83,7 @@ class Catalogue(Mapping[str, "Row"]):
 def catalogue() -> Catalogue:
     """Return the figures of all known models."""
     texts = _texts()
-    return Catalogue(cached("models5", texts, lambda: _build(texts)))  # type: ignore[arg-type]
+    return Catalogue(cached("models6", texts, lambda: _build(texts)))  # type: ignore[arg-type]
 
 
 def _texts() -> dict[str, str]:
@@ -112,7 +115,7 @@ def leaf(name: str) -> str:
 
 
 _BITS = ("quantized_bits",)
-_APART = (*_BITS, "max_positions")  # differ between checkpoints of one architecture
+_APART = (*_BITS, "max_positions", "context")  # differ between checkpoints of one architecture
 
 
 @cache
@@ -144,7 +147,7 @@ def by_trunk() -> Catalogue:
             if row is not None
         }
 
-    return Catalogue(cached("trunks4", _texts(), built))  # type: ignore[arg-type]
+    return Catalogue(cached("trunks5", _texts(), built))  # type: ignore[arg-type]
 
 
 def of_trunk(name: str) -> Mapping[str, object] | None:
