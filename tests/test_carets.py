@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -40,3 +41,18 @@ def test_the_caret_is_below_the_value(page):
             continue
         assert text[at:].rstrip("…").startswith(rest[: len(carets)].split("\t")[0][: len(text) - at])
         assert len(carets) <= len(text) - at
+
+
+def test_a_computed_number_in_a_text_that_is_evaluated_has_a_place(cfglint, tmp_path):
+    """`$((…))` is nowhere in the file as it is read: the finding stands at what is nearest."""
+    sizes = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --max-position-embeddings 1024"
+    lengths = "--seq-length 1024 --micro-batch-size 8 --global-batch-size 8 --train-iters 100 --fp16"
+    script = f'W=$((2*2))\nargs="{sizes} {lengths} --tensor-model-parallel-size $W"\n'
+    (tmp_path / "run.sh").write_text(
+        script + 'cmd="deepspeed --num_gpus $W pretrain_gpt.py $args"\neval $cmd\n'
+    )
+    words = ["check", str(tmp_path / "run.sh"), "--gpu", "rtx-4090"]
+    places = [each["start"] for each in json.loads(cfglint(*words, "--format", "json").stdout)["findings"]]
+    assert places
+    assert all(place["offset"] >= 0 and place["line"] > 0 and place["column"] > 0 for place in places)
+    assert cfglint(*words).returncode == 1

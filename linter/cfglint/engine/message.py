@@ -15,7 +15,7 @@ from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cfglint.engine.describe import Evaluator, Origins
     from cfglint.facts import Values
@@ -30,6 +30,7 @@ _SHOWN = 0.005  # GiB; less is 0.00
 _FEWEST = 3  # sizes in a row that are a list of parts
 _CAPABILITY = "compute capability "
 _FIRST = re.compile(r"(?s)(?P<before>|.*[.:;] |.*\()(?P<label>\w+(?: \w+)?) ")  # "…. Weights "
+_NOT_SET = re.compile(r" \([^()]* not set\)")
 _NEXT = re.compile(r"(?:,| and|, and) (?P<label>[a-z]\w*(?: \w+)?) ")  # ", gradients "
 
 
@@ -55,9 +56,21 @@ def message(
                 part if isinstance(part, str) else _told(part, evaluator, origins, variables, shown)
                 for part in say.parts
             ]
-            text = "".join(_joined(parts))
+            text = _NOT_SET.sub(_said_once(), "".join(_joined(parts)))
             return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return ""
+
+
+def _said_once() -> Callable[[re.Match[str]], str]:
+    """Return what leaves each reason why a number is open in a message once."""
+    seen: set[str] = set()
+
+    def once(match: re.Match[str]) -> str:
+        known = match[0] in seen
+        seen.add(match[0])
+        return "" if known else match[0]
+
+    return once
 
 
 class _Told(Record):

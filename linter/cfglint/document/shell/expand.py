@@ -71,7 +71,7 @@ class Expander(Record):
 
     def words(self, node: Any, depth: int = 0) -> list[Word]:
         """Return the words that an argument comes to."""
-        start, end = self.source.span(node)
+        start, end = self.source.near(node)
         pieces = self.pieces(node, depth)
         literal = "".join(piece.text if piece.mode == LITERAL else "\0" for piece in pieces)
         if _has_braces(literal):

@@ -181,6 +181,16 @@ class Source:
         start, end = places[0].start, places[-1].end
         return (start, end) if start <= end else (places[0].start, places[0].end)
 
+    def near(self, node: Any) -> tuple[int, int]:
+        """Return where the file has a node, or what is nearest: a computed number is nowhere in the file."""
+        found = self.span(node)
+        if found[0] >= 0:
+            return found
+        at = max(bisect_right(self._starts, node.start_byte) - 1, 0)
+        before, after = reversed(self._pieces[:at]), self._pieces[at:]
+        placed = [p for side in (before, after) if (p := next((p for p in side if p.start >= 0), None))]
+        return (placed[0].start, placed[0].end) if placed else found
+
     def broken(self, root: Any) -> list[tuple[int, int]]:
         """Return where the file has what does not parse below a node."""
         found: list[tuple[int, int]] = []
