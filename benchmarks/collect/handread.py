@@ -111,6 +111,9 @@ def _fields(row: Row, source: Row) -> Row:
         fields["config"] = _over(source.get("settings", {}), row["settings"])
     else:
         fields.pop("reader", None)
+    if "assumed" in fields:  # by the source: some of its rows may not have it
+        told = {*facts, *fields.get("config", ())}
+        fields["assumed"] = [name for name in fields["assumed"] if name in told]
     if "flags" in row:
         fields["command"] = f"{row['command']} {row['flags']}"
     return fields | {"facts": facts}

@@ -71,7 +71,9 @@ def parse_target(text: str) -> Target:
         return Target(match.name, match.gpu.product, facts, notices=notices)
     facts.update(count_facts(per_node, nodes, f"--gpu {text.strip()}"))
     total = per_node * nodes
-    return Target(f"{match.name}:{total}", match.gpu.product, facts, count=total, nodes=nodes, notices=notices)
+    return Target(
+        f"{match.name}:{total}", match.gpu.product, facts, count=total, nodes=nodes, notices=notices
+    )
 
 
 def all_targets() -> list[Target]:
