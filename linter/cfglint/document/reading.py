@@ -33,6 +33,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Sequence as Listed
     from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
@@ -263,13 +264,15 @@ class Library(Record):
 
     ``folders`` gives the names of the folders in one, ``project`` tells what the code around a file says.
 
-    A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one.
+    A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one. One
+    that the override of a key names is trusted where it is among those that were ``typed``.
     """
 
     read: Reader
     boundary: Boundary | None = None
     folders: Lister = nothing
     project: Project | None = None
+    typed: Listed[str] = ()
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
@@ -333,6 +336,18 @@ class Library(Record):
         files = (self.file(place, path) for place in self.places(path, name))
         return next((file for file in files if file is not None), None)
 
+    def named(self, path: str, name: str) -> File | None:
+        """Return the file that somebody typed for the config at ``path``, seen from the working folder first.
+
+        Like each path of a command line it may lie anywhere. Raises UsageError for a link that leads astray.
+        """
+        for place in (name, *self.places(path, name)) if _is_name(name) else ():
+            if self.boundary is not None:
+                self.boundary.check(place)
+            if (file := self.file(place, place)) is not None:
+                return file
+        return None
+
     def script(self, path: str, name: str) -> str | None:
         """Return the text of a script that the one at ``path`` sources or runs; None where it is not here."""
         if not _is_name(name):
@@ -353,6 +368,11 @@ class Library(Record):
         for folder in self.above(os.path.dirname(path)):
             above = os.path.join(folder, name)
             yield above if os.path.isabs(path) else os.path.relpath(above)
+
+    def sought(self, path: str, name: str) -> list[str]:
+        """Return where `named` looks, each place once."""
+        places = map(os.path.normpath, (name, *self.places(path, name)))
+        return list({os.path.abspath(place): place for place in places}.values())
 
     def outside(self, path: str, name: str) -> bool:
         """Whether a name leads out of what may be read for the file at ``path``, be there a file or not."""
