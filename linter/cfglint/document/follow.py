@@ -122,13 +122,13 @@ def _file(document: Document, library: Library, name: str, folders: Listed[str] 
     else:
         return None
     here = document.file.path
-    found: dict[str, File] = {}
-    for each in names:
-        for place in library.places(here, each):
-            file = library.file(place, here)
-            if file is not None and file.format == "program":
-                found[os.path.abspath(file.path)] = file
-    return next(iter(found.values())) if len(found) == 1 else None
+    around = [place for each in names for place in library.around(here, each)]
+    for places in (around, names):  # the working folder is asked where the project has none
+        files = [file for place in places if (file := library.file(place, here)) is not None]
+        found = {os.path.abspath(file.path): file for file in files if file.format == "program"}
+        if found:
+            return next(iter(found.values())) if len(found) == 1 else None
+    return None
 
 
 def _program(file: File, library: Library) -> Program | None:

@@ -328,8 +328,9 @@ class Library(Record):
     def find(self, path: str, name: str) -> File | None:
         """Return the file that a config at ``path`` names, and a job would find from where people start it.
 
-        That is seen from the config's own folder, then the working folder, then the folders above the config,
-        the nearest first, up to the one that holds ``.git``.
+        That is seen from the config's own folder, then the top of its project, from where most people start,
+        then the folders between them, the nearest first. What is in none of these is looked for in the
+        working folder, so that elsewhere the answer is the same wherever cfglint runs.
         """
         if not _is_name(name):
             return None
@@ -361,11 +362,17 @@ class Library(Record):
 
     def places(self, path: str, name: str) -> Iterator[str]:
         """Yield where `find` looks."""
+        yield from self.around(path, name)
+        if not os.path.isabs(name):
+            yield name
+
+    def around(self, path: str, name: str) -> Iterator[str]:
+        """Yield where a project may have a file that the one at ``path`` names."""
         yield os.path.join(os.path.dirname(path), name)
         if os.path.isabs(name):
             return
-        yield name
-        for folder in self.above(os.path.dirname(path)):
+        *between, top = list(self.above(os.path.dirname(path))) or [""]
+        for folder in (top, *between) if top else ():
             above = os.path.join(folder, name)
             yield above if os.path.isabs(path) else os.path.relpath(above)
 
@@ -381,16 +388,16 @@ class Library(Record):
         return not self.boundary.holds(os.path.join(os.path.dirname(path), name), path)
 
     def above(self, folder: str) -> Iterator[str]:
-        """Yield the folders above one, up to that of the repository."""
+        """Yield the folders above one, up to the top of its project."""
         top, at = self.root(folder), os.path.abspath(folder)
         while top is not None and at != top:
             at = os.path.dirname(at)
             yield at
 
     def root(self, folder: str) -> str | None:
-        """Return the folder of the repository that ``folder`` is in, None where it is in none."""
+        """Return the top of the project that ``folder`` is in, None where it is in none."""
         if self.boundary is not None:
-            return self.boundary.repository(folder)
+            return self.boundary.root(os.path.join(folder, "any"))
         folder = os.path.abspath(folder)
         if folder not in self._roots:
             at = folder
