@@ -33,7 +33,7 @@ def test_each_rank_has_a_file(repository):
     save(repository / "old", range(2), prefix="")
     assert ranks("out/checkpoint-7", repository) == 12
     assert ranks("old", repository) == 2
-    near = Checkpoints(Boundary(), (str(repository),)).near(str(repository / "out"))
+    near = Checkpoints(Boundary(), (str(repository),)).near(str(repository / "out"), str(repository))
     assert near("checkpoint-7") == near("out/checkpoint-7") == {"ranks": 12}
 
 

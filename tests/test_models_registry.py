@@ -88,7 +88,7 @@ def test_without_the_disk_a_path_is_a_name(tmp_path, monkeypatch):
     written(tmp_path / "policy")
     monkeypatch.chdir(tmp_path)
     assert find(str(tmp_path / "policy")) is None
-    assert near(TABLES, str(tmp_path))["models"] is find
+    assert near(TABLES, str(tmp_path), str(tmp_path))["models"] is find
 
 
 def test_paths(tmp_path, quiet, monkeypatch):
@@ -122,7 +122,7 @@ def test_the_folder_of_the_config_comes_first(tmp_path, quiet):
     assert known["models"]("policy")["layers"] == 3
     for _ in range(2):
         for name, layers in (("one", 1), ("two", 2), ("none", 3)):
-            known = near(known, str(tmp_path / name))
+            known = near(known, str(tmp_path / name), str(tmp_path / name))
             assert known["models"]("policy")["layers"] == layers, "whatever was looked at before"
 
 
@@ -177,7 +177,7 @@ def test_a_config_that_cannot_be_used_is_told_once_and_its_name_tells(tmp_path, 
     models = Models([str(tmp_path)], environ=quiet, tell=told.append)
     for _ in range(2):
         assert isinstance(models("foo-7B")["params"], Interval)
-        assert models.near(str(tmp_path)).source_of("foo-7B") == NAMED
+        assert models.near(str(tmp_path), str(tmp_path)).source_of("foo-7B") == NAMED
     (line,) = told
     assert "foo-7B/config.json:1:2: not JSON" in line
     assert line.endswith("; until then its size is read from its name")
@@ -239,7 +239,7 @@ def test_a_hub_that_is_out_of_reach_is_asked_once(quiet, the_hub, tmp_path):
     models = Models(online=True, environ=quiet, tell=told.append)
     for name in ("my-org/foo-7B", "my-org/foo-8B", NAMELESS):
         models(name)
-        models.near(str(tmp_path))(name)
+        models.near(str(tmp_path), str(tmp_path))(name)
     assert len(the_hub.asked) == len(told) == 1
     assert told[0].endswith("it cannot be reached; check the connection, or run without --online")
 

@@ -174,10 +174,12 @@ def test_a_version_of_something_else_is_not_the_frameworks(facts):
     assert "framework.version" not in facts(), "no package is here"
 
 
-def test_a_pin_outside_of_the_repository_is_not_read(facts, tmp_path):
-    (tmp_path.parent / "requirements.txt").write_text("trl==0.15.2\n", "utf-8")
+def test_a_pin_outside_of_the_repository_is_not_read(facts, tmp_path, request):
+    outside = tmp_path.parent / "requirements.txt"
+    request.addfinalizer(outside.unlink)  # it would be a sign of a project to other tests
+    outside.write_text("trl==0.15.2\n", "utf-8")
     assert "framework.version" not in facts()
-    Path("requirements.txt").symlink_to(tmp_path.parent / "requirements.txt")
+    Path("requirements.txt").symlink_to(outside)
     assert "framework.version" not in facts()
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _DEEPEST = 64  # folders that are looked through for a project
 _REPOSITORY = (".git",)  # a folder, or in a worktree a file
 # A project without its repository, such as an archive that somebody downloaded.
-_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "LICENSE", "LICENSE.md", "LICENSE.txt")
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "LICENSE", "LICENSE.md", "LICENSE.txt", ".github")
+# Where there is none of these: examples in folders of a project may have such files of their own, too.
+_NEEDS = ("requirements.txt", "environment.yml", "environment.yaml")
 ADVICE = "--allow-outside reads and writes it all the same"
 
 
@@ -62,7 +64,8 @@ class Boundary:
         """Return the folder that the file at ``path`` may not lead out of, before any link is followed.
 
         That is its repository, else the folder on the command line that it is in, else the nearest folder
-        that looks like a project's, else the working folder if the file is in it, else the file's own.
+        that looks like a project's, else the nearest that says what it needs, else the working folder if the
+        file is in it, else the file's own.
         """
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._roots:
@@ -78,6 +81,7 @@ class Boundary:
             _nearest(folder, _REPOSITORY)
             or self._named(folder)
             or _nearest(folder, _PROJECT)
+            or _nearest(folder, _NEEDS)
             or _here(folder)
         )
 

@@ -180,7 +180,13 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         },
         given=given,
         named=bool(args.gpu or args.hardware),
-        library=Library(second, args.boundary, folders, Project(second, args.boundary, telling)),
+        library=Library(
+            second,
+            args.boundary,
+            folders,
+            Project(second, args.boundary, telling),
+            getattr(args, "typed", ()),
+        ),
         pinned=Pins(args.boundary),
     )
     result.report.notices += notices

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from cfglint.budget import spend
-from cfglint.document.layers import Layers, Source, Trouble, Way
+from cfglint.document.layers import BY_SET, Layers, Source, Trouble, Way, read_override
 from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
 from cfglint.document.tree import (
@@ -68,13 +68,13 @@ def compose(
             overrides = compose_hydra(layers, document, library, way, overrides)
         else:
             layers.root = _Family(layers, library, way).over_parents(document.root, document.file, None, ())
-    if way.files and library is not None:
-        layers = _hang(layers, document, library, way.files)
     if document.program is not None:
         from cfglint.document.follow import lay  # few programs are here
 
         layers = layers or Layers(document.root)
         lay(layers, document.program, defaults=defaults)
+    if way.files and library is not None:
+        layers = _hang(layers, document, library, way.files, overrides)
     return layers, overrides
 
 
@@ -252,28 +252,45 @@ def _replaces(section: Mapping) -> bool:
 
 # ── a file at a key ────────────────────────────────────────────────────────────────────────────────────────
 def _hang(
-    layers: Layers | None, document: Document, library: Library, files: Listed[tuple[Path, str]]
+    layers: Layers | None,
+    document: Document,
+    library: Library,
+    files: Listed[tuple[Path, str]],
+    overrides: Listed[str],
 ) -> Layers | None:
+    """Hang the files that a document names, or an override, at their keys."""
+    held = layers or Layers(document.root)
+    held.read = {text: read_override(text) for text in overrides}
     for steps, dialect in files:
-        held = layers.hung if layers is not None else {}
-        node = _scalar_at(document.root if layers is None else layers.root, steps, held)
-        if node is None or not node.text.endswith(_FILES) or "${" in node.text:
+        node = _scalar_at(held.overlaid(steps), steps, held.hung)
+        if node is None or "${" in node.text:
             continue
-        by = layers.sources.get(id(node)) if layers is not None else None
-        file = _found(document, library, node.text)
-        if file is None and by is not None:
-            file = library.find(by.file.path, node.text)
-        if file is None and library.outside(document.file.path, node.text):
-            layers = layers or Layers(document.root)
-            layers.refuse(node, ".".join(map(str, steps)), node.text, by)
+        typed = node.origin is not None and node.origin.removeprefix(BY_SET) in library.typed
+        if not node.text.endswith(_FILES) and not (typed and os.sep in node.text):
+            continue
+        key, by = ".".join(map(str, steps)), held.sources.get(id(node))
+        file = _at_key(document, library, node, by, typed=typed)
+        if file is None and not typed and library.outside(document.file.path, node.text):
+            held.refuse(node, key, node.text, by)
+        elif file is None and node.origin is not None:
+            sought = ", ".join(library.sought(document.file.path, node.text))
+            held.lost = f"{node.origin}: no such file; looked for {sought}"
         if file is None or same(file.path, document.file.path):
             continue
-        if layers is None:
-            layers = Layers(document.root)
-        root = layers.enter(Source(file, node, ".".join(map(str, steps)), by, hung=True), dialect)
+        root = held.enter(Source(file, node, key, by, hung=True), dialect)
         if root is not None:
-            layers.hung[id(node)] = root
-    return layers
+            held.hung[id(node)] = root
+    return held if held.files or held.troubles or held.lost else layers
+
+
+def _at_key(
+    document: Document, library: Library, node: Scalar, by: Source | None, *, typed: bool
+) -> File | None:
+    """Return the file that a scalar names, be it in the document, in a file of it, or in an override."""
+    if typed:
+        return library.named(document.file.path, node.text)
+    file = _found(document, library, node.text)
+    return library.find(by.file.path, node.text) if file is None and by is not None else file
 
 
 def _scalar_at(node: Node | None, steps: Path, hung: dict[int, Node]) -> Scalar | None:

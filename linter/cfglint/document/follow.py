@@ -16,6 +16,7 @@ from cfglint.document.layers import Source
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import PYTHON, read_python
+from cfglint.document.python.trains import trains_with
 from cfglint.document.python.values import Flag, Literal, Object, Span
 from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.programs import hydra_beside, program_of
@@ -38,29 +39,19 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence as Listed
+
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
 
 _LARGEST = 2**18  # characters of a program that is followed
 _WHOLE = 2**53
+_SOMEWHERE = "…/"  # a folder in a variable that is not known
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
 # What a program names that holds more than one language model, or compares answers.
 _BESIDE = {
     *("ref", "reference", "reward", "rewards", "critic", "advantage", "advantages", "rollout", "rollouts"),
-    *(
-        "teacher",
-        "student",
-        "chosen",
-        "rejected",
-        "dpo",
-        "ppo",
-        "grpo",
-        "rlhf",
-        "ema",
-        "vae",
-        "unet",
-        "discriminator",
-    ),
+    *("teacher", "student", "chosen", "rejected", "dpo", "ppo", "grpo", "rlhf", "ema", "vae", "unet"),
 }
 _CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel)\Z")
 _NAMED: dict[type, tuple[str, ...]] = {
@@ -103,7 +94,8 @@ def follow(document: Document, library: Library) -> None:
         return
     if text_at(head, "suite"):
         return
-    file = _file(document, library, node.text, module=text_at(head, "module") == "true")
+    folders = text_at(head, "pythonpath").split(":") if text_at(head, "module") == "true" else None
+    file = _file(document, library, node.text, folders)
     program = None if file is None else _program(file, library)
     if file is None or program is None:
         return
@@ -113,6 +105,8 @@ def follow(document: Document, library: Library) -> None:
     _note(head, node, "program_file", file.path)
     if program.flags:
         _note(head, node, "base", "arguments")
+    if whose := _trains_with(file, library):
+        _note(head, node, "trains_with", whose)
     _note_hydra(document, started, head)
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed
@@ -140,23 +134,27 @@ def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:
     head.entries[key] = Entry(Scalar(key, node.start, node.end, '"'), value)
 
 
-def _file(document: Document, library: Library, name: str, *, module: bool) -> File | None:
-    """Return the file of a program; None where none is here, or where it may be one of several."""
-    if module and _MODULE.match(name):
+def _file(document: Document, library: Library, name: str, folders: Listed[str] | None) -> File | None:
+    """Return the file of a program; None where none is here, or where it may be one of several.
+
+    A module may be in some ``folders``, too. Where a path begins with a variable, what is behind it counts.
+    """
+    if folders is not None and _MODULE.match(name):
         path = name.replace(".", "/")
-        names = [f"{path}.py", f"{path}/__main__.py"]
-    elif not module and name.endswith(".py"):
-        names = [name]
+        within = [each for each in folders if "…" not in each]
+        names = [os.path.join(each, path + end) for each in ("", *within) for end in (".py", "/__main__.py")]
+    elif folders is None and name.endswith(".py"):
+        names = [name.removeprefix(_SOMEWHERE)]
     else:
         return None
     here = document.file.path
-    found: dict[str, File] = {}
-    for each in names:
-        for place in library.places(here, each):
-            file = library.file(place, here)
-            if file is not None and file.format == "program":
-                found[os.path.abspath(file.path)] = file
-    return next(iter(found.values())) if len(found) == 1 else None
+    around = [place for each in names for place in library.around(here, each)]
+    for places in (around, names):  # the working folder is asked where the project has none
+        files = [file for place in places if (file := library.file(place, here)) is not None]
+        found = {os.path.abspath(file.path): file for file in files if file.format == "program"}
+        if found:
+            return next(iter(found.values())) if len(found) == 1 else None
+    return None
 
 
 def _program(file: File, library: Library) -> Program | None:
@@ -175,6 +173,15 @@ def _program(file: File, library: Library) -> Program | None:
                 known[file.path] = program = Program(code)
                 program.run()
     return known[file.path]
+
+
+def _trains_with(file: File, library: Library) -> str:
+    """Return whose trainer a program makes, found out once."""
+    key = f"{file.path}:trains_with"
+    if key not in library.programs:
+        library.programs[key] = trains_with(file, library.find)
+    found: str = library.programs[key]
+    return found
 
 
 def _note_hydra(document: Document, started: Started, head: Mapping) -> None:

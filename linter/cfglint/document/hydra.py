@@ -210,8 +210,11 @@ class _Composer(Record):
         for item in items:
             if isinstance(item, Scalar) and item.text.startswith("file://") and "${" not in item.text:
                 folder = item.text.removeprefix("file://")
-                self.search.append(folder)
-                if self._outside(os.path.join(folder, "any.yaml")):
+                around = list(self.library.around(self.file.path, folder)) if self.library is not None else []
+                # A relative one is seen from where the job starts: the top of the project, most often.
+                folders = [folder] if os.path.isabs(folder) else [*around[1:], folder]
+                self.search += folders
+                if all(self._outside(os.path.join(each, "any.yaml")) for each in folders):
                     self.layers.refuse(item, "hydra.searchpath", folder)
 
     def _list(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _FILES = "files laid over each other"
+BY_SET = "--set "  # before the text of an override, where a value comes from one
 
 
 class Source(Record):
@@ -85,17 +86,36 @@ class Layers(Record):
 
     ``unread`` names the files that are not here, each by the path below which it would put its keys: what is
     absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id. ``based``
-    says that the config of the program that a launch starts is among the files.
+    says that the config of the program that a launch starts is among the files. ``read`` are the overrides
+    that were read already, by their texts: a file hangs at the very node of one that names it. ``lost`` tells
+    of a file that an override names and that is nowhere.
     """
 
     root: Node | None
+    read: dict[str, Override] = field(factory=dict, kw_only=True)
     based: bool = field(default=False, init=False)
     files: list[Source] = field(factory=list, init=False)
     sources: dict[int, Source] = field(factory=dict, init=False)
     hung: dict[int, Node] = field(factory=dict, init=False)
     troubles: list[Trouble] = field(factory=list, init=False)
     unread: dict[Path, str] = field(factory=dict, init=False)
+    lost: str = field(default="", init=False)
     _kept: list[Node] = field(factory=list, init=False)  # an id may not come again on another node
+
+    def overlaid(self, path: Path) -> Node | None:
+        """Return the tree with the overrides of what is at a path laid over it."""
+        over = [each for each in self.read.values() if tuple(each.keys) == path[: len(each.keys)]]
+        if not over:
+            return self.root
+        overlay = Overlay(self.root, self.hung)
+        for each in over:
+            overlay.apply(each)
+        return overlay.root
+
+    def refuse_missing(self) -> None:
+        """Refuse an override that names a file which is nowhere. Raises UsageError."""
+        if self.lost:
+            raise UsageError(self.lost)
 
     def refuse(self, node: Scalar, key: str, name: str, by: Source | None = None) -> None:
         """Note a file, or a folder of files, that is not read since it is outside the repository."""
@@ -180,7 +200,7 @@ class Override(Record):
 
 def read_override(text: str) -> Override:
     """Read ``a.b=c``, ``+a.b=c``, ``++a.b=c`` or ``~a.b``; raises UsageError."""
-    origin = f"--set {text}"
+    origin = f"{BY_SET}{text}"
     deletes = text.startswith("~")
     path, equals, value = text.removeprefix("~").partition("=")
     if not deletes:

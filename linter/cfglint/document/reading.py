@@ -33,6 +33,7 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Sequence as Listed
     from typing import Any, TypeAlias
 
     from cfglint.boundary import Boundary
@@ -263,13 +264,15 @@ class Library(Record):
 
     ``folders`` gives the names of the folders in one, ``project`` tells what the code around a file says.
 
-    A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one.
+    A file is read for the one that names it, ``by``, and only inside the ``boundary``, if there is one. One
+    that the override of a key names is trusted where it is among those that were ``typed``.
     """
 
     read: Reader
     boundary: Boundary | None = None
     folders: Lister = nothing
     project: Project | None = None
+    typed: Listed[str] = ()
     _files: dict[str, File | None] = field(factory=dict, init=False)
     _roots: dict[str, str | None] = field(factory=dict, init=False)
     programs: dict[str, Any] = field(factory=dict, init=False)  # that were gone through, by their paths
@@ -325,13 +328,26 @@ class Library(Record):
     def find(self, path: str, name: str) -> File | None:
         """Return the file that a config at ``path`` names, and a job would find from where people start it.
 
-        That is seen from the config's own folder, then the working folder, then the folders above the config,
-        the nearest first, up to the one that holds ``.git``.
+        That is seen from the config's own folder, then the top of its project, from where most people start,
+        then the folders between them, the nearest first. What is in none of these is looked for in the
+        working folder, so that elsewhere the answer is the same wherever cfglint runs.
         """
         if not _is_name(name):
             return None
         files = (self.file(place, path) for place in self.places(path, name))
         return next((file for file in files if file is not None), None)
+
+    def named(self, path: str, name: str) -> File | None:
+        """Return the file that somebody typed for the config at ``path``, seen from the working folder first.
+
+        Like each path of a command line it may lie anywhere. Raises UsageError for a link that leads astray.
+        """
+        for place in (name, *self.places(path, name)) if _is_name(name) else ():
+            if self.boundary is not None:
+                self.boundary.check(place)
+            if (file := self.file(place, place)) is not None:
+                return file
+        return None
 
     def script(self, path: str, name: str) -> str | None:
         """Return the text of a script that the one at ``path`` sources or runs; None where it is not here."""
@@ -346,13 +362,24 @@ class Library(Record):
 
     def places(self, path: str, name: str) -> Iterator[str]:
         """Yield where `find` looks."""
+        yield from self.around(path, name)
+        if not os.path.isabs(name):
+            yield name
+
+    def around(self, path: str, name: str) -> Iterator[str]:
+        """Yield where a project may have a file that the one at ``path`` names."""
         yield os.path.join(os.path.dirname(path), name)
         if os.path.isabs(name):
             return
-        yield name
-        for folder in self.above(os.path.dirname(path)):
+        *between, top = list(self.above(os.path.dirname(path))) or [""]
+        for folder in (top, *between) if top else ():
             above = os.path.join(folder, name)
             yield above if os.path.isabs(path) else os.path.relpath(above)
+
+    def sought(self, path: str, name: str) -> list[str]:
+        """Return where `named` looks, each place once."""
+        places = map(os.path.normpath, (name, *self.places(path, name)))
+        return list({os.path.abspath(place): place for place in places}.values())
 
     def outside(self, path: str, name: str) -> bool:
         """Whether a name leads out of what may be read for the file at ``path``, be there a file or not."""
@@ -361,16 +388,16 @@ class Library(Record):
         return not self.boundary.holds(os.path.join(os.path.dirname(path), name), path)
 
     def above(self, folder: str) -> Iterator[str]:
-        """Yield the folders above one, up to that of the repository."""
+        """Yield the folders above one, up to the top of its project."""
         top, at = self.root(folder), os.path.abspath(folder)
         while top is not None and at != top:
             at = os.path.dirname(at)
             yield at
 
     def root(self, folder: str) -> str | None:
-        """Return the folder of the repository that ``folder`` is in, None where it is in none."""
+        """Return the top of the project that ``folder`` is in, None where it is in none."""
         if self.boundary is not None:
-            return self.boundary.repository(folder)
+            return self.boundary.root(os.path.join(folder, "any"))
         folder = os.path.abspath(folder)
         if folder not in self._roots:
             at = folder

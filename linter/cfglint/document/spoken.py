@@ -24,6 +24,7 @@ _SAID = {
     "quantizes": "the command's program",
     "suite": "the command's program",
     "imports": "the command's program",
+    "trains_with": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "CUDA_VISIBLE_DEVICES",
     "max_pixels": "MAX_PIXELS",

@@ -159,8 +159,9 @@ class View(Record):
             from cfglint.document.layers import Overlay, read_override
 
             overlay = Overlay(self.root, self.hung or {})
+            read = layers.read if layers is not None else {}
             for text in self.overrides:
-                overlay.apply(read_override(text))
+                overlay.apply(read.get(text) or read_override(text))
             self.root = overlay.root
             self.origins = overlay.origins
             if self.sources is not None:

@@ -183,7 +183,9 @@ class Run(Reading):
         folder = os.path.dirname(path)
         if folder != self._folder:
             self._folder = folder
-            self.tables = near(self.tables, folder)
+            boundary = self.library.boundary if self.library is not None else None
+            top = boundary.root(path) if boundary is not None and not path.startswith("<") else folder
+            self.tables = near(self.tables, folder, top)
 
     def subject(self, document: Document, framework: str | None) -> Subject:
         """Return a document as a framework sees it, in the version that is named for it."""

@@ -153,6 +153,8 @@ class Reading(Record):
                 self._ask(self.library.project, document, block, packages)
         subject = Subject(self.pack, document, view, framework, version, self.tables)
         if self.overrides:
+            if view.layers is not None:
+                view.layers.refuse_missing()
             given = self._given(document, framework)
             subject.stated, subject.spare = given.facts, given.spare
         return subject
@@ -223,7 +225,8 @@ class Reading(Record):
         layers: Layers | None = None
         overrides: Sequence[str] = (*(self._keys(document, framework) if typed else ()), *more)
         self._follow(document)
-        if document.over or document.program or (block is not None and _names_files(document, block)):
+        names = block is not None and _names_files(document, block, overrides)
+        if document.over or document.program or names:
             from cfglint.document.compose import compose  # most files are one file
             from cfglint.document.layers import Way  # most files are one file
 
@@ -383,14 +386,14 @@ def is_anothers(document: Document, block: Mapping[str, Any]) -> bool:
     return made or not _HYDRA.isdisjoint(root.entries)
 
 
-def _names_files(document: Document, block: Mapping[str, Any]) -> bool:
-    """Whether a document has a key that names a file to its framework."""
+def _names_files(document: Document, block: Mapping[str, Any], overrides: Sequence[str]) -> bool:
+    """Whether a document, or an override of it, has a key that names a file to its framework."""
     root = document.root
-    if not isinstance(root, Tree):
-        return False
-    return (block["composes"] and "defaults" in root.entries) or any(
-        steps[0] in root.entries for steps, _ in block["files"]
-    )
+    names = set(root.entries) if isinstance(root, Tree) else set()
+    if block["composes"] and "defaults" in names:
+        return True
+    names.update(text.lstrip("+~").partition("=")[0].partition(".")[0].strip() for text in overrides)
+    return any(steps[0] in names for steps, _ in block["files"])
 
 
 def _packages(framework: str, block: Mapping[str, Any]) -> tuple[str, ...]:

@@ -205,13 +205,16 @@ class Models(Record):
         _, source = self._find(key)
         return source
 
-    def near(self, folder: str) -> Models:
-        """Return the same look-up for a config in ``folder``, which relative paths are seen from first."""
+    def near(self, folder: str, top: str) -> Models:
+        """Return the same look-up for a config in ``folder``, which relative paths are seen from first.
+
+        Then from the ``top`` of its project.
+        """
         if not self.disk:
             return self
         if folder not in self._beside:
             usual = self.base if self._usual is None else self._usual
-            base = list(dict.fromkeys(os.path.abspath(at) for at in (folder, *usual)))
+            base = list(dict.fromkeys(os.path.abspath(at) for at in (folder, top, *usual)))
             self._beside[folder] = replace(self, base=base, _usual=usual, _answers={})
         return self._beside[folder]
 
@@ -327,9 +330,9 @@ class Checkpoints(Record):
         """Say what told the ranks."""
         return f"the files in {key}"
 
-    def near(self, folder: str) -> Checkpoints:
-        """Return the same look-up for a config in ``folder``."""
-        return replace(self, base=(folder, *self.base[-1:]))
+    def near(self, folder: str, top: str) -> Checkpoints:
+        """Return the same look-up for a config in ``folder``, of a project whose ``top`` is another one."""
+        return replace(self, base=(folder, top, *self.base[-1:]))
 
     def _row(self, path: str, by: str) -> Row | None:
         latest = os.path.join(path, "latest")  # names the folder of the last step
@@ -360,10 +363,10 @@ _RANK = "zero_pp_rank_"
 _LONGEST_TAG = 200
 
 
-def near(tables: Tables, folder: str) -> Tables:
-    """Return the look-ups for a config in ``folder``."""
+def near(tables: Tables, folder: str, top: str) -> Tables:
+    """Return the look-ups for a config in ``folder``, of a project whose top is another one."""
     return {
-        name: find.near(folder) if isinstance(find, (Models, Checkpoints)) else find
+        name: find.near(folder, top) if isinstance(find, (Models, Checkpoints)) else find
         for name, find in tables.items()
     }
 
