@@ -78,7 +78,7 @@ def test_an_upper_end_that_says_nothing_is_not_told(terminal, tmp_path):  # noqa
 # ── what narrows a range ───────────────────────────────────────────────────────────────────────────────────
 TIGHT = LONG.format(model="Qwen/Qwen2.5-7B", length=8192).replace("${oc.env:NOT_SET}", "sdpa")
 TIGHT = TIGHT.replace("device_train_batch_size: 1", "device_train_batch_size: 4")
-SHARE = re.compile(r"\(?([\d.]+) of ([\d.]+) GiB\)?")
+SHARE = re.compile(r"([\d.]+) of the range's ([\d.]+) GiB")
 
 
 def shares(ask: str) -> tuple[float, float]:
@@ -107,7 +107,7 @@ def test_what_nobody_can_type_is_named(terminal, tmp_path):  # noqa: F811
         "seq_len: 32768\ngradient_checkpointing: full\ndtype: bf16\nparam_dtype: bf16\n"
     )
     ask = job(terminal, tmp_path, text)["ask"]
-    assert ask.endswith(" GiB of the range: bytes that the loss keeps per logit")
+    assert ask.endswith(" GiB: bytes that the loss keeps per logit")
     gain, whole = shares(ask)
     assert gain >= whole / 3
 

@@ -198,7 +198,7 @@ def test_a_version_that_nobody_says_is_asked_for_where_it_decides(judged):
         _, (job,), _ = judged(text, "--gpu", "a100-80gb-sxm:1", "--framework", f"trl{version}")
         verdicts[version] = job
     assert verdicts[""]["verdict"] == "tight"
-    assert verdicts[""]["ask"].endswith(" GiB): which version of TRL? add --framework trl==VERSION")
+    assert verdicts[""]["ask"].endswith(" GiB: which version of TRL? add --framework trl==VERSION")
     assert verdicts["==1.16.0"]["verdict"] == "fits"
     assert verdicts["==1.0.0"]["verdict"] != "fits"
     (low, _), (_, high) = verdicts["==1.16.0"]["bound_gib"], verdicts["==1.0.0"]["bound_gib"]
