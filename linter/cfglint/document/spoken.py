@@ -15,6 +15,7 @@ _SAID = {
     "processes_per_node": "the command's number of processes per machine",
     "nodes": "the command's number of machines",
     "together": "the number of processes of all commands",
+    "beside": "the script's other commands",
     "launcher": "the launcher",
     "program": "the command's program",
     "module": "the command's program",

@@ -91,15 +91,17 @@ class Branches:
         for name in names:
             self.variables[name] = (unknown(name),)
 
-    def _apart(self, nodes: Iterable[Any], depth: int) -> None:
-        """Run what has variables of its own."""
-        before = self.variables.begin()
+    def _apart(self, nodes: Iterable[Any], depth: int, *, beside: bool = False) -> None:
+        """Run what has variables of its own, and in the background if it is ``beside`` the rest."""
+        before, met = self.variables.begin(), len(self.commands)
         try:
             for node in nodes:
                 self._run(node, depth + 1)
         except Exit:
             pass
         self.variables.undo(before)
+        for command in self.commands[met:]:
+            command.beside = command.beside or beside
 
     def _ways(
         self, ways: list[list[Any]], depth: int, taken: list[bool] | None = None, tested: Iterable[Any] = ()

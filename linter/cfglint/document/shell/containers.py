@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from cfglint.document.job import Job
 from cfglint.document.shell.words import Word, values_of
 from cfglint.text import small_number
 
 _ENGINES = ("docker", "podman", "nerdctl")
+_DETACHED = re.compile(r"-[a-zA-Z]*d[a-zA-Z]*\Z")  # among flags of one letter, as in -itd
 _POD_KIND = ("--gpuType", "--gpu-id", "--gpu-type")
 _POD_COUNT = ("--gpuCount", "--gpu-count")
 _POD_SCRIPT = ("--args", "--docker-args")
@@ -31,6 +34,15 @@ def container_job(words: list[Word]) -> Job | None:
     job.say("gpus_per_node", count, asked.start, asked.end)
     job.add_up()
     return job
+
+
+def detaches(words: list[Word]) -> bool:
+    """Whether a container or a terminal goes on in the background: ``docker run -d``, ``tmux new -d``."""
+    for at, word in enumerate(words):
+        if _name(word) in (*_ENGINES, "tmux", "screen"):
+            flags = [each.text or "" for each in words[at + 1 :]]
+            return any(flag == "--detach" or _DETACHED.match(flag) is not None for flag in flags)
+    return False
 
 
 def _creates_pod(words: list[Word]) -> bool:

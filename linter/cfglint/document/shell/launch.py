@@ -11,16 +11,18 @@ import re
 from itertools import pairwise
 
 from cfglint.document.job import Job, read_job, slurm_variables
-from cfglint.document.shell.containers import container_job
+from cfglint.document.shell.containers import container_job, detaches
 from cfglint.document.shell.processes import (
     COUNTS,
     PET,
     PIXELS,
     VISIBLE,
+    Beside,
     Counts,
     hidden,
     machines,
     product,
+    tell_beside,
     text_at,
     whole,
 )
@@ -91,6 +93,7 @@ def numbers(counts: dict[str, int | None]) -> dict[str, Pieces]:
 def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False) -> list[Document]:
     """Return the documents of the commands that were met in a script or a manifest, the whole of ``text``."""
     documents = []
+    commands = []
     for command in runner.commands:
         start = program_of(command.words)
         if start is None or _only_tells(start):
@@ -107,7 +110,10 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
         if asked is not None:
             _add_job(root, asked, each=asked.everywhere or _is_spread(start))
         documents.append(document)
+        running = command.beside or detaches([*command.outer, *command.words])
+        commands.append(Beside(reader.head, reader.visible, running, command.repeated))
     part(documents)
+    tell_beside(commands)
     return documents
 
 
@@ -212,6 +218,7 @@ class _Reader:
         begun = min((start for start, _ in places), default=0)
         end = max((end for _, end in places), default=begun)
         self.root, head, flags = (Mapping(begun, flow=True, end=end) for _ in range(3))
+        self.head = head
         _add(self.root, "launch", head, name)
         _add(head, "launcher", self._computed(start.launcher), name)
         program = self._program(name)
@@ -425,6 +432,7 @@ class _Reader:
             if value is not None:
                 _add(head, key, Alias(key, target(value), value.start, value.end), name)
         visible = self._variable(VISIBLE)
+        self.visible = "" if isinstance(visible, Unresolved) else text_at(visible)
         if isinstance(visible, Unresolved):
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():

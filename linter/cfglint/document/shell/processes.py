@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from cfglint.document.tree import Composite, Mapping, Node, Scalar, Unresolved, child, target
+from cfglint.document.tree import Composite, Entry, Mapping, Node, Scalar, Unresolved, child, target
 from cfglint.record import Value
 from cfglint.text import small_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Counts(Value):
@@ -58,6 +62,29 @@ ENVIRONMENT = (
         if counts.environment and name
     ),
 )
+
+
+class Beside(Value):
+    """A command of a script: its ``head``, and the GPUs that it sees; nothing where these are not known."""
+
+    head: Mapping
+    visible: str
+    running: bool  # while the script goes on
+    repeated: bool
+
+
+def tell_beside(commands: Sequence[Beside]) -> None:
+    """Say of commands that others run beside them on GPUs of their own, or may: how many is not counted."""
+    if not any(command.running for command in commands):
+        return
+    several = len(commands) > 1
+    same = len({command.visible for command in commands}) == 1
+    for each in commands:
+        again = each.running and each.repeated and not each.visible
+        if again or (several and not (same and each.visible)):
+            name = each.head.entries["name"]
+            value = Composite("true", name.value.start, name.value.end)
+            each.head.entries["beside"] = Entry(name.key, value)
 
 
 def machines(

@@ -138,7 +138,7 @@ class Runner(Branches):
             if not child.is_named:
                 continue
             if following is not None and following.type == "&":
-                self._apart([child], depth)
+                self._apart([child], depth, beside=True)
             else:
                 self._run(child, depth + 1)
 

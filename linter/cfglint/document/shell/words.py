@@ -132,7 +132,8 @@ class Command(Record):
     """One command that the script runs: ``NAME=value`` in front, then its words.
 
     ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
-    file, -1 where it is not known, ``repeated`` that a loop may run it several times.
+    file, -1 where it is not known, ``repeated`` that a loop may run it several times, ``beside`` that the
+    script goes on meanwhile.
     """
 
     words: list[Word]
@@ -141,6 +142,7 @@ class Command(Record):
     outer: list[Word] = field(factory=list)
     end: int = -1
     repeated: bool = False
+    beside: bool = False
 
 
 def unknown(why: str) -> Piece:
