@@ -176,6 +176,9 @@ def test_a_key_that_a_program_does_not_read_is_refused(cfglint, tmp_path):
     done = cfglint(*words, "--set", "max_length=4096")
     assert done.returncode == 2
     assert "nothing here reads max_length" in done.stderr
+    for typed in ("length=N", "lora_targets=[A,B]", "attn_implementation=VALUE"):
+        done = cfglint(*words, "--set", typed)
+        assert (done.returncode, "stands for" in done.stderr) == (2, True), typed
     for typed in ("length=512", "learning_rate=1e-5", "attn_implementation=sdpa"):
         assert cfglint(*words, "--set", typed).returncode < 2, typed
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 OBSERVED = "observed."
 _GPU = "gpu."
+_PLACEHOLDERS = {
+    "N": "a number", "VALUE": "a value of your own", "[A,B]": "the names of layers, such as [q_proj,v_proj]",
+    "NAME": "a name of your own",
+}  # fmt: skip
 
 
 class Given(Record):
@@ -46,6 +50,7 @@ def sorted_for(pack: Pack, overrides: Sequence[str], document: Document, framewo
     given = Given()
     for text in overrides:
         name = name_of(text)
+        _refuse_placeholder(text)
         if is_fact(pack, text) and not _is_key(pack, document, framework, name):
             given.facts[name] = fact_of(pack, text)
             continue
@@ -54,6 +59,13 @@ def sorted_for(pack: Pack, overrides: Sequence[str], document: Document, framewo
             with suppress(UsageError):
                 given.spare[name] = fact_of(pack, text)
     return given
+
+
+def _refuse_placeholder(text: str) -> None:
+    """Raise a UsageError for a value that messages print in place of one's own."""
+    value = text.partition("=")[2].strip()
+    if value in _PLACEHOLDERS:
+        raise UsageError(f"--set {text}: {value} stands for {_PLACEHOLDERS[value]}")
 
 
 def name_of(text: str) -> str:
