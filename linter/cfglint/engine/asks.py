@@ -23,7 +23,6 @@ _MODEL = ("model_path", "model_config")
 _FIRST = ("model_path", "model_config", "task")  # what most else follows from
 _EVERY, _TOTAL = "cases.", "need.total"
 _LAUNCH = "launch"  # what a command says; no key of a file
-_MACHINE = 8  # GPUs of the largest machines that people rent
 _FILES = (".yaml", ".yml", ".json", ".toml")
 _LISTED = 5  # settings to type at once
 _OTHERS = 2  # values that are named beside the first
@@ -414,8 +413,6 @@ def more_gpus(target: Target, here: float, values: Values) -> str:
     count, source = target.facts.get("gpu.count", (target.count, ""))
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
     takes = f"it takes {digits(here)} GPUs of a machine{_each_process(values)}"
-    machines = here / _MACHINE
-    needed = f"{_MACHINE}x{digits(machines)}" if machines > 1 and machines % 1 == 0 else digits(here)
     if source.startswith("--gpu"):
-        return f"{takes}: use --gpu {name}:{needed}"
-    return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{needed}"
+        return f"{takes}: use --gpu {name}:{digits(here)}"
+    return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{digits(here)}"
