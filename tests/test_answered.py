@@ -322,7 +322,7 @@ def test_frozen_layers_of_the_v1_trainer_stay_as_the_checkpoint_has_them(job):
     assert two["need_gib"][1] > states
     trained = 30 / 36 * 3.63e9 / 2**30
     most = weights + trained * (14 + 4)  # and AdamW's temporaries, as large as the gradients
-    assert most * 0.7 < many["need_gib"][0] < most < many["need_gib"][1]
+    assert most * 0.7 < many["need_gib"][0] < most * 1.05 < many["need_gib"][1]
 
 
 def test_a_trainer_that_is_given_a_name_loads_it_in_fp32(job):
