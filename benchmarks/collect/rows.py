@@ -82,7 +82,7 @@ def measured(  # noqa: PLR0913 - a row's fields, by name
     """Return a row of published.yaml; ``more`` are fields that few rows have."""
     low, high = (peak, peak) if isinstance(peak, (int, float)) else peak
     row: Row = {"id": ident, "framework": framework, "source": source, "group": group_of(source, family)}
-    row |= {"estimator_ready": ready and confidence != "low", "statistic": statistic}
+    row |= {"estimator_ready": ready, "statistic": statistic}
     if "likely" in more:
         row["likely"] = more.pop("likely")
     row |= {"scope": more.pop("scope", "per_gpu"), "of": more.pop("of", "trainer")}

@@ -7,16 +7,15 @@ its flags beneath. Where two files could be meant, or two trainers, nothing is j
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 
-from cfglint.budget import BUDGET, spend
+from cfglint.budget import BUDGET
 from cfglint.document.layers import Source
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.run import Program
-from cfglint.document.python.source import PYTHON, read_python
-from cfglint.document.python.trains import trains_with
+from cfglint.document.python.source import read_python
+from cfglint.document.python.trains import trains_one, trains_with
 from cfglint.document.python.values import Flag, Literal, Object, Span
 from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.programs import hydra_beside, program_of
@@ -48,18 +47,6 @@ _LARGEST = 2**18  # characters of a program that is followed
 _WHOLE = 2**53
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
-# What a program names that holds more than one language model, or compares answers.
-_BESIDE = {
-    *("ref", "reference", "reward", "rewards", "critic", "advantage", "advantages", "rollout", "rollouts"),
-    *("teacher", "student", "chosen", "rejected", "dpo", "ppo", "grpo", "rlhf", "ema", "vae", "unet"),
-}
-_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel)\Z")
-_NAMED: dict[type, tuple[str, ...]] = {
-    **dict.fromkeys((ast.alias, ast.ClassDef, ast.FunctionDef), ("name",)),
-    ast.Name: ("id",),
-    ast.Attribute: ("attr",),
-}
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
 
@@ -113,19 +100,8 @@ def follow(document: Document, library: Library) -> None:
         for call in program.calls.values():
             if call.name in _MODEL_CALLS:
                 _note(head, node, _MODEL_CALLS[call.name], "true")
-        if started.trainer is None and _trains_one(program):
+        if started.trainer is None and trains_one(program.code, program.flags):
             _note(head, node, "trains_one", "true")
-
-
-def _trains_one(program: Program) -> bool:
-    """Whether a program names a causal language model, and nothing that is beside one or compares answers."""
-    names = set(program.flags)
-    for statement in program.code.body:
-        for node in ast.walk(statement):
-            spend(1, PYTHON)
-            names |= {getattr(node, field) for field in _NAMED.get(type(node), ())}
-    parts = {part.lower() for name in names for part in _PARTS.findall(name)}
-    return any(_CAUSAL.match(name) for name in names) and _BESIDE.isdisjoint(parts)
 
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Whose trainer a program makes: TRL's, transformers' own, or none but a loop of its own.
+"""Whose trainer a program makes: TRL's, transformers' own, or none but a loop of its own over one model.
 
 What is asked is the code, and so the answer is one whichever launcher starts the program. Its modules that
 are here are gone through as well, those that it imports itself first: `train_mem.py` may only call another's
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 
 from cfglint.budget import BUDGET, spend
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
+    from cfglint.document.python.source import Code
     from cfglint.document.tree import File
 
     Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
@@ -37,6 +39,18 @@ _ELSEWHERE = sys.stdlib_module_names | {
     "numpy",
     "deepspeed",
 }
+# What a program names that holds more than one language model, or compares answers.
+_BESIDE = {
+    *("ref", "reference", "reward", "rewards", "critic", "advantage", "advantages", "rollout", "rollouts"),
+    *("teacher", "student", "chosen", "rejected", "dpo", "ppo", "grpo", "rlhf", "ema", "vae", "unet"),
+}
+_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel)\Z")
+_NAMED: dict[type, tuple[str, ...]] = {
+    **dict.fromkeys((ast.alias, ast.ClassDef, ast.FunctionDef), ("name",)),
+    ast.Name: ("id",),
+    ast.Attribute: ("attr",),
+}
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MOST = 12  # files of a program
 _LARGEST = 2**18  # characters of one
 _RESERVE = 4  # of a file's steps, the part that is left for judging it
@@ -69,6 +83,17 @@ def trains_with(program: File, find: Finder) -> str:
                     seen.add(os.path.abspath(each.path))
                     level.append(each)
     return OWN if loops else ""
+
+
+def trains_one(code: Code, flags: Iterable[str]) -> bool:
+    """Whether a program names a causal language model, and nothing that is beside one or compares answers."""
+    names = set(flags)
+    for statement in code.body:
+        for node in ast.walk(statement):
+            spend(1, PYTHON)
+            names |= {getattr(node, field) for field in _NAMED.get(type(node), ())}
+    parts = {part.lower() for name in names for part in _PARTS.findall(name)}
+    return any(_CAUSAL.match(name) for name in names) and _BESIDE.isdisjoint(parts)
 
 
 def _read(text: str) -> Module | None:
