@@ -218,3 +218,15 @@ def test_a_loop_of_ones_own_trains_one_model_where_its_program_names_no_other(cf
     (job,) = json.loads(cfglint(*words).stdout)["jobs"]
     assert (job["verdict"] == "fits") is (ask is None)
     assert ask is None or f"--set {ask}=" in job["ask"]
+
+
+def test_a_path_whose_folder_is_not_known_names_its_model_and_is_not_null(cfglint, tmp_path):
+    """`${HOME}/models/Qwen/…` is surely a text: a rule that asks whether the key is set goes on with it."""
+    script = (
+        "MODEL=${HOME}/models/Qwen/Qwen2.5-0.5B\n"
+        'python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path="$MODEL" '
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 trainer.n_gpus_per_node=8 trainer.nnodes=1\n"
+    )
+    (tmp_path / "run.sh").write_text(script)
+    words = ["facts", str(tmp_path / "run.sh"), "--gpu", "h100-sxm:8", "--format", "json"]
+    assert '"model.params"' in cfglint(*words).stdout

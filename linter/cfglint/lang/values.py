@@ -294,10 +294,12 @@ def equal(a: object, b: object) -> Truth:
 
 
 def _ends_otherwise(a: object, b: object) -> bool:
-    """Whether a text ends otherwise than a path must whose beginning is not known."""
-    if isinstance(a, str):
+    """Whether null, or a text, ends otherwise than a path must whose beginning is not known."""
+    if a is None or isinstance(a, str):
         a, b = b, a
-    return isinstance(a, Unknown) and isinstance(b, str) and a.tail != "" and not b.endswith(a.tail)
+    if not isinstance(a, Unknown) or a.tail == "":
+        return False
+    return b is None or (isinstance(b, str) and not b.endswith(a.tail))
 
 
 _NUMBERS = (int, float, Interval)
