@@ -126,6 +126,7 @@ def test_settings_give_targets_and_rules_and_keep_their_format(fit, folder):
     "flags",
     [
         ["--gpu", "a40", "--gpu", "rtx-4090:8"],
+        ["--gpu", "a40,rtx-4090:8"],
         ["--gpu", "all"],
         ["--gpu", "a40", "--vary", "mem_fraction=0.4,0.8", "--vary", "dtype=bf16,fp32"],
         ["--gpu", "a40", "--set", "actor.path=somebody/own-model"],

@@ -62,7 +62,7 @@ class Options(Arguments):
 
     gpu: list[str] = texts(
         "check for this GPU: N per machine on NODES machines (default: as many as the config asks for)",
-        "NAME[:N[xNODES]]",
+        "NAME[:N[xNODES]][,...]",
         group="hardware",
         setting=SAME,
     )

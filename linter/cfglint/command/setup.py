@@ -46,9 +46,14 @@ def codes(values: Sequence[str]) -> list[str]:
     return [code.strip().upper() for value in values for code in value.split(",") if code.strip()]
 
 
+def gpu_names(values: Sequence[str]) -> list[str]:
+    """Split ``a40,h100-sxm:8`` into names."""
+    return [name for value in values for name in value.split(",")]
+
+
 def targets(args: Options) -> tuple[list[Target], list[str]]:
     """Return the targets and notes on them. Raises HardwareError."""
-    named = [parse_target(name) for name in args.gpu]
+    named = [parse_target(name) for name in gpu_names(args.gpu)]
     if args.hardware is not None:
         from cfglint.hardware.host import load_sheet
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.document.tree import dotted, split_key
+from cfglint.engine.cases import listed
 from cfglint.facts import NO_KEYS, Values
 from cfglint.findings import question
 from cfglint.lang.types import digits
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _MODEL = ("model_path", "model_config")
 _FIRST = ("model_path", "model_config", "task")  # what most else follows from
-_EVERY, _TOTAL = "cases.", "need.total"
+_TOTAL = "need.total"
 _LAUNCH = "launch"  # what a command says; no key of a file
 _FILES = (".yaml", ".yml", ".json", ".toml")
 _LISTED = 5  # settings to type at once
@@ -136,8 +137,8 @@ def _fitting(name: str, key: str, values: Values) -> str:
     kind = values.pack.facts.get(name, ("",))[0]
     if kind == "bool" or name == "gradient_checkpointing":
         return "true"
-    several = values[_EVERY + name] if _EVERY + name in values.pack.lets and kind == "text" else None
-    if not isinstance(several, list) or not several:
+    several = listed(name, values) if kind == "text" else None
+    if several is None:
         return "VALUE"
     path = tuple(split_key(key))
     sources = [source for source, *_, paths, _ in values.bindings.get(name, ()) if path in paths]
@@ -168,8 +169,8 @@ def _public(name: str, values: Values) -> str:
 def choices(name: str, values: Values) -> tuple[str, str]:
     """Return the value to show for a fact, and others that it may have: ``("sft", " (or dpo, kto, …)")``."""
     kind, *_, spellings = values.pack.facts[name]
-    several = values[_EVERY + name] if _EVERY + name in values.pack.lets else None
-    if isinstance(several, list) and several and not any(map(needs_of, several)):
+    several = listed(name, values)
+    if several is not None:
         told = [str(value).lower() if isinstance(value, bool) else str(value) for value in several]
     else:
         told = ["true", "false"] if kind == "bool" else list(dict.fromkeys((spellings or {}).values()))

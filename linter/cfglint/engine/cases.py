@@ -2,6 +2,8 @@
 
 The rules' lets named ``cases.…`` list all values that a fact may have where a job leaves it open, the
 likeliest first. The memory is computed for each: where all agree, the answer does not need the fact.
+A fact that is a range where it is open has its list in ``widening.…``: its values are cases only where they
+differ much.
 
 Those named ``usual.…`` are the most sparing of the usual values (all GPUs share the states, the shortest
 samples). What does not fit even so, with the framework's own defaults, is worth a warning, never an error:
@@ -26,17 +28,16 @@ from cfglint.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cfglint.lang.pack import CompiledRule
 
 TOTAL = "need.total"  # the number that cases are told apart by
-_EVERY, _USUAL = "cases.", "usual."
+_EVERY, _USUAL, _WIDE = "cases.", "usual.", "widening."
 _COUNTS = ("gpus_per_node", "num_gpus", "num_nodes", "train_gpus", "gpu.count")
 _LEAST = "gpus.least"
 _MOST = 16  # cases of one job; what is open beyond them stays open
-_KERNEL, _KERNELS = "attn_impl", "cases.attn_impl"
-_WIDENS = 1.5  # the need by this factor, or the attention kernel makes no cases
+_WIDENS = 1.5  # the need by this factor, or the values of a ``widening.…`` make no cases
 _SOURCE = "assumed"
 
 
@@ -109,39 +110,50 @@ def _split(case: Case) -> list[Case] | None:
     """Return a case with each value of the first fact that it leaves open and that has a list of them."""
     values = case.values
     needs = needs_of(values[TOTAL])
-    for name, several in _listed(values, needs):
+    for name in sorted(needs - values.given.keys()):
+        several = listed(name, values, (_EVERY,))
+        if several is None:
+            continue
         given = [convert(name, value, values.pack.facts[name]) for value in several]
         if name in _COUNTS:  # as many as the target has, for want of a number
             count = values["gpu.count"]
             return [replace(case, values=values.but({name: given[0]}), gpus=int(count))]  # type: ignore[call-overload]
         return [replace(case, values=values.but({name: v}), chosen={**case.chosen, name: v}) for v in given]
-    return None if needs.isdisjoint(needs_of(values[_KERNEL])) else _by_kernel(case)
+    return _where_wide(case, needs)
 
 
-def _by_kernel(case: Case) -> list[Case] | None:
-    """Return a case with each attention kernel that differs in memory; with any, where they differ little.
+def _where_wide(case: Case, needs: frozenset[str]) -> list[Case] | None:
+    """Return a case with each value that differs in memory of a fact that is a range where it is open.
 
-    Eager attention keeps the scores of all pairs of tokens, which the others do not.
+    Where all of them differ little, that fact stays a range.
     """
-    several = case.values[_KERNELS]
-    if _KERNEL in case.values.given or not isinstance(several, list) or needs_of(several[0]):
-        return None
-    found: dict[str, Case] = {}
-    for kernel in several:
-        values = case.values.but({_KERNEL: kernel})
-        found.setdefault(
-            repr(values[TOTAL]), replace(case, values=values, chosen={**case.chosen, _KERNEL: kernel})
-        )
-    tops = [highest(each.values[TOTAL]) for each in found.values()]
-    if max(tops) > _WIDENS * min(tops):
-        return list(found.values())
-    return [replace(case, values=case.values.but({_KERNEL: Unknown()}))]
+    for name in _ranged(case.values):
+        several = listed(name, case.values, (_WIDE,))
+        if several is None or name in case.values.given or needs.isdisjoint(needs_of(case.values[name])):
+            continue
+        found: dict[str, Case] = {}
+        for value in several:
+            values = case.values.but({name: value})
+            found.setdefault(
+                repr(values[TOTAL]), replace(case, values=values, chosen={**case.chosen, name: value})
+            )
+        tops = [highest(each.values[TOTAL]) for each in found.values()]
+        if max(tops) > _WIDENS * min(tops):
+            return list(found.values())
+        return [replace(case, values=case.values.but({name: Unknown()}))]
+    return None
 
 
-def _unlikely(case: Case) -> int:
-    """Return how unlikely a case's attention kernel is: 0 for the likeliest, or where it makes no cases."""
-    several = case.values[_KERNELS] if _KERNEL in case.chosen else []
-    return several.index(case.chosen[_KERNEL]) if isinstance(several, list) and several else 0
+def _unlikely(case: Case) -> tuple[int, ...]:
+    """Return how unlikely a case's values of such facts are: 0 for the likeliest, or for no cases."""
+    several = [(name, listed(name, case.values, (_WIDE,))) for name in _ranged(case.values)]
+    return tuple(
+        values.index(case.chosen[name]) if values and name in case.chosen else 0 for name, values in several
+    )
+
+
+def _ranged(values: Values) -> list[str]:
+    return [let.removeprefix(_WIDE) for let in values.pack.lets if let.startswith(_WIDE)]
 
 
 def highest(value: object) -> float:
@@ -149,12 +161,17 @@ def highest(value: object) -> float:
     return value.hi if isinstance(value, Interval) else value if is_number(value) else INF
 
 
-def _listed(values: Values, names: Iterable[str]) -> Iterator[tuple[str, list[object]]]:
-    for name in sorted(names):
-        if name != _KERNEL and _EVERY + name in values.pack.lets and name not in values.given:
-            several = values[_EVERY + name]
-            if isinstance(several, list) and several and not any(map(needs_of, several)):
-                yield name, several
+def _named(values: Values, prefix: str) -> list[str]:
+    return [let.removeprefix(prefix) for let in values.pack.lets if let.startswith(prefix)]
+
+
+def listed(name: str, values: Values, prefixes: Sequence[str] = (_EVERY, _WIDE)) -> list[object] | None:
+    """Return the values that the rules list for a fact; None without a list, or where it is not known."""
+    for prefix in prefixes:
+        several = values[prefix + name] if prefix + name in values.pack.lets else None
+        if isinstance(several, list) and several and not any(map(needs_of, several)):
+            return several
+    return None
 
 
 # ── the usual case ─────────────────────────────────────────────────────────────────────────────────────────

@@ -100,8 +100,9 @@ def render_fit(fit: Fit, form: str, content: str, style: Style) -> str:
 
 def targets_of(args: CatalogueOptions) -> tuple[bool, list[Target], list[str]]:
     """Return whether the catalogue was taken, the targets, and notes on them."""
-    named = [name for name in args.gpu if _all(name) is None]
-    counts = [count for name in args.gpu if (count := _all(name)) is not None]
+    names = setup.gpu_names(args.gpu)
+    named = [name for name in names if _all(name) is None]
+    counts = [count for name in names if (count := _all(name)) is not None]
     targets, notices = setup.targets(replace(args, gpu=named, no_detect=args.no_detect or bool(counts)))
     if not targets and not counts:
         notices.append("no GPU named: showing the whole catalogue; choose with --gpu")
