@@ -306,3 +306,17 @@ def test_the_last_line_says_what_was_judged(cfglint, folder):
     assert "judged" not in cfglint("fix", "c.yaml", "--select", "CFG001").stdout, (
         "fix does not look for launches"
     )
+
+
+def test_what_neither_trains_nor_serves_does_not_fit(cfglint, tmp_path):
+    script = tmp_path / "convert.sh"
+    script.write_text(
+        "torchrun --nproc_per_node 8 tools/convert_checkpoint.py --num-layers 80 --hidden-size 8192 \\\n"
+        "  --num-attention-heads 64 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 \\\n"
+        "  --tensor-model-parallel-size 8 --bf16\n",
+        encoding="utf-8",
+    )
+    done = cfglint("check", script, "--gpu", "a40:8", "--format", "json")
+    (job,) = json.loads(done.stdout)["jobs"]
+    assert job["verdict"] == "unknown"
+    assert job["ask"].startswith("it neither trains nor serves")

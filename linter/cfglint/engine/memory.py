@@ -28,6 +28,8 @@ LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _ASSUMED = "lengths.assumed"
+_ANYTHING = Span(0, INF)
+_NEITHER = "it neither trains nor serves a model, and only that is modelled"
 
 
 def bounds_of(value: object) -> tuple[float, float] | None:
@@ -40,7 +42,7 @@ def bounds_of(value: object) -> tuple[float, float] | None:
 def span_of(value: object) -> Span:
     """Return a memory in bytes as a Span in GiB; an unknown one is anything from 0."""
     bounds = bounds_of(value)
-    return Span(0, INF) if bounds is None else Span(*(max(bound, 0) / GIB for bound in bounds))
+    return _ANYTHING if bounds is None else Span(*(max(bound, 0) / GIB for bound in bounds))
 
 
 def verdict_of(bound: Span, capacity: Span) -> str:
@@ -56,6 +58,10 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
     and a model that is known by its name alone. What would narrow a tight one is ``told``, ``brief``, or not.
     """
+    if values["trains"] is False and values["generates"] is False:
+        capacity = span_of(values["gpu.vram"]).high
+        top = capacity if capacity < INF else None
+        return Memory(target.name, top, _ANYTHING, _ANYTHING, "unknown", ask=_NEITHER), NOTHING
     found = cases_of(values)
     first, told = found[0], [_case(case) for case in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
