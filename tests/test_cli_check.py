@@ -312,8 +312,8 @@ def test_what_neither_trains_nor_serves_does_not_fit(cfglint, tmp_path):
     script = tmp_path / "convert.sh"
     script.write_text(
         "torchrun --nproc_per_node 8 tools/convert_checkpoint.py --num-layers 80 --hidden-size 8192 \\\n"
-        "  --num-attention-heads 64 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 \\\n"
-        "  --tensor-model-parallel-size 8 --bf16\n",
+        "  --num-attention-heads 64 --seq-length 4096 --micro-batch-size 1 \\\n"
+        "  --max-position-embeddings 4096 --tensor-model-parallel-size 8 --bf16\n",
         encoding="utf-8",
     )
     done = cfglint("check", script, "--gpu", "a40:8", "--format", "json")

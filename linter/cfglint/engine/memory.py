@@ -59,16 +59,13 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
     and a model that is known by its name alone. What would narrow a tight one is ``told``, ``brief``, or not.
     """
     if values["trains"] is False and values["generates"] is False:
-        capacity = span_of(values["gpu.vram"]).high
-        top = capacity if capacity < INF else None
-        return Memory(target.name, top, _ANYTHING, _ANYTHING, "unknown", ask=_NEITHER), NOTHING
+        return Memory(target.name, _capacity(values), _ANYTHING, _ANYTHING, "unknown", ask=_NEITHER), NOTHING
     found = cases_of(values)
     first, told = found[0], [_case(case) for case in found]
     needs = needs_of(values["gpu.vram"]).union(*(needs_of(case.values[TOTAL]) for case in found))
     if values["trains"] is False:
         needs = needs.union(*(needs_of(rule.test(values)) for rule in _deciding(values)))
-    capacity = span_of(values["gpu.vram"])
-    top = capacity.low if capacity.high < INF else None
+    top = _capacity(values)
     verdict = _together([case.verdict for case in told])
     if verdict == "oom" and first.defaults:
         verdict = "tight"  # the package here may have other defaults, or flags be given
@@ -104,6 +101,11 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
         ask,
     )
     return memory, needs if verdict == "unknown" else NOTHING
+
+
+def _capacity(values: Values) -> float | None:
+    capacity = span_of(values["gpu.vram"])
+    return capacity.low if capacity.high < INF else None
 
 
 def is_vouched(values: Values) -> bool:
