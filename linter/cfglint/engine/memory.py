@@ -29,6 +29,7 @@ LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs o
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _ASSUMED = "lengths.assumed"
 _ANYTHING = Span(0, INF)
+_NO_START = "the inference engine may not start"
 _NEITHER = "it neither trains nor serves a model, and only that is modelled"
 
 
@@ -115,11 +116,24 @@ def is_vouched(values: Values) -> bool:
 
 
 def _narrowing(values: Values, narrow: str) -> str | None:
-    if span_of(values[TOTAL]).high <= span_of(values["gpu.vram"]).low:  # tight by a rule, not by the need
-        return None
+    if span_of(values[TOTAL]).high <= span_of(values["gpu.vram"]).low:
+        return _NO_START if narrow == "brief" else _doubt(values)
     from cfglint.engine.narrow import narrowing  # most jobs are not tight
 
     return narrowing(values, brief=narrow == "brief")
+
+
+def _doubt(values: Values) -> str | None:
+    """Return what the rule says by which a job is tight though its need fits: the engine may not start."""
+    from cfglint.engine.describe import Evaluator, Origins
+    from cfglint.engine.message import message
+
+    doubtful = next((rule for rule in _deciding(values) if may_not_hold(rule.test(values))), None)
+    if doubtful is None:
+        return None
+    symbols, framework = values.pack.symbols(), values["framework.name"]
+    origins = Origins(symbols, values, {}, framework if isinstance(framework, str) else None)
+    return message(symbols.rules[doubtful.code], Evaluator(symbols), origins) or None
 
 
 def _case(case: Case) -> MemoryCase:

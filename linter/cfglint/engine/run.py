@@ -394,6 +394,8 @@ class Run(Reading):
                 from cfglint.engine.memory import memory_of
 
                 memory, _ = memory_of(values, judged.target)
+            if memory.ask is not None and any(memory.ask == each.finding.message for each in found):
+                memory = replace(memory, ask=None)  # a finding says it, at its line
             if ends_early(subject.document) is not None:
                 memory = replace(memory, verdict="unknown", cases=(), ask=_CUT_OFF)
             errors = {

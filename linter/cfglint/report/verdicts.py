@@ -135,7 +135,7 @@ def _word(memory: Memory, verdict: str, form: str, case: MemoryCase | None = Non
 
 def _numbers(memory: Memory) -> str:
     need, bound, whole = memory.need_gib, memory.bound_gib, memory.capacity_gib
-    if memory.verdict == "tight" and whole is not None and bound.high <= whole:
+    if memory.verdict == "tight" and whole is not None and bound.high <= whole and not memory.ask:
         return f"{span(need)} of {capacity(memory)}, but the inference engine may not start"
     if memory.verdict == "oom":
         if whole is not None and bound.high <= whole:
