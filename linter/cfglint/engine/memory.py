@@ -27,7 +27,7 @@ GIB = 2**30
 LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
-_ASSUMED = "lengths.assumed"
+_ASSUMED = ("lengths.assumed", "prompts.assumed")
 
 
 def bounds_of(value: object) -> tuple[float, float] | None:
@@ -83,7 +83,7 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
     elif first.gpus is not None and "gpu.count" not in values.given:
         ask = count_question(values)
     if verdict in ("fits", "tight"):
-        assumed = [values.pack.asks[_ASSUMED]] if first.values[_ASSUMED] is True else []
+        assumed = [values.pack.asks[name] for name in _ASSUMED if first.values[name] is True]
         whose = first.defaults or (values["framework.name"] if is_vouched(values) else None)
         taken = [f"with the defaults of {whose}"] if whose else []
         ask = "; ".join(filter(None, (ask, *assumed, *taken))) or None
