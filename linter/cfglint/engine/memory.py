@@ -145,6 +145,15 @@ def shown_fact(pack: Pack, name: str, value: object) -> str:
     return show_number(value, pack.measures[name][0]) if is_number(value) else str(value)
 
 
+def case_text(pack: Pack, case: Case | None) -> tuple[str, ...]:
+    """Return in words what is assumed in a case of a job; empty where that is nothing."""
+    if case is None:
+        return ()
+    said = [f"{name} {shown_fact(pack, name, value)}" for name, value in case.chosen.items()]
+    said += [f"the defaults of {case.defaults}"] * bool(case.defaults)
+    return (", ".join(said),) if said else ()
+
+
 def _together(verdicts: Sequence[str]) -> str:
     """Return the verdict on cases of which nobody says which it is."""
     if len(set(verdicts)) == 1:
