@@ -98,6 +98,13 @@ def test_key_then_default_then_null_then_let(pack) -> None:
     assert _values(pack, "alpha: {a: 1}")["t.level"] == 7
 
 
+def test_a_binding_that_may_hold_is_a_range_with_what_holds_without_it() -> None:
+    bound = RULES.replace("  t.size <-", "  t.level <- 2 when t.engine == left\n  t.size <-", 1)
+    level = _values(load({"t.rules": bound}), "alpha: {a: 1}")["t.level"]
+    assert type(level) is Interval
+    assert (level.lo, level.hi, level.needs) == (2, 7, {"t.engine"})
+
+
 def test_a_default_holds_once_its_condition_is_known(pack) -> None:
     assert _values(pack, "alpha: {engine: right}")["t.share"] == 0.6
     either = _values(pack, "alpha: {a: 1}")["t.share"]

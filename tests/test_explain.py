@@ -77,6 +77,16 @@ def test_several_targets_show_one_tree_for_each_verdict(explain):
     assert "; the same on l40s" in done.stdout
 
 
+def test_cases_of_an_unknown_launch_have_the_verdict_that_their_memory_has(explain, folder):
+    (folder / "sft.yaml").write_text(
+        "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: me/chats\nper_device_train_batch_size: 1\n"
+        "max_length: 512\noutput_dir: out\npacking: true\nbf16: true\n"
+    )
+    page = explain("MEM104", "sft.yaml", "--gpu", "h100-sxm:8", "--framework", "trl").stdout
+    assert page.startswith("MEM104 trainer-out-of-memory (error): holds on h100-sxm:8\n")
+    assert "  with trl.launcher zero3" in page
+
+
 def test_json(explain):
     done = explain("USR101", EXAMPLE, "--gpu", "a40", "--gpu", "h100-sxm", "--format", "json")
     data = json.loads(done.stdout)

@@ -58,6 +58,8 @@ TOLD = [
     (ARGS + "fsdp: full_shard auto_wrap offload\n", "offload_params", True),
     (ARGS + "fsdp: full_shard auto_wrap\n", "offload_params", False),
     (ARGS + "fsdp: true\n", "train_backend", "fsdp"),
+    (ARGS + "q_lora: true\n", "quantization", None),
+    (ARGS + "q_lora: false\n", "quantization", "none"),
     (ARGS + "fsdp: true\nfsdp_config: {cpu_offload: true}\n", "offload_params", True),
     (ARGS, "gradient_checkpointing", "none"),
     (ARGS + "gradient_checkpointing: true\n", "gradient_checkpointing", "full"),

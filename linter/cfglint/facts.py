@@ -320,17 +320,24 @@ class Values(dict[str, object]):
         asked = next((key for key in keys if key.endswith("path")), keys[-1])
         return needs_of(self[asked]) or frozenset((asked,))
 
-    def bound(self, name: str, alternatives: tuple[Alternative, ...], spec: Spec) -> object:
-        """Return what the bindings give that are in force, or may be; ABSENT where none is."""
+    def bound(
+        self,
+        name: str,
+        alternatives: tuple[Alternative, ...],
+        spec: Spec,
+        otherwise: Callable[[Values], object],
+    ) -> object:
+        """Return what the bindings give that are in force, or may be; else, or if none may, ``otherwise``."""
         chosen = self.alternatives_in_force(alternatives)
         if not chosen:
-            return ABSENT
+            return otherwise(self)
         if len(chosen) == 1 and chosen[0][1] is True:
             return self.alternative_value(name, chosen[0][0], spec)
         needs = NOTHING.union(*(needs_of(truth) for _, truth in chosen))
         values = [self.alternative_value(name, alternative, spec) for alternative, _ in chosen]
         if not any(truth is True for _, truth in chosen):
-            values.append(missing(name, spec))  # none of them may be meant: the engine may be another one
+            derived = otherwise(self)  # none of them may be meant: the engine may be another one
+            values.append(missing(name, spec) if derived is ABSENT else derived)
         return hull(values, needs)
 
     def possible(self, name: str) -> list[Alternative]:
@@ -462,7 +469,7 @@ def _bound_by(
         return otherwise(values) if fallback is None else fallback(values)
 
     def undecided(values: Values) -> object:
-        value = values.bound(name, alternatives, spec)
+        value = values.bound(name, alternatives, spec, otherwise)
         return otherwise(values) if value is ABSENT else value
 
     return undecided if listed else bound

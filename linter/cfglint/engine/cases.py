@@ -217,12 +217,26 @@ def _breaking(judged: Judged, rules: Sequence[CompiledRule], found: Sequence[Cas
     ]
     if not broken or not all(broken):
         return None
-    values, chosen = found[0].values, found[0].chosen
+    again = _in_case(judged, found[0])
+    again.verdicts = broken[0]
+    return again
+
+
+def _in_case(judged: Judged, case: Case) -> Judged:
+    values, chosen = case.values, case.chosen
     added = values.given.keys() - judged.values.given.keys()
     sources = {**judged.sources, **dict.fromkeys(added, _SOURCE)}
-    again = Judged(judged.subject, judged.target, values, sources, broken[0])
-    again.case = replace(found[0], chosen={name: chosen[name] for name in chosen if name in values})
+    again = Judged(judged.subject, judged.target, values, sources)
+    again.case = replace(case, chosen={name: chosen[name] for name in chosen if name in values})
     return again
+
+
+def in_cases(judged: Judged, rule: CompiledRule) -> list[Judged]:
+    """Return a subject in each of its cases, as its memory is judged, where a memory rule is open without."""
+    if judged.target is None or not decides(rule) or not needs_of(rule.test(judged.values)):
+        return [judged]
+    found = cases_of(judged.values)
+    return [judged if case.values is judged.values else _in_case(judged, case) for case in found]
 
 
 def _counts(verdict: Verdict, case: Case) -> bool:

@@ -27,10 +27,10 @@ GIB = 2**30
 LIKELY = "need.likely"
 LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs of a machine than there are
 VERDICTS = ("fits", "tight", "oom", "unknown")
-_ASSUMED = "lengths.assumed"
 _ANYTHING = Span(0, INF)
 _NO_START = "the inference engine may not start"
 _NEITHER = "it neither trains nor serves a model, and only that is modelled"
+_ASSUMED = ("lengths.assumed", "prompts.assumed")
 
 
 def bounds_of(value: object) -> tuple[float, float] | None:
@@ -87,7 +87,7 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
     elif first.gpus is not None and "gpu.count" not in values.given:
         ask = count_question(values)
     if verdict in ("fits", "tight"):
-        assumed = [values.pack.asks[_ASSUMED]] if first.values[_ASSUMED] is True else []
+        assumed = [values.pack.asks[name] for name in _ASSUMED if first.values[name] is True]
         whose = first.defaults or (values["framework.name"] if is_vouched(values) else None)
         taken = [f"with the defaults of {whose}"] if whose else []
         ask = "; ".join(filter(None, (ask, *assumed, *taken))) or None
@@ -165,6 +165,15 @@ def shown_fact(pack: Pack, name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return show_number(value, pack.measures[name][0]) if is_number(value) else str(value)
+
+
+def case_text(pack: Pack, case: Case | None) -> tuple[str, ...]:
+    """Return in words what is assumed in a case of a job; empty where that is nothing."""
+    if case is None:
+        return ()
+    said = [f"{name} {shown_fact(pack, name, value)}" for name, value in case.chosen.items()]
+    said += [f"the defaults of {case.defaults}"] * bool(case.defaults)
+    return (", ".join(said),) if said else ()
 
 
 def _together(verdicts: Sequence[str]) -> str:

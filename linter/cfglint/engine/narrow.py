@@ -17,7 +17,8 @@ _LIKELY = "need.likely"
 _LEAST = 1 / 3  # of the range; what narrows it by less is not worth a question
 _WIDE = 0.1  # of a need; one that is narrower is as well known as can be
 _OWN = ("error.", "family.")  # what cfglint cannot know better, whatever is typed
-_LENGTHS, _ASSUMED, _OBSERVED = "micro.tokens", "lengths.assumed", "observed."
+_LENGTHS, _OBSERVED = "micro.tokens", "observed."
+_ASSUMED = ("lengths.assumed", "prompts.assumed")
 _SEVERAL = 12  # estimates to look at
 
 
@@ -44,7 +45,8 @@ def narrowing(values: Values, *, brief: bool = False) -> str | None:
 
 def _is_told(values: Values) -> bool:
     """Whether lengths are asked for anyway, or were given."""
-    return values[_ASSUMED] is True or values["trains"] is False or any(_OBSERVED in n for n in values.given)
+    assumed = any(values[name] is True for name in _ASSUMED)
+    return assumed or values["trains"] is False or any(_OBSERVED in n for n in values.given)
 
 
 def _asking(name: str, share: str, values: Values) -> str | None:

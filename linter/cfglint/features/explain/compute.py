@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfglint.document.tree import dotted
+from cfglint.engine.cases import in_cases
 from cfglint.engine.describe import Evaluator, Origins
 from cfglint.engine.evaluation_scope import (
     HERE,
@@ -22,6 +23,7 @@ from cfglint.engine.evaluation_scope import (
 )  # fmt: skip
 from cfglint.engine.judge import values_for
 from cfglint.engine.knobs import Meter, Move, verdict_of
+from cfglint.engine.memory import case_text
 from cfglint.engine.message import message
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps, Values
 
-_MOST_ITEMS = 8  # items of a list that are shown
+_MOST_ITEMS = 8  # of a list
 _FREE = (t.Name, t.Path, t.Has, t.Call, t.Quantifier)
 
 
@@ -75,7 +77,7 @@ class Derivation(Record):
 
     The requirement has no text where the rule does not speak. ``leaves`` are what moves the ``results``,
     quantities of the requirement, whether the tree shows it or not. ``section`` is where each section of the
-    file is a job of its own, ``alike`` are further targets of the same verdict.
+    file is a job of its own, ``alike`` are further targets of the same verdict, ``cases`` what was assumed.
     """
 
     rule: t.Rule
@@ -91,6 +93,7 @@ class Derivation(Record):
     leaves: tuple[Node, ...] = ()
     results: tuple[str, ...] = ()
     alike: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -121,13 +124,15 @@ def _unique(children: Iterable[Child]) -> tuple[Child, ...]:
 def derivations(run: Run, judgements: Iterable[Judged], code: str) -> list[Derivation]:
     """Return one derivation of a rule, which must exist, for each verdict on each subject."""
     different: dict[tuple[int, str], Derivation] = {}
-    for judged in judgements:
-        deriver = Deriver(run, judged, code)
-        key = id(judged.subject), deriver.verdict
-        if key in different:
-            different[key].alike += (judged.name or "",)
-        else:
+    compiled = next(rule for rule in run.pack.rules if rule.code == code)
+    for judged in (each for base in judgements for each in in_cases(base, compiled)):
+        key = id(judged.subject), (deriver := Deriver(run, judged, code)).verdict
+        if key not in different:
             different[key] = deriver.derivation()
+        elif judged.name == different[key].target:
+            different[key].cases += case_text(run.pack, judged.case)
+        elif judged.name not in different[key].alike:
+            different[key].alike += (judged.name or "",)
     return list(different.values())
 
 
@@ -161,6 +166,7 @@ class Deriver:
         )  # fmt: skip
         if self.outside:
             return result
+        result.cases = case_text(self.run.pack, self.judged.case)
         truth = self.compiled.test(self.values)
         result.because, result.message = self._because(truth), self._message(truth)
         result.condition = None if rule.condition is None else self._root(rule.condition)

@@ -111,6 +111,8 @@ class _Page:
         kind = f", {derivation.framework}" if derivation.framework else ""
         section = f", {shown(derivation.section)}" if derivation.section else ""
         self.add((f"{shown(derivation.path)}{kind}{section}{same}", _GREY))
+        if derivation.cases:
+            self.tell(f"with {' or '.join(derivation.cases)}", "  ", "  ")
         if derivation.because:
             label = {"undecided": "missing: "}.get(derivation.verdict, "")
             self.tell(label + derivation.because, "  ", "  ")
@@ -230,6 +232,7 @@ def _derivation(derivation: Derivation, depth: int) -> dict[str, Any]:
         **({"section": derivation.section} if derivation.section else {}),
         "target": derivation.target,
         "same_on": derivation.alike,
+        **({"cases": derivation.cases} if derivation.cases else {}),
         **encode.picked(derivation, ("verdict", "because", "message")),
         "tree": {
             "name": name,
