@@ -72,7 +72,7 @@ def compose(
         from cfglint.document.follow import lay  # few programs are here
 
         layers = layers or Layers(document.root)
-        lay(layers, document.program, defaults=defaults)
+        lay(layers, document, overrides, defaults=defaults)
     if way.files and library is not None:
         layers = _hang(layers, document, library, way.files, overrides)
     return layers, overrides
