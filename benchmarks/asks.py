@@ -78,10 +78,11 @@ def checked(path: str, gpu: str, flags: tuple[str, ...]) -> tuple[int, list[dict
 
 def value_for(name: str, shown: str) -> str:
     """Return the value to type for a name: the one that the ask shows, else one that is usual."""
+    shown = shown.rstrip(",;")
     if shown == "NAME":
         return TYPED["model_path"]
     if shown not in ("VALUE", "N", "[A,B]"):
-        return shown.rstrip(",;")
+        return shown
     last = name.rpartition(".")[2]
     return TYPED.get(last) or ("true" if _FLAGS.search(last) else "512" if "len" in last else "1")
 
@@ -92,12 +93,10 @@ def typed(ask: str, gpu: str, model: str) -> Typed | None:
         return Typed((), f"{gpu.partition(':')[0]}:8")
     if (more := _GPU.search(ask)) is not None:
         return Typed((), more[1])
-    if (framework := _FRAMEWORK.search(ask)) is not None:
-        return Typed(("--framework", framework[1]))
-    if "--model-config" in ask:
-        return Typed(("--model-config", model))
-    named = _TYPED.findall(ask)
-    flags = [word for name, shown in named for word in ("--set", f"{name}={value_for(name, shown)}")]
+    framework, named = _FRAMEWORK.search(ask), _TYPED.findall(ask)
+    flags = ["--framework", framework[1]] if framework is not None else []
+    flags += ["--model-config", model] if "--model-config" in ask else []
+    flags += [word for name, shown in named for word in ("--set", f"{name}={value_for(name, shown)}")]
     return Typed(tuple(flags)) if flags else None
 
 

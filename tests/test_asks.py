@@ -24,7 +24,7 @@ PAGES = sorted(path.stem for path in CASES.glob("*.md"))
 TARGETS = (["--gpu", "a40"], ["--gpu", "rtx-4090:2"], [])
 KEY = re.compile(r"add --set ([^=\s]+)=\S+")
 FLAGS = ("add :N to --gpu", "add --gpu ", "add --model-config PATH", "add --hardware FILE", "use --gpu ")
-FRAMEWORK = re.compile(r"add --framework (\w+) if it keeps those of \1$")
+FRAMEWORK = re.compile(r"--framework (\w+) if (?:it keeps those|\S+ keeps the defaults) of \1$")
 REASONS = re.compile(
     r"cfglint does not model \S"
     r"|cfglint cannot read \S"
@@ -230,3 +230,19 @@ def test_a_path_whose_folder_is_not_known_names_its_model_and_is_not_null(cfglin
     (tmp_path / "run.sh").write_text(script)
     words = ["facts", str(tmp_path / "run.sh"), "--gpu", "h100-sxm:8", "--format", "json"]
     assert '"model.params"' in cfglint(*words).stdout
+
+
+CHAINED = (
+    "deepspeed train.py --model_name_or_path $MODEL --output_dir out --bf16 True --logging_steps 1 "
+    "--per_device_train_batch_size 4 --model_max_length 2048 --lora_enable True --deepspeed zero2.json\n"
+)
+
+
+def test_all_that_a_verdict_lacks_is_asked_at_once(tmp_path):
+    (tmp_path / "run.sh").write_text(CHAINED)
+    with a_model() as model:
+        (walk,) = walks(str(tmp_path / "run.sh"), "a100-80gb-sxm:8", model)
+    assert walk.end in VERDICTS, walk
+    (ask,) = walk.asks
+    assert ask.startswith("which model? add --set model_name_or_path=NAME")
+    assert ask.endswith(", and --framework transformers if train.py keeps the defaults of transformers")

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from cfglint.budget import spend
+from cfglint.document.absent import is_absent
 from cfglint.document.layers import BY_SET, Layers, Source, Trouble, Way, read_override
 from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
@@ -72,7 +73,7 @@ def compose(
         from cfglint.document.follow import lay  # few programs are here
 
         layers = layers or Layers(document.root)
-        lay(layers, document.program, defaults=defaults)
+        lay(layers, document, overrides, defaults=defaults)
     if way.files and library is not None:
         layers = _hang(layers, document, library, way.files, overrides)
     return layers, overrides
@@ -275,6 +276,8 @@ def _hang(
         elif file is None and node.origin is not None:
             sought = ", ".join(library.sought(document.file.path, node.text))
             held.lost = f"{node.origin}: no such file; looked for {sought}"
+        elif file is None and document.program is not None and is_absent(document, library, node.text):
+            held.troubles.append(Trouble("missing", node, key, f"{node.text} is not in the repository", by))
         if file is None or same(file.path, document.file.path):
             continue
         root = held.enter(Source(file, node, key, by, hung=True), dialect)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import re
 
-from cfglint.budget import BUDGET
-from cfglint.document.layers import Source
+from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
-from cfglint.document.python.run import Program
-from cfglint.document.python.source import read_python
+from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.trains import trains_one, trains_with
 from cfglint.document.python.values import Flag, Literal, Object, Span
+from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.programs import hydra_beside, program_of
 from cfglint.document.tree import (
@@ -33,7 +32,6 @@ from cfglint.document.tree import (
     child,
     target,
 )
-from cfglint.errors import OverBudgetError
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -41,30 +39,43 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
     from cfglint.document.layers import Layers
+    from cfglint.document.python.run import Program
     from cfglint.document.reading import Library
 
-_LARGEST = 2**18  # characters of a program that is followed
 _WHOLE = 2**53
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
+_PLAIN = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
 _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
+# As HfArgumentParser reads a truth (transformers/hf_argparser.py: string_to_bool).
+_TRUTHS = {
+    **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
+    **dict.fromkeys(("no", "false", "f", "n", "0"), False),
+}
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
 class Started(Record):
     """A program that a command starts: its ``file``, and the ``node`` of the command that names it.
 
-    ``trainer`` are the arguments and the trainer that it makes, where that is one.
+    ``trainer`` are the arguments and the trainer that it makes, where that is one. ``general`` is the program
+    whatever flags it is given, and ``told`` with overrides of those that decide which branches it takes.
     """
 
     file: File
     node: Scalar
-    program: Program
+    program: Linked
     trainer: tuple[Object | None, Object | None] | None = field(default=None)
+    general: Linked | None = field(default=None)
+    told: dict[tuple[str, ...], Started] = field(factory=dict, init=False)
 
     def takes(self, key: str) -> bool:
         """Whether a flag of the command is one that the program reads, as far as that is known."""
         return self.trainer is None or key in self.program.flags or self.parsed
+
+    def rests_on(self, key: str) -> bool:
+        """Whether a flag decides which branches the program takes."""
+        return key in self.program.wondered
 
     @property
     def parsed(self) -> bool:
@@ -86,22 +97,21 @@ def follow(document: Document, library: Library) -> None:
     program = None if file is None else _program(file, library)
     if file is None or program is None:
         return
-    document.program = started = Started(file, node, program)
-    found = [pair for pair in trainers_of(program) if pair[0] is not None]
-    started.trainer = found[0] if len(found) == 1 else None
+    document.program = started = _as_started(document, Started(file, node, program, None, program))
+    program = started.program
     _note(head, node, "program_file", file.path)
     if program.flags:
         _note(head, node, "base", "arguments")
     if whose := _trains_with(file, library):
         _note(head, node, "trains_with", whose)
     _note_hydra(document, started, head)
+    if _trains_one(started, library):
+        _note(head, node, "trains_one", "true")
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed
         for call in program.calls.values():
             if call.name in _MODEL_CALLS:
                 _note(head, node, _MODEL_CALLS[call.name], "true")
-        if started.trainer is None and trains_one(program.code, program.flags):
-            _note(head, node, "trains_one", "true")
 
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:
@@ -133,30 +143,73 @@ def _file(document: Document, library: Library, name: str, folders: Listed[str] 
     return None
 
 
-def _program(file: File, library: Library) -> Program | None:
+def _program(file: File, library: Library) -> Linked | None:
     """Go through a program, each once."""
-    known: dict[str, Program | None] = library.programs
+    known: dict[str, Linked | None] = library.programs
     if file.path not in known:
         known[file.path] = None
-        if len(file.text) <= _LARGEST:
-            try:
-                code = read_python(file.text, notebook=False)
-            except OverBudgetError:
-                if BUDGET.left < 0:
-                    raise
-                code = None
-            if code is not None:
-                known[file.path] = program = Program(code)
-                program.run()
+        code = _modules(library).code(file)
+        if code is not None:
+            known[file.path] = program = Linked(code, file, _modules(library))
+            program.run()
     return known[file.path]
+
+
+def _modules(library: Library) -> Modules:
+    """Return the modules of the programs, of which each is parsed once."""
+    found: Modules = library.programs.setdefault("", Modules(library.find))
+    return found
+
+
+def _as_started(document: Document, general: Started, overrides: Listed[str] = ()) -> Started:
+    """Go through a program again where what is said of its flags tells which branches it takes."""
+    root, head, program = document.root, child(document.root, "launch"), general.general
+    assert program is not None
+    unread = child(head, "unread") is not None or child(head, "config") is not None or bool(document.over)
+    if program.wondered and isinstance(root, Mapping) and (overrides or not unread):
+        _spell_out(root, program)
+        read = {each.keys[0]: each.value for each in map(read_override, overrides) if len(each.keys) == 1}
+        program = program.again(lambda flag: _said(root, read, flag, open_ended=unread))
+    found = [pair for pair in trainers_of(program) if pair[0] is not None]
+    trainer = found[0] if len(found) == 1 else None
+    return Started(general.file, general.node, program, trainer, general.general)
+
+
+def _said(root: Mapping, typed: dict[str, Node | None], flag: Flag, *, open_ended: bool) -> Literal | None:
+    """Return what a command, or one who types more, says of a flag, else its default; None if not known."""
+    given = target(typed[flag.name] if flag.name in typed else child(root, flag.name))
+    if open_ended and flag.name not in typed:
+        return None
+    if given is None:
+        return flag.default if isinstance(flag.default, Literal) else None
+    if not isinstance(given, Scalar) or isinstance(given, Unresolved):
+        return None
+    truth = isinstance(flag.default, Literal) and isinstance(flag.default.value, bool)
+    text = isinstance(flag.default, Literal) and isinstance(flag.default.value, str)
+    value = given.text if text else resolve(given, PYYAML)
+    if truth and str(value).lower() in _TRUTHS:
+        value = _TRUTHS[str(value).lower()]
+    return Literal(value, flag.span)
 
 
 def _trains_with(file: File, library: Library) -> str:
     """Return whose trainer a program makes, found out once."""
     key = f"{file.path}:trains_with"
     if key not in library.programs:
-        library.programs[key] = trains_with(file, library.find)
+        library.programs[key] = trains_with(file, _modules(library))
     found: str = library.programs[key]
+    return found
+
+
+def _trains_one(started: Started, library: Library) -> bool:
+    """Whether a program trains one causal language model on texts, found out once."""
+    trainer = started.trainer[1] if started.trainer is not None else None
+    plainly = trainer is not None and trainer.cls is None and trainer.kind in _PLAIN
+    key = f"{started.file.path}:trains_one:{plainly}"
+    if key not in library.programs:
+        flags = started.program.flags
+        library.programs[key] = trains_one(started.file, _modules(library), flags, plainly=plainly)
+    found: bool = library.programs[key]
     return found
 
 
@@ -181,9 +234,16 @@ def _text(value: object) -> str | None:
 
 
 # ── one tree ───────────────────────────────────────────────────────────────────────────────────────────────
-def lay(layers: Layers, started: Started, *, defaults: bool) -> None:
+def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults: bool) -> None:
     """Lay what a program makes of its flags over them, and the ``defaults`` of its flags beneath."""
     root = layers.root
+    started: Started = document.program
+    wondered = started.program.wondered
+    typed = tuple(text for text in overrides if wondered and read_override(text).keys[0] in wondered)
+    if typed:  # another branch may be taken
+        if typed not in started.told:
+            started.told[typed] = _as_started(document, started, typed)
+        started = started.told[typed]
     if not isinstance(root, Mapping):
         return
     _spell_out(root, started.program)
@@ -248,8 +308,8 @@ def _lay_defaults(layers: Layers, started: Started) -> None:
     base = Mapping(0, flow=True)
     for name, flag in started.program.flags.items():
         value = flag.default.value if isinstance(flag.default, Literal) else None
-        if not value or not isinstance(flag.default, Literal):
-            continue  # what is off says nothing, and a rule that asks for the key would take it for said
+        if value in (None, "") or not isinstance(flag.default, Literal):
+            continue  # what is not set says nothing, and a rule that asks for the key would take it for said
         if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
             value = int(value)  # `1e8` where argparse takes a whole number from people
         style = '"' if isinstance(value, str) else ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 
+from cfglint.document.tree import SCRIPTS
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
     from cfglint.boundary import Boundary
@@ -116,6 +117,15 @@ class Project(Record):
                 each == here or (each != top and _is_in(each, top) and _is_in(here, each)) for each in folders
             )
         return self._composed[here]
+
+    def programs(self, path: str) -> Iterator[tuple[str, str]]:
+        """Yield the programs and scripts of the project of a file, with their texts, up to a limit."""
+        left = _MOST_CODE
+        for each in self._listed(self._root(os.path.dirname(os.path.abspath(path)))):
+            if each.endswith((".py", *SCRIPTS)) and left > 0:
+                text = self._text(each)
+                left -= len(text)
+                yield each, text
 
     def _root(self, folder: str) -> str:
         return self.boundary.root(os.path.join(folder, "any")) if self.boundary is not None else folder

@@ -265,7 +265,7 @@ def _resting_on(name: str, values: Values) -> list[str]:
         if not waiting or len(waiting) > _MOST or len(chosen) == _LISTED:
             return []
         chosen.append(_best(waiting, values))
-        values = values.but({chosen[-1]: _example(chosen[-1], values)})
+        values = values.but({chosen[-1]: example(chosen[-1], values)})
         waiting.remove(chosen[-1])
     return chosen
 
@@ -275,7 +275,7 @@ def _fewest(names: Sequence[str], values: Values) -> list[str]:
     waiting, chosen = list(names), []
     while waiting and len(names) <= _MOST:
         chosen.append(_best(waiting, values))
-        values = values.but({chosen[-1]: _example(chosen[-1], values)})
+        values = values.but({chosen[-1]: example(chosen[-1], values)})
         needs = needs_of(values[_TOTAL])
         needs = needs.union(_TRAINED.get(name, name) for name in needs)
         waiting = [name for name in waiting if name in needs and name not in chosen]
@@ -286,14 +286,14 @@ def _best(names: Sequence[str], values: Values) -> str:
     """Return the fact that leaves least open when it is stated."""
     if len(names) == 1:
         return names[0]
-    return min(names, key=lambda n: len(needs_of(values.but({n: _example(n, values)})[_TOTAL])))
+    return min(names, key=lambda n: len(needs_of(values.but({n: example(n, values)})[_TOTAL])))
 
 
 def _may_state(name: str, values: Values) -> bool:
     return name in values.pack.facts and name.partition(".")[0] not in (*NO_KEYS, "gpu")
 
 
-def _example(name: str, values: Values) -> object:
+def example(name: str, values: Values) -> object:
     """Return a value that a fact may have."""
     kind, _, low, high, spellings = values.pack.facts[name]
     if kind == "number":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from cfglint.engine.asks import asked, count_question, more_gpus
 from cfglint.engine.cases import TOTAL, cases_of, may_not_hold
 from cfglint.engine.judge import decides
+from cfglint.engine.together import asked_together
 from cfglint.findings import Memory, MemoryCase, Span, lean, question
 from cfglint.lang.types import is_number, show_number
 from cfglint.lang.values import INF, NOTHING, Interval, needs_of
@@ -79,7 +80,7 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
     elif verdict == "unknown":
-        ask = asked(values, needs)
+        ask = asked_together(values, needs)
     elif len({(case.verdict, lean(case.verdict, case.need_gib, case.bound_gib, top)) for case in told}) > 1:
         ask = asked(values, first.chosen)
     elif verdict == "tight" and narrow and (narrower := _narrowing(first.values, narrow)) is not None:

@@ -86,8 +86,12 @@ class Evaluator:
 
     def truth(self, node: ast.expr) -> bool | None:
         """Return whether a condition holds; None where that is not known."""
-        value = self.value(node)
+        value = self.settled(self.value(node))
         return bool(value.value) if isinstance(value, Literal) else None
+
+    def settled(self, value: object) -> object:
+        """Return what a value is worth where a branch depends on it; a program's flags may be told then."""
+        return value
 
     def _constant(self, node: ast.Constant) -> object:
         if isinstance(node.value, (bool, int, float, str, type(None))):
@@ -128,6 +132,7 @@ class Evaluator:
 
     def _unaryop(self, node: ast.UnaryOp) -> object:
         value = self.value(node.operand)
+        value = self.settled(value) if isinstance(node.op, ast.Not) else value
         if isinstance(value, Literal):
             if isinstance(node.op, ast.Not):
                 return Literal(not value.value, self.code.span(node))
@@ -181,20 +186,25 @@ class Evaluator:
     def _boolop(self, node: ast.BoolOp) -> object:
         for part in node.values:
             value = self.value(part)
-            if not isinstance(value, Literal):
+            told = self.settled(value)
+            if not isinstance(told, Literal):
                 return self._computed(node, value)
-            if bool(value.value) is isinstance(node.op, ast.Or):
+            if bool(told.value) is isinstance(node.op, ast.Or):
                 return value
         return value
 
     def _compare(self, node: ast.Compare) -> object:
-        first, second = self.value(node.left), self.value(node.comparators[0])
+        first, second = (self.settled(self.value(part)) for part in (node.left, node.comparators[0]))
         compare = _COMPARISONS.get(type(node.ops[0]))
         if len(node.ops) == 1 and isinstance(first, Literal) and isinstance(second, Literal) and compare:
             try:
                 return Literal(compare(first.value, second.value), self.code.span(node))
             except TypeError:
                 pass
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            among = _among(first, second)
+            if among is not None:
+                return Literal(among is isinstance(node.ops[0], ast.In), self.code.span(node))
         return self._computed(node, first, second)
 
     def _ifexp(self, node: ast.IfExp) -> object:
@@ -381,3 +391,14 @@ class Evaluator:
     def entered(self, function: Function, given: Object, node: ast.Call) -> object:
         """Return what a function of the program gives; `Program` enters it."""
         raise NotImplementedError
+
+
+def _among(value: object, holder: object) -> bool | None:
+    """Whether a value is one of some, or a text a part of another; None where that is not known."""
+    if not isinstance(value, Literal):
+        return None
+    if isinstance(holder, Literal) and isinstance(value.value, str) and isinstance(holder.value, str):
+        return value.value in holder.value
+    items = holder.items if isinstance(holder, Items) else [None]
+    known = [item.value for item in items if isinstance(item, Literal)]
+    return value.value in known if len(known) == len(items) else None

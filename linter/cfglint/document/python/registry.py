@@ -14,7 +14,7 @@ import re
 
 from cfglint.budget import BUDGET, spend
 from cfglint.document.python.run import Program
-from cfglint.document.python.source import PYTHON, Code, read_python
+from cfglint.document.python.source import PYTHON, Code, Elsewhere, read_python
 from cfglint.document.python.values import Class, Function, Items, Literal, Object, Span, Symbol, Unknown
 from cfglint.errors import OverBudgetError
 from cfglint.record import field, replace
@@ -43,16 +43,6 @@ class Section(Object):
 
     above: Object | None = field(default=None, kw_only=True)
     at: str = field(default="", kw_only=True)
-
-
-class Elsewhere(Code):
-    """The statements of another file; all of them are ``shown`` where the call is that leads there."""
-
-    shown: Span = field(default=(0, 0), kw_only=True)
-
-    def span(self, _: ast.AST) -> Span:
-        """Return the place of the call."""
-        return self.shown
 
 
 class Registry(Program):
@@ -89,7 +79,7 @@ class Registry(Program):
         for file in (self, *self._files.values()):
             if file is not None:
                 file.renew()
-        self.branch = (self._branches,)
+        self.branch = (self.branches,)
         return self.enter(function, self.bound(function, Object("", (0, 0))), None)
 
     def returns(self, function: Function) -> str:

@@ -54,7 +54,7 @@ class Program(Parsing):
         self._active: list[int] = []
         self._generators: dict[int, bool] = {}
         self._left = _MOST_ENTERED
-        self._branches = 0
+        self.branches = 0
         self._nested = 0
         self._returned: list[object] = []
 
@@ -72,7 +72,7 @@ class Program(Parsing):
     def renew(self) -> None:
         """Let as many functions be followed as at the start; what is done from here on may not happen."""
         self._left = _MOST_ENTERED
-        self._branches += 1
+        self.branches += 1
 
     def is_inside(self, function: Function) -> bool:
         """Whether a function is being gone through, or too many are."""
@@ -91,8 +91,8 @@ class Program(Parsing):
         self.at_start = frozenset(call.span for call in self.calls.values())
         for function in self._functions:  # grows on the way
             if id(function.node) not in self._entered:
-                self._branches += 1
-                self.branch = (self._branches,)  # what it changes of the module's may not happen
+                self.branches += 1
+                self.branch = (self.branches,)  # what it changes of the module's may not happen
                 self.enter(function, {}, None)
 
     # ── blocks ─────────────────────────────────────────────────────────────────────────────────────────
@@ -118,8 +118,8 @@ class Program(Parsing):
     def _branch(self, body: list[ast.stmt], names: Names) -> tuple[bool, Names]:
         """Go through statements that may not happen; returns whether they end, and the names after."""
         outer = self.branch
-        self._branches += 1
-        self.branch = (*outer, self._branches)
+        self.branches += 1
+        self.branch = (*outer, self.branches)
         self.scope.names = dict(names)
         ended = self.block(body)
         self.branch = outer

@@ -96,6 +96,16 @@ class Code(Record):
         return start + len(wide[:column].decode("utf-8", "ignore"))
 
 
+class Elsewhere(Code):
+    """The statements of another file; all of them are ``shown`` where the call is that leads there."""
+
+    shown: tuple[int, int] = field(default=(0, 0), kw_only=True)
+
+    def span(self, _: ast.AST) -> tuple[int, int]:
+        """Return the place of the call."""
+        return self.shown
+
+
 def read_python(text: str, *, notebook: bool) -> Code | None:
     """Return the statements of a program or a notebook; None where it does not parse.
 

@@ -10,35 +10,22 @@ from __future__ import annotations
 import ast
 import os
 import re
-import sys
 
-from cfglint.budget import BUDGET, spend
-from cfglint.document.python.source import PYTHON, read_python
-from cfglint.errors import OverBudgetError
+from cfglint.budget import spend
+from cfglint.document.python.source import PYTHON
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeAlias
+    from collections.abc import Iterable
 
+    from cfglint.document.python.modules import Modules
     from cfglint.document.python.source import Code
     from cfglint.document.tree import File
-
-    Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
 
 OWN = "loop"
 SEVERAL = "several"  # or one of a module's
 _LIBRARIES = ("transformers", "trl")
-_ELSEWHERE = sys.stdlib_module_names | {
-    *_LIBRARIES,
-    "torch",
-    "datasets",
-    "peft",
-    "accelerate",
-    "numpy",
-    "deepspeed",
-}
 # What a program names that holds more than one language model, or compares answers.
 _BESIDE = {
     *("ref", "reference", "reward", "rewards", "critic", "advantage", "advantages", "rollout", "rollouts"),
@@ -52,8 +39,7 @@ _NAMED: dict[type, tuple[str, ...]] = {
 }
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MOST = 12  # files of a program
-_LARGEST = 2**18  # characters of one
-_RESERVE = 4  # of a file's steps, the part that is left for judging it
+_MOST_NAMES = 24  # of those whose names are asked for
 
 
 class Module(Record):
@@ -64,12 +50,12 @@ class Module(Record):
     loops: bool = False
 
 
-def trains_with(program: File, find: Finder) -> str:
+def trains_with(program: File, project: Modules) -> str:
     """Return whose trainer a program makes: ``trl``, ``transformers``, `SEVERAL` or `OWN`; empty for none."""
     seen = {os.path.abspath(program.path)}
     level, loops, deeper = [program], False, False
     while level:
-        modules = [(file, module) for file in level if (module := _read(file.text)) is not None]
+        modules = [(file, _read(code)) for file in level if (code := project.code(file)) is not None]
         libraries = {name for _, module in modules for name in module.libraries}
         if libraries:
             sure = libraries == {"transformers"} or (libraries == {"trl"} and not deeper)
@@ -78,36 +64,50 @@ def trains_with(program: File, find: Finder) -> str:
         loops = loops or any(module.loops for _, module in modules)
         level = []
         for file, module in modules:
-            for each in _imported(file, module.imports, find):
+            for each in filter(None, (project.imported(file, name) for name in module.imports)):
                 if os.path.abspath(each.path) not in seen and len(seen) < _MOST:
                     seen.add(os.path.abspath(each.path))
                     level.append(each)
     return OWN if loops else ""
 
 
-def trains_one(code: Code, flags: Iterable[str]) -> bool:
-    """Whether a program names a causal language model, and nothing that is beside one or compares answers."""
+def trains_one(program: File, project: Modules, flags: Iterable[str], *, plainly: bool = False) -> bool:
+    """Whether a program names a causal language model, and nothing that is beside one or compares answers.
+
+    So do its modules. One that makes transformers' own trainer (``plainly``) has but to name no classifier.
+    """
     names = set(flags)
-    for statement in code.body:
-        for node in ast.walk(statement):
+    for code in _reached(program, project):
+        if code is None:
+            return False
+        for node in (inner for statement in code.body for inner in ast.walk(statement)):
             spend(1, PYTHON)
             names |= {getattr(node, field) for field in _NAMED.get(type(node), ())}
     parts = {part.lower() for name in names for part in _PARTS.findall(name)}
-    return any(_CAUSAL.match(name) for name in names) and _BESIDE.isdisjoint(parts)
+    beside = {"classification"} if plainly else _BESIDE
+    return any(_CAUSAL.match(name) for name in names) and beside.isdisjoint(parts)
 
 
-def _read(text: str) -> Module | None:
-    """Return what a file says; None for one that cannot be read, or costs more than it may."""
-    if len(text) > _LARGEST or BUDGET.left < BUDGET.most // _RESERVE:
-        return None
-    try:
-        code = read_python(text, notebook=False)
-    except OverBudgetError:
-        if BUDGET.left < 0:
-            raise
-        return None
-    if code is None:
-        return None
+def _reached(program: File, project: Modules) -> list[Code | None]:
+    """Return the code of a program and of the modules that it leads to; None for one that is not read."""
+    found = {os.path.abspath(program.path): program}
+    codes: list[Code | None] = []
+    for file in (waiting := [program]):  # grows on the way
+        code = project.code(file) if len(codes) < _MOST_NAMES else None
+        codes.append(code)
+        if code is None:
+            break
+        module = Module()
+        _names((inner for node in code.body for inner in ast.walk(node)), module)
+        for each in filter(None, (project.imported(file, name) for name in module.imports)):
+            if os.path.abspath(each.path) not in found:
+                found[os.path.abspath(each.path)] = each
+                waiting.append(each)
+    return codes
+
+
+def _read(code: Code) -> Module:
+    """Return what a file says."""
     nodes = [inner for node in code.body for inner in ast.walk(node)]
     spend(len(nodes), PYTHON)
     module = Module()
@@ -149,21 +149,3 @@ def _full_name(node: ast.expr, names: dict[str, str]) -> str:
         node = node.value
     first = names.get(node.id, "") if isinstance(node, ast.Name) else ""
     return ".".join((first, *reversed(parts))) if first else ""
-
-
-def _imported(file: File, imports: Iterable[str], find: Finder) -> Iterator[File]:
-    """Yield the modules of a file that are here, beside it or where its package is."""
-    folder = os.path.dirname(file.path)
-    for name in imports:
-        bare = name.lstrip(".")
-        up = "../" * max(len(name) - len(bare) - 1, 0)
-        path = up + bare.replace(".", "/")
-        if not bare or bare.partition(".")[0] in _ELSEWHERE:
-            continue
-        if bare != name:  # a relative import is seen from its own folder, and from nowhere else
-            path = os.path.abspath(os.path.join(folder, path))
-        for end in (".py", "/__init__.py"):
-            found = find(file.path, path + end)
-            if found is not None and found.format == "program":
-                yield found
-                break

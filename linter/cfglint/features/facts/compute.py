@@ -264,7 +264,9 @@ class _Reader:
         trace = self.origins.trace(path)
         if trace is None or trace.source is not None:
             return dotted(path)
-        return trace.file.text[slice(*trace.key_span)].partition("=")[0] or dotted(path)
+        written = trace.file.text[slice(*trace.key_span)].partition("=")[0]
+        # A program that hands a flag on has its name at another place.
+        return written if written.startswith("-") or trace.key_span == (0, 0) else f"--{dotted(path)}"
 
 
 def _plain(value: object, kind: Type) -> object:

@@ -1,0 +1,193 @@
+"""A program together with the modules of its project that it imports: their classes, functions and constants.
+
+``from mypkg.args import ModelArguments`` is looked up beside the program, or where its package is. What
+another module says has the place of the import, or of the call that leads there, so nothing there is edited.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+
+from cfglint.budget import BUDGET
+from cfglint.document.python.documents import ARGUMENTS
+from cfglint.document.python.run import Program
+from cfglint.document.python.source import Code, Elsewhere, read_python
+from cfglint.document.python.values import Class, Flag, Function, Literal, Object, Span
+from cfglint.errors import OverBudgetError
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from cfglint.document.tree import File
+
+    Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
+    Said: TypeAlias = Callable[[Flag], Literal | None]
+
+_ELSEWHERE = sys.stdlib_module_names | {
+    *("transformers", "trl", "torch", "datasets", "peft", "accelerate", "numpy", "deepspeed")
+}
+_LARGEST = 2**18  # characters of a file
+_MOST = 12  # modules of a program
+_SHARED = ("calls", "flags", "wondered", "_linked", "_active")
+_RESERVE = 4  # of a file's steps, the part that is left for judging it
+
+
+class Modules(Record):
+    """The Python files of a project; each is parsed once."""
+
+    find: Finder
+    _codes: dict[str, Code | None] = field(factory=dict, init=False)
+
+    def code(self, file: File) -> Code | None:
+        """Return the statements of a file; None for one that cannot be read, or costs more than it may."""
+        if file.path not in self._codes:
+            self._codes[file.path] = None
+            if len(file.text) <= _LARGEST and BUDGET.left >= BUDGET.most // _RESERVE:
+                try:
+                    self._codes[file.path] = read_python(file.text, notebook=False)
+                except OverBudgetError:
+                    if BUDGET.left < 0:
+                        raise
+        return self._codes[file.path]
+
+    def imported(self, file: File, name: str) -> File | None:
+        """Return the file of a module, by its dotted name as ``file`` imports it; None if it is not here."""
+        bare = name.lstrip(".")
+        up = "../" * max(len(name) - len(bare) - 1, 0)
+        path = up + bare.replace(".", "/")
+        if not bare or bare.partition(".")[0] in _ELSEWHERE:
+            return None
+        if bare != name:  # a relative import is seen from its own folder, and from nowhere else
+            path = os.path.abspath(os.path.join(os.path.dirname(file.path), path))
+        for end in (".py", "/__init__.py"):
+            found = self.find(file.path, path + end)
+            if found is not None and found.format == "program":
+                return found
+        return None
+
+
+class Linked(Program):
+    """A program, or a module of it; ``said`` is what its command, or a default, says of a flag.
+
+    ``wondered`` are the flags that decide which branches are taken.
+    """
+
+    def __init__(self, code: Code, file: File, modules: Modules, said: Said | None = None) -> None:
+        super().__init__(code)
+        self.wondered: set[str] = set()
+        self._file, self._modules, self._said = file, modules, said
+        self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
+
+    def again(self, said: Said) -> Linked:
+        """Go through the program again, with what is said of its flags."""
+        told = Linked(self.code, self._file, self._modules, said)
+        told.run()
+        return told
+
+    # ── flags ──────────────────────────────────────────────────────────────────────────────────────────
+    def settled(self, value: object) -> object:
+        """Return what a flag is worth where a branch depends on it, as far as that is known."""
+        if not isinstance(value, Flag):
+            return value
+        self.wondered.add(value.name)
+        told = self._said(value) if self._said is not None else None
+        return told or value
+
+    # ── other modules ──────────────────────────────────────────────────────────────────────────────────
+    def value(self, node: ast.expr) -> object:
+        """Return what an expression is worth; of another file, it is at the place that leads there."""
+        value = super().value(node)
+        if isinstance(self.code, Elsewhere) and isinstance(value, Literal) and value.whole:
+            return Literal(value.value, value.span)
+        return value
+
+    def _name(self, node: ast.Name) -> object:
+        if node.id == "__name__" and isinstance(self.code, Elsewhere):
+            return Literal(self.code.file and "module", self.code.span(node))
+        return super()._name(node)
+
+    def arguments(self, made: Object, node: ast.Call) -> Object:
+        """Add the arguments of a call to what it makes, at the place that leads to another file."""
+        made = super().arguments(made, node)
+        if isinstance(self.code, Elsewhere):
+            made.elsewhere, made.last = True, None
+            made.items = {name: (self.code.shown, value) for name, (_, value) in made.items.items()}
+        return made
+
+    def _importfrom(self, node: ast.ImportFrom) -> None:
+        super()._importfrom(node)
+        holder = "." * node.level + (node.module or "")
+        module = self._module_at(holder, node) if node.module else None
+        if module is None:
+            return
+        for alias in node.names:
+            value = module.scope.names.get(alias.name)
+            if isinstance(value, Literal) or _is_plain(value):
+                self.scope.names[alias.asname or alias.name] = value
+
+    def _module_at(self, name: str, node: ast.ImportFrom) -> Linked | None:
+        """Return a module of the project, gone through once as far as it runs by itself."""
+        file = self._modules.imported(self._file, name)
+        if file is None:
+            return None
+        key = os.path.abspath(file.path)
+        if key not in self._linked:
+            self._linked[key] = None
+            code = self._modules.code(file) if len(self._linked) <= _MOST else None
+            if code is not None:
+                other = Elsewhere(code.file, code.text, code.body)
+                other.shown = self.code.span(node)
+                self._linked[key] = linked = Linked(other, file, self._modules, self._said)
+                linked.join(self)
+                linked.start()
+        return self._linked[key]
+
+    def join(self, other: Linked) -> None:
+        """Keep one list of calls, flags and modules with another."""
+        vars(self).update({name: vars(other)[name] for name in _SHARED})
+
+    def entered(self, function: Function, given: Object, node: ast.Call) -> object:
+        """Return what a function gives, that of another module there."""
+        owner = next((each for each in self._linked.values() if each and each.owns(function)), self)
+        if owner is self:
+            return super().entered(function, given, node)
+        if self.is_inside(function):
+            return self._computed(node)
+        result = owner.lend(function, given, self.code.span(node), self)
+        self.frozen, self.imports = self.frozen or owner.frozen, self.imports | owner.imports
+        return self._computed(node) if result is None else result
+
+    def lend(self, function: Function, given: Object, shown: Span, caller: Linked) -> object:
+        """Return what a function of this module gives to another one; None where it is not gone through."""
+        body, code = function.node, self.code
+        if isinstance(body, ast.Lambda) or self._left <= 0 or self._yields(body):
+            return None
+        self._left -= 1
+        outer, self.branch = self.branch, caller.branch
+        self.branches = max(self.branches, caller.branches)
+        before = code.shown if isinstance(code, Elsewhere) else shown
+        if isinstance(code, Elsewhere):
+            code.shown = shown
+        try:
+            return self.enter(function, self.bound(function, given), None)
+        finally:
+            self.branch, caller.branches = outer, self.branches
+            if isinstance(code, Elsewhere):
+                code.shown = before
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a name stands for a function, or for a class of fields alone, as parsers fill them."""
+    if isinstance(value, Class):
+        base = value.known_base()
+        return not value.makes_itself and (not base or base.rpartition(".")[2] in ARGUMENTS)
+    return (
+        isinstance(value, Function)
+        and not isinstance(value.node, ast.Lambda)
+        and not value.node.decorator_list
+    )

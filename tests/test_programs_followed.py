@@ -1,0 +1,128 @@
+"""What a launch script's own program says: its modules' flags and defaults, and the branches it takes."""
+
+import json
+
+import pytest
+
+ARGUMENTS = """\
+from dataclasses import dataclass, field
+from typing import List, Optional
+import transformers
+
+LENGTH = 512
+
+@dataclass
+class ModelArguments:
+    model_name_or_path: Optional[str] = field(default="Qwen/Qwen2.5-0.5B")
+    load_in_4bit: bool = False
+
+@dataclass
+class TuningArguments(transformers.TrainingArguments):
+    optim: str = "adamw_torch"
+    model_max_length: int = LENGTH
+    use_lora: bool = False
+    lora_r: int = 64
+"""
+PROGRAM = """\
+import transformers
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer
+{imported}
+
+def train():
+    parser = transformers.HfArgumentParser((ModelArguments, TuningArguments))
+    model_args, args = parser.parse_args_into_dataclasses()
+    kwargs = {{}}
+    if model_args.load_in_4bit:
+        kwargs.update(quantization_config=BitsAndBytesConfig(load_in_4bit=True))
+    model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path, **kwargs)
+    if args.use_lora:
+        model = get_peft_model(model, LoraConfig(r=args.lora_r, target_modules=["q_proj", "v_proj"]))
+    Trainer(model=model, args=args).train()
+{main}
+"""
+CALL = "if __name__ == '__main__':\n    train()\n"
+LAUNCH = (
+    "torchrun --nproc_per_node 8 {program} --output_dir out --bf16 True --per_device_train_batch_size 1 "
+    "--logging_steps 1 {flags}\n"
+)
+LAYOUTS = {
+    "one file": {"tune.py": ARGUMENTS + PROGRAM.format(imported="", main=CALL)},
+    "arguments of a module": {
+        "own/args.py": ARGUMENTS,
+        "tune.py": PROGRAM.format(imported="from own.args import ModelArguments, TuningArguments", main=CALL),
+    },
+    "through its package": {
+        "own/__init__.py": "from .args import ModelArguments, TuningArguments as Tuning\n",
+        "own/args.py": ARGUMENTS,
+        "tune.py": PROGRAM.format(
+            imported="from own import ModelArguments, Tuning as TuningArguments", main=CALL
+        ),
+    },
+    "main of a module": {
+        "own/args.py": ARGUMENTS,
+        "own/main.py": PROGRAM.format(
+            imported="from .args import ModelArguments, TuningArguments", main=CALL
+        ),
+        "tune.py": "from own.main import train\ntrain()\n",
+    },
+}
+
+
+def read(cfglint, folder, files, flags, *more):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "run.sh").write_text(LAUNCH.format(program="tune.py", flags=flags))
+    words = ["run.sh", "--gpu", "h100-sxm:8", "--format", "json", *more]
+    (job,) = json.loads(cfglint("facts", *words).stdout)["jobs"]
+    facts = {name: each.get("value") for name, each in job["facts"].items()}
+    (judged,) = json.loads(cfglint("check", *words).stdout)["jobs"]
+    return facts, judged
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("flags", "rank", "bits"),
+    [
+        ("", 0, "none"),
+        ("--use_lora True", 64, "none"),
+        ("--use_lora", 64, "none"),
+        ("--use_lora True --lora_r 8 --load_in_4bit True", 8, "4"),
+        ("--use_lora False --load_in_4bit False", 0, "none"),
+    ],
+)
+def test_flags_decide_what_a_program_does(cfglint, folder, layout, flags, rank, bits):
+    facts, judged = read(cfglint, folder, LAYOUTS[layout], flags)
+    assert (facts["lora_rank"], str(facts["quantization"])) == (rank, bits)
+    assert (facts["seq_len"], facts["optimizer"], facts["task"]) == (512, "adamw", "sft")
+    assert judged["verdict"] == "fits"
+    assert not any("task" in case["given"] for case in judged["cases"])
+
+
+def test_what_is_typed_decides_too(cfglint, folder):
+    facts, _ = read(cfglint, folder, LAYOUTS["one file"], "", "--set", "use_lora=true")
+    assert facts["lora_rank"] == 64
+
+
+def test_flags_that_nobody_can_read_decide_nothing(cfglint, folder):
+    facts, _ = read(cfglint, folder, LAYOUTS["one file"], "${MORE[@]}")
+    assert "lora_rank" not in facts
+
+
+@pytest.mark.parametrize(
+    ("more", "tasks"),
+    [
+        ("", set()),
+        ("class Own(Trainer):\n    pass\nTrainer = Own\n", set()),
+        ("from own.pairs import Pairs as Trainer\n", {"sft", "dpo"}),
+    ],
+)
+def test_a_task_is_a_case_only_where_the_program_may_have_it(cfglint, folder, more, tasks):
+    files = {
+        "tune.py": ARGUMENTS + PROGRAM.format(imported=more, main=CALL),
+        "own/pairs.py": "from transformers import Trainer\nclass Pairs(Trainer):\n"
+        "    def compute_loss(self, model, inputs):\n        return loss(inputs['x'], chosen, rejected)\n",
+    }
+    _, judged = read(cfglint, folder, files, "--model_name_or_path Qwen/Qwen2.5-7B")
+    assert {case["given"].get("task") for case in judged["cases"]} - {None} == tasks
