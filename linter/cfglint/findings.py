@@ -121,7 +121,12 @@ class MemoryCase(Value):
     bound_gib: Span
 
 
-_CALLED = {"attn_impl": "attention kernel"}
+_CALLED = {
+    "attn_impl": "attention kernel",
+    "transformers.weights": "precision of the weights",
+    "hf.checkpoint": "precision of the checkpoint",
+    "hf.layout": "layout of the experts",
+}
 
 
 def called(name: str) -> str:
