@@ -25,6 +25,7 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.knobs import Meter, Move, verdict_of
 from cfglint.engine.memory import case_text
 from cfglint.engine.message import message
+from cfglint.features.explain.derivation import Child, Derivation, Node, reached, unique
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
 from cfglint.lang.show import show
@@ -32,7 +33,7 @@ from cfglint.lang.tree import walk
 from cfglint.lang.types import ANY, BOOL, Type
 from cfglint.lang.values import needs_of
 from cfglint.lang.versions import spelled
-from cfglint.record import Record, replace
+from cfglint.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,82 +44,6 @@ if TYPE_CHECKING:
 
 _MOST_ITEMS = 8  # of a list
 _FREE = (t.Name, t.Path, t.Has, t.Call, t.Quantifier)
-
-
-# ── what a derivation is made of ───────────────────────────────────────────────────────────────────────────
-class Node(Record):
-    """A name or an expression with its value; ``numbers`` is ``formula`` with the numbers put in.
-
-    ``chosen`` says what chose the branches that the formula has left.
-    """
-
-    name: str
-    value: object
-    kind: Type
-    text: str
-    origin: Source = HERE
-    formula: str = ""
-    numbers: str = ""
-    chosen: tuple[str, ...] = ()
-    children: tuple[Child, ...] = ()
-    moves: tuple[Move, ...] = ()
-
-
-class Child(Record):
-    """A node as its parent uses it: as which parameter or role, as the largest or as what fails."""
-
-    node: Node
-    label: str = ""
-    mark: str = ""
-
-
-class Derivation(Record):
-    """A rule on one file and target; ``because`` is why it does not speak of the file, or is undecided.
-
-    The requirement has no text where the rule does not speak. ``leaves`` are what moves the ``results``,
-    quantities of the requirement, whether the tree shows it or not. ``section`` is where each section of the
-    file is a job of its own, ``alike`` are further targets of the same verdict, ``cases`` what was assumed.
-    """
-
-    rule: t.Rule
-    path: str
-    target: str | None
-    framework: str | None
-    section: str | None
-    verdict: str
-    because: str
-    message: str
-    condition: Node | None
-    requirement: Node
-    leaves: tuple[Node, ...] = ()
-    results: tuple[str, ...] = ()
-    alike: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
-
-    @property
-    def roots(self) -> tuple[Node, ...]:
-        """The condition, if there is one, and the requirement."""
-        return (self.requirement,) if self.condition is None else (self.condition, self.requirement)
-
-
-def _reached(roots: Iterable[Node]) -> list[Node]:
-    """Return every node of a graph once, in the order in which a reader meets them."""
-    reached: dict[int, Node] = {}
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop(0)
-        if id(node) not in reached:
-            reached[id(node)] = node
-            waiting[:0] = [child.node for child in node.children]
-    return list(reached.values())
-
-
-def _unique(children: Iterable[Child]) -> tuple[Child, ...]:
-    """Leave out what stands twice in one expression; the first mention stays."""
-    first: dict[int, Child] = {}
-    for child in children:
-        first.setdefault(id(child.node), child)
-    return tuple(first.values())
 
 
 def derivations(run: Run, judgements: Iterable[Judged], code: str) -> list[Derivation]:
@@ -173,7 +98,7 @@ class Deriver:
         result.requirement = self._root(rule.requirement)
         result.leaves = tuple(
             sorted(
-                (node for node in _reached(result.roots) if node.moves),
+                (node for node in reached(result.roots) if node.moves),
                 key=lambda node: (not any(m.turns for m in node.moves), node.name not in self.symbols.knobs),
             )
         )
@@ -222,7 +147,7 @@ class Deriver:
         numbers, text = self.top.numbers(reduced.node), formula_text(value, BOOL)
         return Node(
             show(node), value, BOOL, text, HERE, show(reduced.node),
-            "" if numbers == text else numbers, reduced.chosen, _unique(children),
+            "" if numbers == text else numbers, reduced.chosen, unique(children),
         )  # fmt: skip
 
     # ── what an expression rests on ────────────────────────────────────────────────────────────────────
@@ -297,10 +222,10 @@ class Deriver:
                 name=name or inner.name,
                 formula=f"{inner.name} = {inner.formula}" if inner.formula else inner.name,
                 chosen=(*chosen, *inner.chosen),
-                children=_unique([*inner.children, *deciding]),
+                children=unique([*inner.children, *deciding]),
             )
         value, kind = scope.value(node)
-        children = _unique([*self._children(reduced.node, scope), *deciding])
+        children = unique([*self._children(reduced.node, scope), *deciding])
         formula, numbers, text = show(reduced.node), scope.numbers(reduced.node), formula_text(value, kind)
         own = name or show(node)
         return Node(
@@ -361,12 +286,12 @@ class Deriver:
             chosen = () if role.when is None else (scope.outcome(role.when, truth),)
             when = [] if role.when is None else self._choosing([role.when], scope)
             if truth is False:
-                gone = Node(role.name, None, ANY, "not set", chosen=chosen, children=_unique(when))
+                gone = Node(role.name, None, ANY, "not set", chosen=chosen, children=unique(when))
                 made.append(gone)
                 continue
             body = substitute(node.body, {node.variable: RoleOf(role.name)})
             present = self._expression(body, scope, role.name, chosen)
-            made.append(replace(present, children=_unique((*present.children, *when))))
+            made.append(replace(present, children=unique((*present.children, *when))))
         return _marked(node, made)
 
     def _items(self, node: t.Quantifier, scope: Bound) -> list[Child]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from cfglint.engine.evaluation_scope import HERE
-from cfglint.features.explain.compute import Child, Derivation, Node
+from cfglint.features.explain.derivation import Child, Derivation, Node
 from cfglint.lang.types import BANDWIDTH, COMPUTE, COMPUTE_RATE, DURATION, MEMORY, PLAIN, describe
 from cfglint.lang.values import INF, Interval, needs_of
 from cfglint.record import Record
