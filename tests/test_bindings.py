@@ -59,6 +59,7 @@ OF_ONE_CONFIG = ("torchtune", "nemo_rl")
 # Defaults that are ours in another form, or not at all.
 OTHERWISE = {
     ("vllm", "--gpu-memory-utilization"): "0.92 since v0.17, 0.9 before",
+    ("openrlhf", "--train.max_tokens_per_gpu"): "16192, times the ranks that share a sequence",
     ("areal", "actor.optimizer.type"): "adam, where the file has an optimizer at all",
     ("verl", "actor_rollout_ref.model.path"): "a folder in somebody's home: which model that is nobody knows",
     (
