@@ -105,6 +105,13 @@ def test_what_is_typed_decides_too(cfglint, folder):
     assert facts["lora_rank"] == 64
 
 
+@pytest.mark.parametrize("flags", ["", "--model_name_or_path Qwen/Qwen2.5-0.5B --lora_r 8"])
+def test_what_is_typed_reaches_what_a_program_makes_of_its_flags(cfglint, folder, flags):
+    typed = ("--set", "model_name_or_path=Qwen/Qwen2.5-7B", "--set", "use_lora=true", "--set", "lora_r=32")
+    facts, _ = read(cfglint, folder, LAYOUTS["one file"], flags, *typed)
+    assert (facts["model_path"], facts["lora_rank"]) == ("Qwen/Qwen2.5-7B", 32)
+
+
 def test_flags_that_nobody_can_read_decide_nothing(cfglint, folder):
     facts, _ = read(cfglint, folder, LAYOUTS["one file"], "${MORE[@]}")
     assert "lora_rank" not in facts

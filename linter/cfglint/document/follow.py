@@ -168,11 +168,16 @@ def _as_started(document: Document, general: Started, overrides: Listed[str] = (
     unread = child(head, "unread") is not None or child(head, "config") is not None or bool(document.over)
     if program.wondered and isinstance(root, Mapping) and (overrides or not unread):
         _spell_out(root, program)
-        read = {each.keys[0]: each.value for each in map(read_override, overrides) if len(each.keys) == 1}
-        program = program.again(lambda flag: _said(root, read, flag, open_ended=unread))
+        typed = _typed(overrides)
+        program = program.again(lambda flag: _said(root, typed, flag, open_ended=unread))
     found = [pair for pair in trainers_of(program) if pair[0] is not None]
     trainer = found[0] if len(found) == 1 else None
     return Started(general.file, general.node, program, trainer, general.general)
+
+
+def _typed(overrides: Listed[str]) -> dict[str, Node | None]:
+    """Return the flags that overrides speak of."""
+    return {each.keys[0]: each.value for each in map(read_override, overrides) if len(each.keys) == 1}
 
 
 def _said(root: Mapping, typed: dict[str, Node | None], flag: Flag, *, open_ended: bool) -> Literal | None:
@@ -255,7 +260,10 @@ def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults:
     open_ended = child(head, "unread") is not None or bool(layers.unread) or by_itself
     if started.trainer is not None:
         source = Source(started.file, started.node, "program", hung=True)
-        reader = Reader(started.program, lambda flag, span: _worth(root, flag, span, open_ended=open_ended))
+        said = _typed(overrides)
+        reader = Reader(
+            started.program, lambda flag, span: _worth(root, said, flag, span, open_ended=open_ended)
+        )
         tree = reader.tree(*started.trainer)
         if started.parsed:
             reader.unread.pop((), None)
@@ -289,9 +297,12 @@ def _spell_out(root: Mapping, program: Program) -> None:
             root.entries[meant[0]] = root.entries[name]
 
 
-def _worth(root: Mapping, flag: Flag, span: Span, *, open_ended: bool) -> Node:
-    """Return what the command says of a flag, else its default."""
-    given = target(child(root, flag.name))
+def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span, *, open_ended: bool) -> Node:
+    """Return what is typed, or the command says, of a flag, else its default."""
+    told = typed.get(flag.name)
+    if told is not None:
+        return told
+    given = target(child(root, flag.name)) if flag.name not in typed else None
     if given is not None:
         return Alias(f"--{flag.name}", given, *span)
     if isinstance(flag.default, Literal) and not open_ended:
