@@ -38,7 +38,7 @@ def jobs_of(folder: str, gpu: str) -> list[dict[str, Any]]:
     for job in json.loads(done.stdout)["jobs"]:
         if job["ask"] == NO_MODEL or "/tests/" in job["path"]:
             continue
-        if first.setdefault(job["path"], job)["ask"] == NEW_MODEL:
+        if (first.setdefault(job["path"], job)["ask"] or "").startswith(NEW_MODEL):
             first[job["path"]] = job
     return [first[path] for path in sorted(first)]
 
@@ -59,7 +59,9 @@ def main() -> int:
             jobs = jobs_of(folder, gpu)
             drawn = random.Random(args.seed).sample(jobs, min(args.files, len(jobs)))
             larger = [job for job in drawn if (job["ask"] or "").startswith(MORE_GPUS)]
-            known = [job for job in drawn if job["ask"] != NEW_MODEL and job not in larger]
+            known = [
+                job for job in drawn if not (job["ask"] or "").startswith(NEW_MODEL) and job not in larger
+            ]
             unknown = len(drawn) - len(known) - len(larger)
             found = Counter(job["verdict"] for job in known)
             answered = sum(found[word] for word in ANSWERS)

@@ -27,7 +27,7 @@ FLAGS = ("add :N to --gpu", "add --gpu ", "add --model-config PATH", "add --hard
 FRAMEWORK = re.compile(r"--framework (\w+) if (?:it keeps those|\S+ keeps the defaults) of \1$")
 REASONS = re.compile(
     r"cfglint does not model \S"
-    r"|it neither trains nor serves a model, and only that is modelled$"
+    r"|it neither trains nor generates, and only that is modelled$"
     r"|cfglint cannot read \S"
     r"|the file \S+ is named, but not here$"
     r"|the file that starts the job says which model it is$"

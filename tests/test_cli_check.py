@@ -319,4 +319,4 @@ def test_what_neither_trains_nor_serves_does_not_fit(cfglint, tmp_path):
     done = cfglint("check", script, "--gpu", "a40:8", "--format", "json")
     (job,) = json.loads(done.stdout)["jobs"]
     assert job["verdict"] == "unknown"
-    assert job["ask"].startswith("it neither trains nor serves")
+    assert job["ask"].startswith("it neither trains nor generates")

@@ -30,7 +30,7 @@ LACKING, HERE = "gpus.lacking", "gpus.here"  # whether the job is on more GPUs o
 VERDICTS = ("fits", "tight", "oom", "unknown")
 _ANYTHING = Span(0, INF)
 _NO_START = "the inference engine may not start"
-_NEITHER = "it neither trains nor serves a model, and only that is modelled"
+_NEITHER = "it neither trains nor generates, and only that is modelled"
 _ASSUMED = ("lengths.assumed", "prompts.assumed")
 
 
