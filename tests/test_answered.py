@@ -175,12 +175,15 @@ def test_frozen_layers_lie_between_nothing_and_full_training(job):
     assert badam["need_gib"][0] < full["need_gib"][0]
 
 
-def test_experts_on_the_host_may_leave_the_gpu(job):
+def test_experts_on_the_host_are_not_judged(job):
     lora = TUNE.replace("finetuning_type: full", "finetuning_type: lora").replace("pure_bf16: true\n", "")
     moe = lora.replace("meta-llama/Meta-Llama-3-8B", "Qwen/Qwen3-30B-A3B")
     there, here = job(("t.yaml", moe + "use_kt: true\n")), job(("t.yaml", moe))
-    assert there["need_gib"][0] < here["need_gib"][0] / 2
-    assert there["need_gib"][1] >= here["need_gib"][1]
+    assert here["verdict"] != "unknown"
+    assert (there["verdict"], there["ask"]) == (
+        "unknown",
+        "cfglint does not model experts on the host (KTransformers)",
+    )
 
 
 SLIME = """\

@@ -320,3 +320,22 @@ def test_what_neither_trains_nor_serves_does_not_fit(cfglint, tmp_path):
     (job,) = json.loads(done.stdout)["jobs"]
     assert job["verdict"] == "unknown"
     assert job["ask"].startswith("it neither trains nor generates")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len 8192 --tensor-parallel{} 8",
+        "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-70B-Instruct --tensor-parallel{} 8",
+    ],
+)
+def test_flags_of_a_server_may_be_cut_short(cfglint, tmp_path, command):
+    script = tmp_path / "serve.sh"
+    jobs = []
+    for end in ("-size", "", "-s"):
+        script.write_text(command.format(end) + "\n", encoding="utf-8")
+        done = cfglint("check", script, "--gpu", "h100-sxm:8", "--format", "json")
+        jobs.append(json.loads(done.stdout))
+    assert jobs[0]["jobs"][0]["verdict"] == "fits"
+    assert [each["jobs"][0]["need_gib"] for each in jobs[1:]] == [jobs[0]["jobs"][0]["need_gib"]] * 2
+    assert not any(finding["code"] == "PRF101" for each in jobs for finding in each["findings"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 
+from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.modules import Linked, Modules
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Listed
 
     from cfglint.document.layers import Layers
-    from cfglint.document.python.run import Program
     from cfglint.document.reading import Library
 
 _WHOLE = 2**53
@@ -167,7 +167,7 @@ def _as_started(document: Document, general: Started, overrides: Listed[str] = (
     assert program is not None
     unread = child(head, "unread") is not None or child(head, "config") is not None or bool(document.over)
     if program.wondered and isinstance(root, Mapping) and (overrides or not unread):
-        _spell_out(root, program)
+        spell_out(root, program.flags, all_known=False)
         typed = _typed(overrides)
         program = program.again(lambda flag: _said(root, typed, flag, open_ended=unread))
     found = [pair for pair in trainers_of(program) if pair[0] is not None]
@@ -251,7 +251,7 @@ def lay(layers: Layers, document: Document, overrides: Listed[str], *, defaults:
         started = started.told[typed]
     if not isinstance(root, Mapping):
         return
-    _spell_out(root, started.program)
+    spell_out(root, started.program.flags, all_known=False)
     head = child(root, "launch")
     if started.parsed and isinstance(head, Mapping):  # of whose trainer it is, what it imports says most
         _say_imports(head, started)
@@ -284,17 +284,6 @@ def _say_imports(head: Mapping, started: Started) -> None:
     names: list[Node] = [Composite(name, node.start, node.end) for name in sorted(started.program.imports)]
     listed = Sequence(node.start, flow=True, end=node.end, items=names)
     head.entries["imports"] = Entry(Scalar("imports", node.start, node.end, '"'), listed)
-
-
-def _spell_out(root: Mapping, program: Program) -> None:
-    """Put the flags that a command cuts short, which argparse takes, under their whole names as well.
-
-    They stay under the short ones too, which may be arguments of a class that is not here.
-    """
-    for name in [name for name in root.entries if name not in program.flags and name != "launch"]:
-        meant = [flag for flag in program.flags if flag.startswith(name) and flag[len(name)].isalnum()]
-        if len(meant) == 1 and meant[0] not in root.entries:
-            root.entries[meant[0]] = root.entries[name]
 
 
 def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span, *, open_ended: bool) -> Node:

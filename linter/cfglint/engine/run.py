@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from cfglint.budget import BUDGET
+from cfglint.document.abbreviated import spell_out
 from cfglint.document.reading import sections
 from cfglint.document.scalars import PYYAML
 from cfglint.document.shell.ends import ends_early
-from cfglint.document.tree import Document
+from cfglint.document.tree import Document, child
 from cfglint.document.view import View
 from cfglint.engine.judge import decides, is_job, judge, key_of, values_for
 from cfglint.engine.subject import Judged, Reading, Subject, is_template
@@ -16,6 +17,7 @@ from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import Job, Memory, Report, Span, TargetInfo, Undecided, question
 from cfglint.models.registry import near
 from cfglint.record import Record, field, replace
+from cfglint.schema.judge import flags_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,6 +200,8 @@ class Run(Reading):
                     version, source = found
                     break
         document.vouched = named is not None and framework == named
+        if child(document.root, "launch") is not None and (flags := flags_of(framework)):
+            spell_out(document.root, flags, all_known=True)
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
         if named is not None:  # somebody says who reads it

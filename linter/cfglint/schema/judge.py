@@ -30,6 +30,7 @@ from cfglint.schema.table import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from cfglint.schema.table import Node
@@ -110,6 +111,12 @@ def problems(table: Table, view: View, *, strict: bool = False, skip: tuple[str,
     except (BudgetError, RecursionError):
         view.overrun = over_budget().why
     return judge.problems
+
+
+def flags_of(framework: str | None) -> Collection[str]:
+    """Return the flags of a framework whose schema is that of a command line; none of another one."""
+    schema = None if framework is None else table(framework)
+    return () if schema is None or schema.nodes[0][6] != _AS_FLAGS else schema.nodes[0][3] or ()
 
 
 def takes_text(framework: str | None, view: View, path: Path, text: str) -> bool:
