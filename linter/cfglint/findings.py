@@ -48,6 +48,18 @@ class MemoryChange(Record):
     after_gib: tuple[float, float]
 
 
+class ResultChange(Value):
+    """A number that a run's results rest on, before and after a fix: ``effective batch``, ``64``, ``64``.
+
+    An empty text is one that is not known; ``same`` says that it surely stays, which may be known even then.
+    """
+
+    name: str
+    before: str
+    after: str
+    same: bool
+
+
 class Fix(Record):
     """A repair that was proven by linting its result.
 
@@ -55,8 +67,8 @@ class Fix(Record):
     or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``. ``number`` is shared by the findings that one
     repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
     says what the repair costs and ``cost`` how much, in the knobs' points; ``memory`` is the memory of the
-    most loaded GPU before and after. ``target`` is the only target that it is right for, or None. ``next``
-    is what to try if memory still runs out.
+    most loaded GPU before and after, ``results`` what the run learns from. ``target`` is the only target
+    that it is right for, or None. ``next`` is what to try if memory still runs out.
     """
 
     number: int
@@ -67,6 +79,7 @@ class Fix(Record):
     cost: float = field(default=0, kw_only=True)
     target: str | None = field(default=None, kw_only=True)
     memory: tuple[MemoryChange, ...] = field(default=(), kw_only=True)
+    results: tuple[ResultChange, ...] = field(default=(), kw_only=True)
     next: tuple[str, ...] = field(default=(), init=False)
     edits: tuple[Edit, ...]
     notes: tuple[str, ...] = field(default=(), kw_only=True)

@@ -18,6 +18,7 @@ from cfglint.hardware.target import count_facts, gpu_facts
 from cfglint.lang.values import INF
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import Repair, combined
+from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import titled
@@ -170,6 +171,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     patch = repair.patch
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
     changes = patch.changes if patch is not None else ()
+    facts = combined(repair.options) or {}
     was = (f"was {change.old}" if change.old is not None else "added" for change in changes)
     return Fix(
         0,
@@ -180,7 +182,8 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         effect="; ".join(dict.fromkeys(text for option in repair.options for text in option.effects)),
         notes=tuple(f"cfglint: {text} ({codes})" for text in was),
         cost=repair.cost,
-        memory=memory_changes(judged.values, trials.values(judged, combined(repair.options) or {})),
+        memory=memory_changes(judged.values, trials.values(judged, facts)),
+        results=result_changes(trials, judged, facts),
         target=repair.only.name if repair.only is not None else None,
     )
 

@@ -18,6 +18,7 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record
 from cfglint.repair.keys import Asked
+from cfglint.repair.results import is_same, keeps_results, probe
 from cfglint.repair.tracks import UNPRICED, Broken, Option, Track, priced
 from cfglint.repair.write import Patch, Writer, Written
 
@@ -177,6 +178,7 @@ class Options(Record):
             self._tie(name, option)
         for written in tuple(option.written):
             self._share(written, option)
+        option.unsafe = option.unsafe or not keeps_results(self.trials, self.judged, option.facts)
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
@@ -186,27 +188,26 @@ class Options(Record):
     def _keep(self, knob: t.Knob, option: Option) -> bool:
         """Move the knob's partner so that what it keeps stays; false where no whole value does that.
 
-        What nobody states, there is no keeping.
+        What is not known is kept in proportion: any number stands for what is missing.
         """
         if knob.keeping is None:
             return True
-        kept = self.judged.values[knob.keeping]
-        if needs_of(kept):
+        values, moved = self.judged.values, self.trials.values(self.judged, option.facts)
+        if is_same(knob.keeping, values, moved):
             return True
-        moved = self.trials.values(self.judged, option.facts)[knob.keeping]
-        if _same(kept, moved):
-            return True
+        needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
+        ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         for partner in knob.partners:
-            value = _in_exchange(kept, moved, self.judged.values[partner])
+            value = _in_exchange(*ratio, values[partner])
             if value is None:
                 continue
             facts = {**option.facts, partner: value}
             written = self.writer.written(partner, value)
-            if written is not None and _same(self.trials.values(self.judged, facts)[knob.keeping], kept):
+            if written is not None and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts[partner] = value
                 option.written.append(written)
                 return True
-        return False
+        return bool(needs)  # what nobody states
 
     def _tie(self, name: str, option: Option) -> None:
         """Write the keys that the framework moves along, where they say the same as the fact's own key."""
@@ -270,12 +271,6 @@ def combined(options: Iterable[Option]) -> dict[str, object] | None:
             if places.setdefault(key, (type(value), value)) != (type(value), value):  # 1 is not true there
                 return None
     return facts
-
-
-def _same(kept: object, moved: object) -> bool:
-    if isinstance(kept, Interval) and isinstance(moved, Interval):
-        return (kept.lo, kept.hi) == (moved.lo, moved.hi)
-    return kept == moved
 
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:

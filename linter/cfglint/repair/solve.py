@@ -48,6 +48,13 @@ class Allowed(Value):
             and (self.display or option.writable)
         )
 
+    def over(self, tracks: Iterable[Track]) -> list[Track]:
+        """Return the tracks that may be used, with the places of them that may."""
+        admitted = [track for track in tracks if self.admits(track)]
+        return (
+            admitted if self.unsafe else [track.where(lambda option: not option.unsafe) for track in admitted]
+        )
+
 
 SAFE, ANY, SHOWN = Allowed(unsafe=False), Allowed(), Allowed(display=True)
 
@@ -141,7 +148,7 @@ class Solver(Record):
         wanted = list(goals)
         for _ in range(_ROUNDS):
             search.pursue(wanted)
-            tracks = [track for track in self.tracks(wanted) if allowed.admits(track)]
+            tracks = allowed.over(self.tracks(wanted))
             best = search.cheapest(tracks, best)
             if search.exhausted and not allowed.without:
                 self.exhausted.update(goal.code for goal in goals)
@@ -167,7 +174,7 @@ class Solver(Record):
     def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the single move that comes nearest, where none reaches the goals for certain."""
         search = self.search(goals)
-        return self._proven(search, goals, lambda: search.nearest(filter(allowed.admits, self.tracks(goals))))
+        return self._proven(search, goals, lambda: search.nearest(allowed.over(self.tracks(goals))))
 
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""

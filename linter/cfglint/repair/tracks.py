@@ -26,7 +26,7 @@ from cfglint.engine.knobs import literal, move_of, never, tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
 from cfglint.lang.types import Type, is_number
-from cfglint.record import Record, field
+from cfglint.record import Record, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,6 +116,15 @@ class Track(Record):
         if i not in self._options:
             self._options[i] = self.make(self, i) if self.make is not None else None
         return self._options[i]
+
+    def where(self, admits: Callable[[Option], bool]) -> Track:
+        """Return the track with the options alone that are admitted."""
+
+        def make(_: Track, i: int) -> Option | None:
+            option = self.option(i)
+            return option if option is not None and admits(option) else None
+
+        return replace(self, make=make, _options={})
 
     def options(self, start: int = 0) -> list[Option]:
         """Return the available options, from a place on."""

@@ -108,6 +108,7 @@ def of_fix(lines: Lines, path: str, fix: Fix) -> dict[str, Any]:
         "id": fix.number,
         **picked(fix, ("applicability", "certainty", "title", "effect", "cost", "target"), places=6),
         "memory": encode(fix.memory, places=2),
+        "results": encode(fix.results),
         "next": list(fix.next),
         "edits": [
             {"path": path, **_span(lines, path, edit.start, edit.end), "text": edit.new}

@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cfglint.findings import Finding, Fix, Job, MemoryChange, Report
+    from cfglint.findings import Finding, Fix, Job, MemoryChange, Report, ResultChange
     from cfglint.report.blocks import Block
 
 _LINES, _WIDTH = 12, 80  # of a job without --verbose, and the cells of each where there is no terminal
@@ -111,6 +111,17 @@ def _memory(change: MemoryChange) -> str:
     return f"{change.part} {old} GiB unchanged" if old == new else f"{change.part} {old} → {new} GiB"
 
 
+def results_told(changed: Sequence[ResultChange]) -> str:
+    """Say what a run learns from: ``effective batch 64, longest sequence 2,048: unchanged``."""
+    moved = [f"{each.name} {_moved(each)}" for each in changed if not each.same]
+    same = [f"{each.name} {each.after}" if each.after else each.name for each in changed if each.same]
+    return "; ".join(filter(None, (", ".join(moved), f"{', '.join(same)}: unchanged" if same else "")))
+
+
+def _moved(change: ResultChange) -> str:
+    return f"{change.before} → {change.after}" if change.before and change.after else "may change"
+
+
 def _left(amount: float) -> str:
     """Return what the worst case leaves or lacks: ``7.20 GiB short``."""
     return f"{gib(abs(amount))} GiB {'short' if amount < 0 else 'free'}"
@@ -168,6 +179,8 @@ def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
     yield Paragraph(title_of(fix), md=f"Fix{where} ({kind_of(fix)}): {{}}")
     if fix.memory:
         yield Paragraph(memory_told(fix.memory), md="Memory: {}", joined=True)
+    if fix.results:
+        yield Paragraph(results_told(fix.results), md="Results: {}", joined=True)
     if fix.edits:
         rows = [row for change in changes(lines.index(path), fix.edits) for row in _diff_rows(change)]
         yield Diff([row.sign + shown(row.text) for row in rows])
@@ -373,6 +386,16 @@ class _Text:
             group,
             lambda finding: (
                 memory_told(finding.fix.memory)
+                if finding.fix is not None and fix_key(finding.fix) == fix_key(fix)
+                else ""
+            ),
+            "green",
+        )
+        yield from self.variants(
+            "results",
+            group,
+            lambda finding: (
+                results_told(finding.fix.results)
                 if finding.fix is not None and fix_key(finding.fix) == fix_key(fix)
                 else ""
             ),

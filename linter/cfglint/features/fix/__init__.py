@@ -118,11 +118,14 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
 
 
 def _lines(result: Repaired, path: str) -> list[str]:
+    from cfglint.report.page import results_told
+
     lines = []
     for finding, fix in result.applied:
         sure = "" if fix.certainty == "sure" else ", may not be enough"
-        effect = f": {fix.effect}" if fix.effect else ""
-        lines.append(f"{path}: {fix.title} ({fix.applicability}{sure}, {finding.code}){effect}")
+        told = "; ".join(filter(None, (fix.effect, results_told(fix.results))))
+        end = f": {told}" if told else ""
+        lines.append(f"{path}: {fix.title} ({fix.applicability}{sure}, {finding.code}){end}")
     return lines
 
 

@@ -1,0 +1,80 @@
+"""What a run learns from, before and after a repair: which repairs are safe.
+
+The rules name it ``results.…`` (rules/results.rules). A repair is safe if each of these is the same after
+it. One that is not known is the same if it does not rest on what moves, or if it is the same for any number
+in the place of what is missing: half the micro-batch and twice the accumulation keep the batch on any number
+of GPUs.
+"""
+
+from __future__ import annotations
+
+from cfglint.engine.describe import show_value
+from cfglint.findings import ResultChange
+from cfglint.lang.values import Interval, Open, Unknown, needs_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
+    from cfglint.repair.trials import Trials
+
+_PREFIX = "results."
+_TOLD = ("results.batch", "results.tokens", "results.longest")
+_PROBES = (3, 7)  # in the place of what is missing
+
+
+def keeps_results(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether all that a run learns from is surely the same after some facts have moved."""
+    before, after = judged.values, trials.values(judged, facts)
+    return all(is_same(name, before, after) for name in before.pack.lets if name.startswith(_PREFIX))
+
+
+def is_same(name: str, before: Values, after: Values) -> bool:
+    """Whether a fact is surely worth the same in two sets of facts."""
+    old, new = before[name], after[name]
+    needs = needs_of(old) | needs_of(new)
+    if not needs:
+        return _equal(old, new)
+    probed = [(probe(name, before, needs, n), probe(name, after, needs, n)) for n in _PROBES]
+    return all(not needs_of(a) and not needs_of(b) and _equal(a, b) for a, b in probed) or old is new
+
+
+def probe(name: str, values: Values, needs: frozenset[str], number: int = _PROBES[0]) -> object:
+    """Return what a fact is worth with a number in the place of each that is missing."""
+    specs = values.pack.facts
+    given = {need: number for need in needs if need in specs and specs[need][0] in ("count", "number")}
+    return values.but(given)[name]
+
+
+def _equal(old: object, new: object) -> bool:
+    if isinstance(old, Interval) and isinstance(new, Interval):
+        return (old.lo, old.hi) == (new.lo, new.hi)
+    if isinstance(old, (Interval, Open, Unknown)) or isinstance(new, (Interval, Open, Unknown)):
+        return old is new
+    return old == new
+
+
+def result_changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[ResultChange, ...]:
+    """Return the effective batch, the tokens of a step and the longest sequence, before and after."""
+    return tuple(_changes(trials, judged, facts))
+
+
+def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Iterator[ResultChange]:
+    before, after = judged.values, trials.values(judged, facts)
+    if before["trains"] is not True:
+        return
+    for name in _TOLD:
+        spec = trials.run.finder.symbols.facts[name]
+        same = is_same(name, before, after)
+        yield ResultChange(
+            spec.about or name, _shown(trials, name, before), _shown(trials, name, after), same
+        )
+
+
+def _shown(trials: Trials, name: str, values: Values) -> str:
+    value = values[name]
+    if needs_of(value):
+        return ""
+    return show_value(value, trials.run.finder.evaluator.type_of(name))
