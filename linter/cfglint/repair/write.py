@@ -14,7 +14,7 @@ from cfglint.engine.knobs import tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import NUMBER, Type, is_number
 from cfglint.record import Record, field
-from cfglint.schema.judge import takes_text
+from cfglint.schema.judge import takes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,12 +195,41 @@ class Writer(Record):
         switch = next((d.value for d in defaults if isinstance(d, t.Truth)), None) if kind.members else None
         if switch is not None and not isinstance(old, (str, int)):
             old = switch
-        written = invert(
-            self._unfolded(origin.binding.source), value, kind, old, spelling, self.origins.values
-        )
+        source = self._switch_for(self._unfolded(origin.binding.source), value)
+        if isinstance(source, Written):
+            return source
+        written = invert(source, value, kind, old, spelling, self.origins.values)
         if switch is not None and written is not None and str(written.value).lower() not in _SWITCH:
             return None
-        return written
+        return written if written is None or not kind.members else self._taken(written, value, kind)
+
+    def _switch_for(self, source: t.Expr, value: object) -> t.Expr | Written:
+        """Return what makes an ``if`` over a switch choose a value; the expression where that is none."""
+        if not isinstance(source, t.If):
+            return source
+        wanted = next(
+            (i == 0 for i, arm in enumerate((source.then, source.other)) if word_of(arm) == value), None
+        )
+        condition = source.condition
+        if isinstance(condition, t.Not):
+            wanted, condition = None if wanted is None else not wanted, condition.operand
+        if isinstance(condition, t.Name):
+            binding = self.origins.of(condition.name).binding
+            condition = condition if binding is None else binding.source
+        if wanted is None or not isinstance(condition, t.Path) or "*" in condition.steps:
+            return source
+        return Written(condition.steps, wanted)
+
+    def _taken(self, written: Written, member: object, kind: Type) -> Written | None:
+        """Return what writes a member in a spelling that the framework takes: true, where full is none."""
+        words = [word for word, name in kind.spellings if name == member]
+        for value in (
+            written.value,
+            *({"true": True, "false": False, "null": None}.get(w, w) for w in words),
+        ):
+            if takes(self.subject.framework, self.subject.view, written.path, value):
+                return Written(written.path, value)
+        return None
 
     def _unfolded(self, source: t.Expr) -> t.Expr:
         """Return the body of a function, or of a table's column, in place of its call."""
@@ -280,7 +309,7 @@ class Writer(Record):
             if node.style in ("'", '"') and not isinstance(value, str):
                 # A number in quotes stays in quotes where its loader converts it.
                 quoted = spell(value, None, view.dialect)
-                if takes_text(self.subject.framework, view, written.path, quoted):
+                if takes(self.subject.framework, view, written.path, quoted):
                     value = quoted
             edit = replace_value(document, node, value, view.dialect)
             old = document.file.text[node.start : node.end]

@@ -119,14 +119,14 @@ def flags_of(framework: str | None) -> Collection[str]:
     return () if schema is None or schema.nodes[0][6] != _AS_FLAGS else schema.nodes[0][3] or ()
 
 
-def takes_text(framework: str | None, view: View, path: Path, text: str) -> bool:
-    """Whether a framework's loader takes a text at a key, as it is or converted; yes where no schema says."""
+def takes(framework: str | None, view: View, path: Path, value: object) -> bool:
+    """Whether a framework takes a value at a key, as it is or converted; yes where no schema says."""
     schema = None if framework is None else table(framework)
     node = None if schema is None else schema.at(path)
     if schema is None or node is None:
         return True
     judge = _Judge(view, schema.nodes, schema.loader)
-    judge.scalar(text, TEXT, path, node)
+    judge.scalar(value, _KIND.get(value.__class__, 0), path, node)
     return not judge.problems
 
 
