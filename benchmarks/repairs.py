@@ -22,13 +22,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
-from cfglint.command import inputs
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 from cfglint.report.changes import unified
+from folders import paths_of, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,9 +83,8 @@ def main() -> int:
     for gpu in args.gpu or GPUS:
         run = Run(pack, [parse_target(gpu)])
         assert run.finder.symbols  # the trees are loaded once a run, not once a file
-        for path, _ in inputs.find(args.folder, print):
-            loaded = inputs.load(path, named=False)
-            for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
+        for path, file in read(args.folder, paths_of(args.folder)):
+            for subject in run.subjects(file, judge_broken=False):
                 judgements = run.judged(subject)
                 found = list(run.findings(judgements))
                 errors = [each.finding for each in found if each.finding.level == "error"]
@@ -108,9 +107,9 @@ def main() -> int:
                         told = fix.title if fix is not None else finding.unfixed or "nothing to move"
                         print(f"{gpu} {path}: {finding.code} {kind}: {told}")
                 start = time.perf_counter()
-                fixed = repair(run, loaded[0], unsafe=True, least="warning", notes=False)
+                fixed = repair(run, file, unsafe=True, least="warning", notes=False)
                 fixes.append((time.perf_counter() - start, gpu, path))
-                wrong += [f"{gpu} {path}: {what}" for what in proven(run, loaded[0], fixed.text)]
+                wrong += [f"{gpu} {path}: {what}" for what in proven(run, file, fixed.text)]
     total = sum(kinds.values())
     print(f"{total} errors: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common()))
     print("edits of a sure fix: " + ", ".join(f"{n}: {number}" for n, number in sorted(knobs.items())))

@@ -16,12 +16,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
-from cfglint.command import inputs
 from cfglint.engine.judge import values_for
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.lang.values import needs_of
+from folders import paths_of, read
 
 KINDS = ("holds", "breaks", "may", "open", "aside")
 
@@ -47,9 +47,8 @@ def main() -> None:
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     wants: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     recognised: Counter[str] = Counter()
-    for path, _ in inputs.find(args.folder, print):
-        loaded = inputs.load(path, named=False)
-        for subject in run.subjects(loaded[0], judge_broken=False) if loaded is not None else ():
+    for _, file in read(args.folder, paths_of(args.folder)):
+        for subject in run.subjects(file, judge_broken=False):
             recognised[subject.framework or "none"] += 1
             for one in run.judged(subject):
                 values = values_for(subject, one.values.given)

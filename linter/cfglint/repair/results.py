@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.repair.trials import Trials
 
-_PREFIX = "results."
 _TOLD = ("results.batch", "results.tokens", "results.longest")
 _PROBES = (3, 7)  # in the place of what is missing
 
 
 def keeps_results(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether all that a run learns from is surely the same after some facts have moved."""
-    before, after = judged.values, trials.values(judged, facts)
-    return all(is_same(name, before, after) for name in before.pack.lets if name.startswith(_PREFIX))
+    return all(_stays(trials, judged, facts, name) for name in trials.base(judged).results)
+
+
+def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: str) -> bool:
+    if name in trials.base(judged).moved(facts).kept:  # it does not rest on what moves
+        return True
+    return is_same(name, judged.values, trials.values(judged, facts))
 
 
 def is_same(name: str, before: Values, after: Values) -> bool:
@@ -67,9 +71,11 @@ def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Ite
         return
     for name in _TOLD:
         spec = trials.run.finder.symbols.facts[name]
-        same = is_same(name, before, after)
         yield ResultChange(
-            spec.about or name, _shown(trials, name, before), _shown(trials, name, after), same
+            spec.about or name,
+            _shown(trials, name, before),
+            _shown(trials, name, after),
+            _stays(trials, judged, facts, name),
         )
 
 

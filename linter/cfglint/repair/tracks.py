@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
+from math import isqrt
 
 from cfglint.engine.knobs import literal, move_of, never, tidy, word_of
 from cfglint.lang import tree as t
@@ -141,6 +142,8 @@ class Track(Record):
 
     def steps(self, i: int) -> float:
         """Return how many steps away a place is."""
+        if self.knob.domain in ("halving", "doubling"):
+            return halvings(self.old, self.values[i])
         if self.step is None:
             return self.first + i
         return abs(self.values[i] - self.old) / self.step  # type: ignore[operator, no-any-return]
@@ -207,7 +210,7 @@ class Broken(Record):
         elif knob.domain in ("halving", "doubling"):
             track = self._track(self._chain(old))
             if knob.domain == "halving" and track.move.unsafe:
-                track.values = track.values[:_HALVINGS_OF_RESULTS]
+                track.values = [n for n in track.values if halvings(old, n) <= _HALVINGS_OF_RESULTS]
             yield track
         else:
             yield from self._around(old)
@@ -244,18 +247,21 @@ class Broken(Record):
         return sorted({i for i in (*range(_NEAR), *strides, *beside, count - 1) if 0 <= i < count})
 
     def _chain(self, value: float) -> list[float]:
-        """Halve or double as long as the limit allows; whole numbers stay whole."""
+        """Return what is doubled or halved, as far as the limit; where numbers are whole, other parts, too.
+
+        A micro-batch has to divide something else, which its own parts divide as well. Powers of two are
+        what people write.
+        """
         assert self.knob.low is not None
         limit = self.kind.worth(self.knob.low)
-        halving = self.knob.domain == "halving"
-        chain: list[float] = []
-        while len(chain) < _HALVINGS:
-            halved = value // 2 if self.kind.whole else value / 2
-            value = halved if halving else value * 2
-            if value < limit if halving else value > limit:
-                break
-            chain.append(value)
-        return chain
+        if self.knob.domain == "halving" and self.kind.whole:
+            whole = int(value)
+            parts = {part for i in range(1, isqrt(whole) + 1) if whole % i == 0 for part in (i, whole // i)}
+            powers = {2**i for i in range(whole.bit_length())}
+            return sorted((n for n in parts | powers if limit <= n < value), reverse=True)
+        factor = 0.5 if self.knob.domain == "halving" else 2
+        chain = (tidy(value * factor**i) for i in range(1, _HALVINGS))
+        return list(takewhile(lambda n: n >= limit if factor < 1 else n <= limit, chain))
 
     def _around(self, old: float) -> Iterator[Track]:
         """Yield what the requirement asks for, and whole numbers around, above and below."""

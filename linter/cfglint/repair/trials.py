@@ -8,6 +8,8 @@ before it was proven: its edits are applied to the text, which is parsed and lin
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from cfglint.budget import spend
 from cfglint.document.compose import edited
 from cfglint.engine.dependencies import WatchedValues, settled, watched
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _TRIALS = "values that a fix could take"
 _TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
+_RESULTS = "results."
 _BOUNDS = ("<", "<=", ">", ">=")
 
 
@@ -64,12 +67,14 @@ class _Moved(Record):
 class Base(Record):
     """One target's facts as they stand, with what rests on what.
 
-    ``rules`` are those that no repair may break, ``before`` what does not simply hold now, by code.
+    ``rules`` are those that no repair may break, ``before`` what does not simply hold now, by code,
+    ``results`` the names of what a run learns from.
     """
 
     given: Facts
     watched: WatchedValues
     rules: list[CompiledRule]
+    results: tuple[str, ...]
     subject: Subject
     before: dict[str, Verdict]
     trials: dict[Key, Values]
@@ -83,6 +88,9 @@ class Base(Record):
         self.rules = [*run.rules(judged.subject, self.watched), *aside]
         for rule in self.rules:
             self.watched.noting(rule.code, rule.test)
+        self.results = tuple(name for name in self.watched.pack.lets if name.startswith(_RESULTS))
+        for name in self.results:
+            self.watched.noting(name, itemgetter(name))
         self.subject = settled(judged.subject, self.watched)
         self.before = {
             verdict.rule.code: verdict for verdict in (*judged.verdicts, *judge(aside, self.watched))

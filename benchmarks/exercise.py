@@ -1,0 +1,117 @@
+"""Draws repairs from folders of configs for judges: by a seed, the same number from each suite and GPU.
+
+    python benchmarks/exercise.py FOLDER... --seed N [--each 8] [--gpu NAME]... > sheet.md
+
+A suite is a folder on the command line. Each entry shows what a user would see of the first proposal: the
+finding, the proposal with its memory, time and results, and the edit. A finding without a proposal is drawn
+like the others, and counted at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
+
+from cfglint.budget import BUDGET
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
+from cfglint.repair.apply import attach
+from cfglint.report.changes import unified
+from cfglint.text import apply_edits
+from folders import paths_of, read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.document.tree import File
+    from cfglint.engine.find import Found
+
+GPUS = ("rtx-4090", "rtx-3090:2", "a40", "l40s:4", "a100-40gb:8", "h100-sxm:8")
+
+
+def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str] | None:
+    """Return one finding of a file that has a proposal, or is an error, and the text with its edits."""
+    for subject in run.subjects(file, judge_broken=False):
+        judgements = run.judged(subject)
+        found = [each for each in run.findings(judgements) if each.finding.level != "info"]
+        if not found:
+            continue
+        with BUDGET:
+            attach(run, judgements, found)
+        first = [each for each in found if each.finding.fix is not None or each.finding.level == "error"]
+        if not first:
+            continue
+        each = sampler.choice(first)
+        fix = each.finding.fix
+        return each, file.text if fix is None else apply_edits(file.text, list(fix.edits))
+    return None
+
+
+def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str) -> Iterator[str]:
+    """Yield the lines of a drawn repair."""
+    finding, fix = each.finding, each.finding.fix
+    line = file.text.count("\n", 0, finding.place.start) + 1
+    yield f"## {number}. {place} on {gpu}"
+    yield f"{finding.level} {finding.code} {finding.name}, line {line}: {finding.message}"
+    if fix is None:
+        yield f"no proposal: {finding.unfixed or 'nothing in the file could be moved'}"
+        return
+    sure = "" if fix.certainty == "sure" else ", may not be enough"
+    yield f"proposal ({fix.applicability}{sure}): {fix.title}; {fix.effect}"
+    for change in fix.memory:
+        yield "  {}: {:.1f}-{:.1f} -> {:.1f}-{:.1f} GiB".format(
+            change.part, *change.before_gib, *change.after_gib
+        )
+    for result in fix.results:
+        yield f"  {result.name}: {result.before or '?'} -> {result.after or '?'}"
+    yield "```diff"
+    yield from unified("file", file.text, text).splitlines()[2:40]
+    yield "```"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="+")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--each", type=int, default=8, help="repairs of a suite")
+    parser.add_argument("--gpu", action="append", default=[])
+    args = parser.parse_args()
+    pack = load()
+    runs = {gpu: Run(pack, [parse_target(gpu)]) for gpu in args.gpu or GPUS}
+    number = 0
+    kinds: Counter[str] = Counter()
+    for folder in args.folder:
+        sampler = random.Random(f"{args.seed} {os.path.basename(folder.rstrip('/'))}")
+        paths = paths_of([folder])
+        sampler.shuffle(paths)
+        here = 0
+        for path, file in read([folder], paths):
+            if here == args.each:
+                break
+            gpu = sampler.choice(list(runs))
+            one = drawn(runs[gpu], file, sampler)
+            if one is None:
+                continue
+            here += 1
+            number += 1
+            each, text = one
+            fix = each.finding.fix
+            kinds["none" if fix is None else fix.applicability] += 1
+            place = os.path.relpath(path, os.path.dirname(folder.rstrip("/")))
+            print("\n".join(entry(number, place, gpu, file, each, text)), end="\n\n")
+    print(f"{number} drawn: " + ", ".join(f"{kind} {n}" for kind, n in kinds.most_common()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
