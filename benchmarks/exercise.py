@@ -61,8 +61,10 @@ def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str)
     line = file.text.count("\n", 0, finding.place.start) + 1
     yield f"## {number}. {place} on {gpu}"
     yield f"{finding.level} {finding.code} {finding.name}, line {line}: {finding.message}"
+    others = [f"or ({other.applicability}): {other.title}; {other.effect}" for other in finding.alternatives]
     if fix is None:
-        yield f"no proposal: {finding.unfixed or 'nothing in the file could be moved'}"
+        yield f"no fix: {finding.unfixed or 'nothing in the file could be moved'}"
+        yield from others
         return
     sure = "" if fix.certainty == "sure" else ", may not be enough"
     yield f"proposal ({fix.applicability}{sure}): {fix.title}; {fix.effect}"
@@ -75,6 +77,7 @@ def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str)
     yield "```diff"
     yield from unified("file", file.text, text).splitlines()[2:40]
     yield "```"
+    yield from others
 
 
 def main() -> int:
@@ -106,7 +109,8 @@ def main() -> int:
             number += 1
             each, text = one
             fix = each.finding.fix
-            kinds["none" if fix is None else fix.applicability] += 1
+            other = each.finding.alternatives
+            kinds[fix.applicability if fix is not None else "other hardware" if other else "none"] += 1
             place = os.path.relpath(path, os.path.dirname(folder.rstrip("/")))
             print("\n".join(entry(number, place, gpu, file, each, text)), end="\n\n")
     print(f"{number} drawn: " + ", ".join(f"{kind} {n}" for kind, n in kinds.most_common()))

@@ -35,7 +35,9 @@ def _move(move: t.Move) -> str:
         text += f" {move.kind}"
         if move.low is not None and move.high is not None:
             text += f" {number(move.low)} .. {number(move.high)}"
-    text += " unsafe" * move.unsafe + (f" {quote(move.effect)}" if move.effect else "")
+    text += (f" unsafe {move.risk}" if move.unsafe else "") + (
+        f" {quote(move.effect)}" if move.effect else ""
+    )
     return text + (f" see {quote(move.see)}" if move.see else "")
 
 

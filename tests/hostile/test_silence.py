@@ -383,7 +383,7 @@ def test_a_fix_sees_what_is_sourced_and_leaves_it_alone(strange):
     strange.write({"env.sh": sourced, "z.json": '{"zero_optimization": {"stage": 3}}'})
     strange.write({"a.sh": f"source env.sh\nB=512\n{launch} {more} --gradient_checkpointing True\n"})
     assert "MEM104" in strange.run("check", "a.sh", "--gpu", "h100-sxm:8").stdout
-    strange.run("fix", "a.sh", "--gpu", "h100-sxm:8")
+    strange.run("fix", "a.sh", "--unsafe", "--gpu", "h100-sxm:8")
     assert "MEM104" not in strange.run("check", "a.sh", "--gpu", "h100-sxm:8").stdout
     assert "B=512" not in (strange.repo / "a.sh").read_text()
     assert (strange.repo / "env.sh").read_text() == sourced

@@ -85,6 +85,12 @@ class Options(Arguments):
         group="hardware",
         setting=PATH,
     )
+    prices: str | None = text(
+        "what an hour of each GPU costs, to rank other hardware: a sheet of yours (default: a dated one)",
+        "FILE",
+        group="hardware",
+        setting=PATH,
+    )
     lengths: str | None = text(
         "how long the samples of the data are: a sheet, written by `cfglint facts --lengths`",
         "FILE",

@@ -169,6 +169,11 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
         from cfglint.command.lengths import lengths
 
         given.update(lengths(args.lengths, rules))
+    prices = None
+    if args.prices is not None:
+        from cfglint.hardware.prices import own
+
+        prices = own(args.prices)
     result = Run(
         rules,
         judged,
@@ -184,6 +189,7 @@ def run(args: Options, fixed: Sequence[Target] | None = None) -> Run:
             "checkpoints": Checkpoints(args.boundary, (os.getcwd(),)),
         },
         given=given,
+        prices=prices,
         named=bool(args.gpu or args.hardware),
         library=Library(
             second,

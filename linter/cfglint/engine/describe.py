@@ -266,7 +266,8 @@ class Origins:
         names = dict.fromkeys(
             part.name
             for part in parts
-            if isinstance(part, t.Name) and (part.name in types or part.name in lets)
+            if isinstance(part, t.Name)
+            and (part.name in types or part.name in lets or part.name in self.own_lets)
         )
         for part in parts:
             if isinstance(part, t.Call) and part.function in functions:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cfglint.engine.find import Finder, Found
     from cfglint.facts import Values
     from cfglint.findings import Finding
+    from cfglint.hardware.prices import Prices
     from cfglint.hardware.target import Target
     from cfglint.history import History
     from cfglint.lang.pack import CompiledRule
@@ -72,6 +73,7 @@ class Run(Reading):
     are for, ``by_path`` gives what some are for, with a version or None; the others are recognised.
     ``pinned`` gives the version that files beside a document pin its framework to, and the place; the version
     is None where the framework's package is here and does not say it.
+    ``prices`` rank hardware, where they are not those that come with cfglint.
     ``tables`` are those of the file at hand: a path in it is seen from its folder. ``launches`` say what
     scripts beside a file do with it. ``typed`` are overrides that must reach something: in the one file where
     it is ``alone``, else in one of those that were judged.
@@ -88,6 +90,7 @@ class Run(Reading):
     pinned: Pinned | None = field(default=None, kw_only=True)
     made: Finder | None = field(default=None, kw_only=True)  # of the rules' trees; what it compiled, it keeps
     launches: Launches = field(factory=Launches, kw_only=True)
+    prices: Prices | None = field(default=None, kw_only=True)
     typed: Sequence[str] = field(default=(), kw_only=True)
     alone: bool = field(default=True, kw_only=True)
     report: Report = field(factory=Report, init=False)
@@ -374,9 +377,8 @@ class Run(Reading):
                 keys = [(f.code, f.target, f.place.start, f.place.end, f.message) for f in own]
                 found = [each for each, key in zip(found, keys, strict=True) if key not in reported]
                 reported.update(keys)
-            sure = [each for each in found if each.judged.case is None]
-            if sure and mend is not None:
-                mend(self, judgements, sure)
+            if found and mend is not None:
+                mend(self, judgements, found)
             if found:
                 self.report.findings += unsuppressed([f.finding for f in found], file, subject.document)
                 if subject.view.layers is not None:

@@ -409,9 +409,14 @@ class Builder:
             self.names.open.pop()
 
     def _check_knob(self, knob: t.Knob) -> None:
-        kind = self.symbols.types.get(knob.name)
+        kind = ANY if knob.name.startswith("$") else self.symbols.types.get(knob.name)
         if kind is None:
             self._is_in(self.symbols.types, knob.name, knob.span)
+            return
+        if kind is ANY and knob.domain != "any":
+            self.complain(
+                knob.span, "a key has no type, so its knob takes any value that a rule asks for: write any"
+            )
             return
         if knob.keeping is not None:
             self._is_named(knob.keeping, knob.span)

@@ -89,6 +89,7 @@ _WORDS = {
     "EXAMPLE": "an example",
     "SETTING": "a setting",
     "LOSS": "time, throughput, quality, memory or host",
+    "RISK": "numerics, optimization or data",
     "EMPTY": "'_'",
     "VERSION": "a version like v1.0",
 }

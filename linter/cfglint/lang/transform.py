@@ -10,7 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lark import Token
+from lark import Token, Tree
 
 from cfglint.lang import tree as t
 from cfglint.lang.shorthand import (
@@ -23,6 +23,7 @@ from cfglint.lang.shorthand import (
     unquote,
     with_given,
 )
+from cfglint.lang.show import path as path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,7 +252,8 @@ class Transformer:
             given["keeping"], *partners = self.children(rest.pop(0))
             given["partners"] = tuple(partners)
         kind = str(domain.data).removesuffix("_value")
-        return t.Knob(self.named(name), kind, moves=self.all(rest), **given, span=span)
+        known = path_text(self.build(name).steps) if isinstance(name, Tree) else self.named(name)
+        return t.Knob(known, kind, moves=self.all(rest), **given, span=span)
 
     def move(self, node: Any, span: t.Span) -> t.Move:
         given: dict[str, Any] = {}
@@ -270,7 +272,11 @@ class Transformer:
                     given["low"], given["high"] = self._share(part)
             elif part.data == "cited":
                 given["see"] = self.cited(part)
-            else:  # down or up, per step, per halving, unsafe
+            elif part.data == "unsafe":
+                given["unsafe"] = True
+                if part.children:
+                    given["risk"] = str(part.children[0])
+            else:  # down or up, per step, per halving
                 given[str(part.data)] = str(part.children[0]) if part.children else True
         return t.Move(**given, span=span)
 

@@ -216,12 +216,14 @@ class Move(Node):
     of it, as a share of one, where the source ``see`` tells. ``cost`` is for the whole move, for each step of
     the domain, or ``per_halving`` (or doubling) of the value. ``to sdpa or eager costs 3`` is what coming to
     one of these values costs. Of several that fit, the first one counts whose condition ``when`` holds.
+    ``risk`` says what an ``unsafe`` move puts at risk: numerics, optimization or data.
     """
 
     direction: str = "any"
     cost: float = 0.0
     per_step: bool = False
     unsafe: bool = False
+    risk: str = "optimization"
     effect: str = ""
     kind: str = ""
     low: float | None = None
@@ -235,7 +237,8 @@ class Move(Node):
 class Knob(Node):
     """What a repair may change; ``domain`` is ``step``, ``halving``, ``doubling``, ``values`` or ``any``.
 
-    While the knob moves, what is named by ``keeping`` stays: one of ``partners`` moves in exchange.
+    While the knob moves, what is named by ``keeping`` stays: one of ``partners`` moves in exchange. A
+    ``name`` such as ``$.launch.processes`` is that of a key.
     """
 
     name: str

@@ -7,7 +7,9 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
-from cfglint.repair.fixes import Repairs, fix_of, fixes_of, groups_of, mend
+from cfglint.repair.fixes import fix_of, fixes_of
+from cfglint.repair.hardware import Market, hardware_fix
+from cfglint.repair.proposals import MEMORY, Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.write import comments
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Subject
     from cfglint.findings import Finding, Fix
     from cfglint.repair.options import Repair
-    from cfglint.repair.trials import Group
+    from cfglint.repair.proposals import Doubt
+    from cfglint.repair.trials import Goal, Group
 
+_STRANDED = "no change of this file lets the job run on this hardware"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -53,12 +57,37 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
     Where that takes too long, what has no fix by then says so.
     """
     size = len(judgements[0].subject.document.file.text) if judgements else 0
+    sure = [each for each in found if each.judged.case is None]
     with Searching(len(judgements), size) as search:
-        _attach(run, judgements, found)
+        if sure:
+            _attach(run, judgements, sure)
+        for each in found:
+            if each.judged.case is not None:
+                _attach_in_case(run, each)
     if search.over:
         for each in found:
             if each.finding.fix is None:
                 each.finding.unfixed = TOO_LONG
+
+
+def _attach_in_case(run: Run, each: Found) -> None:
+    """Give a finding that holds in one case of the job its fix: as if the case were what the job says."""
+    judged, finding = each.judged, each.finding
+    given, sources = judged.values.given, judged.sources
+    own = {} if judged.target is None else judged.target.facts
+    said = {name: (given[name], sources[name]) for name in given if name not in own and name in sources}
+    within = run.but(
+        given={**run.given, **said}, targets=() if judged.target is None else (judged.target,), named=True
+    )
+    within.fixes = run.fixes
+    judgements = within.judged(judged.subject)
+    found = [again for again in within.findings(judgements) if again.judged.case is None]
+    _attach(within, judgements, found)
+    run.fixes = within.fixes
+    for again in found:
+        if again.finding.code == finding.code:
+            finding.fix, finding.alternatives = again.finding.fix, again.finding.alternatives
+            finding.unfixed = again.finding.unfixed
 
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
@@ -73,28 +102,79 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
             numbers[fix.edits] = run.fixes
         fix.number = numbers.get(fix.edits, 0)
 
-    fixes_by_rule: dict[tuple[str, Judged], list[Fix]] = {}
+    wants = _Wants(solver, groups, repairs)
+    by_rule: dict[tuple[str, Judged], tuple[list[Fix], str]] = {}
     for each in found:
         finding = each.finding
         if finding.code not in groups:
             continue
         key = finding.code, each.judged
-        if key not in fixes_by_rule:
-            fixes_by_rule[key] = fixes_of(solver, groups[finding.code], each.judged, repairs.of(*key))
-        fixes = fixes_by_rule[key]
+        if key not in by_rule:
+            by_rule[key] = wants.proposals(*key)
+        fixes, finding.unfixed = by_rule[key]
         for fix in fixes:
             number(fix)
-        if fixes and (fixes[0].edits or fixes[0].target is None):
+        if fixes and fixes[0].edits and not finding.unfixed:
             finding.fix, finding.alternatives = fixes[0], tuple(fixes[1:])
-        else:  # only another machine would do
+        else:
             finding.alternatives = tuple(fixes)
-        if finding.fix is None:
-            from cfglint.repair.reasons import unfixed  # seldom needed
-
-            finding.unfixed = unfixed(solver, groups[finding.code])
     for finding, fix in slips(solver, found, "info"):
         number(fix)
         finding.fix = fix
+
+
+class _Wants(Record):
+    """What findings of a document are told to do: fixes, the best first, or why there is none."""
+
+    solver: Solver
+    groups: Mapping[str, Group]
+    repairs: Repairs
+    _markets: dict[Judged, Market] = field(factory=dict)
+    _doubts: dict[Judged, Doubt | None] = field(factory=dict)
+    _stranded: dict[Judged, list[Goal]] = field(factory=dict)
+
+    def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
+        """Return the fix of a rule on a target, and the other ways out; with a text, there is no fix."""
+        from cfglint.repair.reasons import unfixed  # seldom needed
+
+        group, repair = self.groups[code], self.repairs.of(code, judged)
+        stranded = self._stranding(judged)
+        if any(goal.code == code for goal in stranded):
+            elsewhere = self._elsewhere(judged, stranded)
+            told = unfixed(self.solver, group) if repair is None else ""
+            return elsewhere, told or _STRANDED
+        fixes = fixes_of(self.solver, group, judged, repair)
+        doubted = self._doubt(judged) if code.startswith(MEMORY) else None
+        if doubted is not None:
+            fixes = [fix for fix in fixes if fix.applicability == "safe" and fix.certainty == "sure"]
+            if doubted.open or not fixes:
+                return fixes, doubted.text
+        here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
+        if group.error and here:
+            fixes += self._elsewhere(judged, here)
+        if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
+            return fixes, unfixed(self.solver, group)
+        return fixes, ""
+
+    def _stranding(self, judged: Judged) -> list[Goal]:
+        """Return the errors on a target of which one has no repair: then the others are repaired in vain."""
+        if judged not in self._stranded:
+            goals = stranding(self.solver, self.groups.values(), judged)
+            lost = any(self.repairs.of(goal.code, judged) is None for goal in goals)
+            self._stranded[judged] = goals if lost else []
+        return self._stranded[judged]
+
+    def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
+        if judged not in self._markets:
+            steps = self.solver.writer(judged).origins.key("grad_accum")
+            self._markets[judged] = Market(self.solver.trials, judged, steps)
+        place = hardware_fix(self._markets[judged].places(tuple(goals)), judged)
+        return [] if place is None else [place]
+
+    def _doubt(self, judged: Judged) -> Doubt | None:
+        if judged not in self._doubts:
+            self._doubts[judged] = doubt(judged)
+        return self._doubts[judged]
 
 
 def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Group]) -> Repairs:

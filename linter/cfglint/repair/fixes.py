@@ -9,28 +9,24 @@ nothing and goes first. Each further step takes at least `_WORTH` off the need, 
 from __future__ import annotations
 
 from cfglint.engine.cases import TOTAL
-from cfglint.engine.judge import judge
-from cfglint.engine.memory import GIB, span_of
-from cfglint.facts import Values, missing
-from cfglint.findings import LEVELS, Fix, MemoryChange
-from cfglint.hardware.catalogue import Gpu, gpus
-from cfglint.hardware.target import count_facts, gpu_facts
+from cfglint.engine.memory import span_of
+from cfglint.findings import Fix, MemoryChange
 from cfglint.lang.values import INF
-from cfglint.record import Record, field, replace
+from cfglint.record import replace
 from cfglint.repair.options import Repair, combined
 from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
-from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.repair.search import Search
     from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Goal, Group, Trials
 
 _ALTERNATIVES = 3
 _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
@@ -40,82 +36,6 @@ _MOST_STEPS = 4
 _MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 _PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.likely", "trains"))
 _NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
-_TIMES = (2, 4, 8)
-_MIB = 1 << 20
-
-
-class Repairs(Record):
-    """What was found for a document's broken rules: repairs by rule and target (None for all targets)."""
-
-    by_rule: dict[tuple[str, Judged | None], Repair] = field(factory=dict)
-
-    def of(self, code: str, judged: Judged) -> Repair | None:
-        """Return the repair of a rule on a target."""
-        return self.by_rule.get((code, None)) or self.by_rule.get((code, judged))
-
-    def each(self) -> list[Repair]:
-        """Return the repairs, each once."""
-        return list(dict.fromkeys(self.by_rule.values()))
-
-    def add(self, repair: Repair) -> None:
-        """Take in a repair, for each of its goals."""
-        for goal in repair.goals:
-            self.by_rule.setdefault((goal.code, repair.only), repair)
-
-    def take(self, alone: Mapping[tuple[str, Judged | None], Repair]) -> None:
-        """Take in what is right for one target alone, instead of all that it would be at odds with."""
-        new = {code for code, _ in alone if (code, None) not in self.by_rule}
-        moved = {knob for (code, _), repair in alone.items() if code in new for knob in repair.knobs}
-        for (code, only), repair in tuple(self.by_rule.items()):
-            if only is None and repair.knobs & moved:
-                del self.by_rule[code, only]
-                new.add(code)
-        self.by_rule.update((key, repair) for key, repair in alone.items() if key[0] in new)
-
-
-def groups_of(solver: Solver, found: Iterable[Found], least: str) -> list[Group]:
-    """Return the goals of the findings from a level on, each rule once."""
-    groups: dict[str, Group] = {}
-    for each in found:
-        code, level = each.finding.code, each.finding.level
-        if code == "CFG001" or not to_mend(each.verdict) or LEVELS.index(level) < LEVELS.index(least):
-            continue
-        error = level == "error" or (code in groups and groups[code].error)
-        groups[code] = Group(code, solver.goals(code), error)
-    return list(groups.values())
-
-
-def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
-    """Find repairs of rules that serve all targets, else one for each target.
-
-    ``stages`` are what may be done: what an earlier one fixes, a later one leaves.
-    """
-    repairs = _mended(solver, groups, stages)
-    everywhere = solver.trials.judgements
-    if len(everywhere) < 2 or all(repairs.of(g.code, goal.judged) for g in groups for goal in g.goals):
-        return repairs
-    apart: dict[tuple[str, Judged | None], Repair] = {}
-    for judged in everywhere:
-        own = [
-            replace(group, goals=tuple(goal for goal in group.goals if goal.judged is judged))
-            for group in groups
-        ]
-        apart.update(
-            _mended(solver.watching(judged), [group for group in own if group.goals], stages).by_rule
-        )
-    repairs.take(apart)
-    return repairs
-
-
-def _mended(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
-    repairs = Repairs()
-    for allowed in stages:
-        left = [group for group in groups if repairs.of(group.code, group.goals[0].judged) is None]
-        for repair in solver.repairs(left, allowed) if left else ():
-            before = repairs.each()
-            if not before or solver.hold_together([*before, repair]):
-                repairs.add(repair)
-    return repairs
 
 
 # ── a finding's fix, and the alternatives ──────────────────────────────────────────────────────────────
@@ -135,10 +55,6 @@ def fixes_of(solver: Solver, group: Group, judged: Judged, repair: Repair | None
     fixes = [fix_of(way, solver.trials, judged) for way in ways]
     if ways:
         fixes[0].next = _next_steps(solver, ways[0])
-    here = next((goal for goal in group.goals if goal.judged is judged), None)
-    place = _other_hardware(solver.trials, here) if group.error and here is not None else None
-    if place is not None:
-        fixes[_ALTERNATIVES:] = [place]
     return fixes
 
 
@@ -258,66 +174,3 @@ def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Optio
             return option.cost - spent, option
         i, stride = i + stride, stride * 2 if beyond else stride
     return None
-
-
-# ── the hardware on which a config would run as it is ──────────────────────────────────────────────────
-def _other_hardware(trials: Trials, goal: Goal) -> Fix | None:
-    """Return more of the same GPUs, or the smallest other one; None where the rule does not ask for them."""
-    judged = goal.judged
-    model, vram = judged.values.given.get("gpu.model"), judged.values.given.get("gpu.vram")
-    if judged.target is None or not isinstance(model, str) or not isinstance(vram, int):
-        return None
-    if trials.run.without_target(goal.compiled, judged):
-        return None
-    places = [place for place in (_more(trials, goal, model), _other(trials, goal, model, vram)) if place]
-    if not places:
-        return None
-    return Fix(
-        0, "run it unchanged on " + ", or on ".join(places), (), applicability="display", target=judged.name,
-    )  # fmt: skip
-
-
-def _more(trials: Trials, goal: Goal, model: str) -> str | None:
-    """Return the least multiple of the GPUs that the config has now."""
-    count, nodes = goal.judged.values["gpu.count"], goal.judged.values["gpu.nodes"]
-    if not isinstance(count, int) or not isinstance(nodes, int) or count % nodes:
-        return None
-    for times in _TIMES:
-        more = {name: fact for name, (fact, _) in count_facts(count // nodes * times, nodes, "").items()}
-        if _runs(trials, goal, more):
-            return f"{model}:{count * times}"
-    return None
-
-
-def _other(trials: Trials, goal: Goal, model: str, vram: int) -> str | None:
-    """Return the GPU with the least memory, of the same maker and not smaller than this one."""
-    vendor = goal.judged.values.given.get("gpu.vendor")
-    able = [
-        (gpu.usable_mib * _MIB, gpu.name, gpu)
-        for gpu in gpus()
-        if gpu.vendor == vendor and gpu.name != model and gpu.usable_mib is not None
-    ]
-    for memory, name, gpu in sorted(able, key=lambda sized: sized[:2]):
-        if memory >= vram and _runs(trials, goal, _facts(trials, goal.judged, gpu)):
-            return f"{name} ({memory / GIB:.2f} GiB)"
-    return None
-
-
-def _facts(trials: Trials, judged: Judged, gpu: Gpu) -> dict[str, object]:
-    """Return what another GPU gives; what is not known of it is missing, whatever the present one has."""
-    specs = trials.run.pack.facts
-    facts = {name: fact for name, (fact, _) in gpu_facts(gpu).items() if name in specs}
-    for name in judged.values.given:
-        counted = name in ("gpu.count", "gpu.nodes", "gpu.per_node")
-        if name.startswith("gpu.") and name not in facts and not counted and name in specs:
-            facts[name] = missing(name, specs[name])
-    return facts
-
-
-def _runs(trials: Trials, goal: Goal, facts: dict[str, object]) -> bool:
-    """Whether the rule holds there, and no error stands or may stand against the config."""
-    values = trials.values(goal.judged, facts)
-    if goal.compiled.test(values) not in (True, None):  # engine and trainer may no longer share a GPU
-        return False
-    verdicts = judge(trials.base(goal.judged).rules, values)
-    return not any(verdict.rule.level == "error" and to_mend(verdict) for verdict in verdicts)

@@ -14,12 +14,12 @@ from cfglint.engine.knobs import move_of
 from cfglint.facts import Values, convert
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
-from cfglint.lang.types import is_number
+from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record
 from cfglint.repair.keys import Asked
-from cfglint.repair.results import is_same, keeps_results, probe
-from cfglint.repair.tracks import UNPRICED, Broken, Option, Track, priced
+from cfglint.repair.results import is_same, probe, risk_to_results
+from cfglint.repair.tracks import RISKS, UNPRICED, Broken, Option, Track, priced
 from cfglint.repair.write import Patch, Writer, Written
 
 TYPE_CHECKING = False
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 DIGITS = 6  # of a weight: sums of floats are compared
 READER = 1.0  # the cost of a change in a key that no knob speaks of
-_OF_KEYS = t.Move("any", READER, unsafe=True)
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
+_OF_KEYS = t.Move("any", READER, unsafe=True, effect=_KEYS_EFFECT)
 _UNSETTLED = (Interval, Open, Unknown)
 
 
@@ -66,6 +66,11 @@ class Repair(Record):
     def unsafe(self) -> bool:
         """Whether results may change."""
         return any(option.unsafe for option in self.options)
+
+    @property
+    def risk(self) -> str:
+        """The worst that may change of the results: none, numerics, optimization or data."""
+        return max((option.risk for option in self.options), key=list(RISKS).index, default="none")
 
     @property
     def applicability(self) -> str:
@@ -114,7 +119,7 @@ class Options(Record):
         )
         for number, track in enumerate(chain(tracks, self._of_keys(requirement)), 1):
             track.number = number
-            track.make = self._key_option if track.move is _OF_KEYS else self._option
+            track.make = self._key_option if isinstance(track.values[0], dict) else self._option
             yield track
 
     def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
@@ -123,22 +128,37 @@ class Options(Record):
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
             names = sorted({name for way in ways for name in way})
-            yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
+            knob = self.writer.origins.symbols.knobs.get(names[0]) if len(names) == 1 else None
+            if knob is None:
+                yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
+                continue
+            for way in ways:
+                (steps, value) = way[knob.name]
+                old = self.judged.subject.view.get(steps)
+                yield Track(knob, old, [way], move_of(knob, old, value, ANY, self._holds) or _OF_KEYS)
 
     def _key_option(self, track: Track, i: int) -> Option | None:
         """Return what writing some keys comes to; None where no edit of the file can do it."""
         way: Any = track.values[i]
         facts = {name: value for name, (_, value) in way.items()}
         written = [Written(steps, value) for steps, value in way.values()]
+        cost = READER * len(way) if track.move is _OF_KEYS else track.move.cost
         option = Option(
-            track.knob.name, i + 1, False, facts, written, READER * len(way), True, [_KEYS_EFFECT]
+            track.knob.name, i + 1, False, facts, written, cost, risk_of(track.move), [track.move.effect]
         )
         definitions = [self.writer.definition(each.path) for each in written]
-        option.cost += READER * sum(len(definition.shared) for definition in definitions)
-        option.places = [(d.key, w.value) for d, w in zip(definitions, written, strict=True)]
+        if track.move is _OF_KEYS:
+            option.cost += READER * sum(len(definition.shared) for definition in definitions)
         self.trials.keys |= {name: steps for name, (steps, _) in way.items()}
         possible = all(definition.editable for definition in definitions)
-        return option if possible and self.trials.rewritten(self.judged, facts) is not None else None
+        if not possible or self.trials.rewritten(self.judged, facts) is None:
+            return None
+        if not self._keep(track.knob, option):
+            return None
+        definitions = [self.writer.definition(each.path) for each in option.written]
+        option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
+        option.puts_at_risk(risk_to_results(self.trials, self.judged, option.facts))
+        return option
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]
@@ -169,7 +189,7 @@ class Options(Record):
             {knob.name: value},
             [own],
             track.cost(i),
-            track.move.unsafe,
+            risk_of(track.move),
             [track.move.effect],
         )
         if not self._keep(knob, option):
@@ -178,7 +198,7 @@ class Options(Record):
             self._tie(name, option)
         for written in tuple(option.written):
             self._share(written, option)
-        option.unsafe = option.unsafe or not keeps_results(self.trials, self.judged, option.facts)
+        option.puts_at_risk(risk_to_results(self.trials, self.judged, option.facts))
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
@@ -249,13 +269,18 @@ class Options(Record):
         kind = self.trials.run.finder.evaluator.type_of(name)
         move = move_of(knob, old, new, kind, self._holds) or UNPRICED
         option.cost += priced(knob, move, kind, old, new)
-        option.unsafe = option.unsafe or move.unsafe
+        option.puts_at_risk(risk_of(move))
         option.effects.append(move.effect)
 
     def _follow(self, key: str, value: object, option: Option) -> None:
         for name in self.writer.facts_at(key):
             if name not in option.facts:
                 option.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
+
+
+def risk_of(move: t.Move) -> str:
+    """Return what a move puts at risk by itself."""
+    return move.risk if move.unsafe else "none"
 
 
 def combined(options: Iterable[Option]) -> dict[str, object] | None:

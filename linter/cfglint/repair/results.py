@@ -11,6 +11,7 @@ from __future__ import annotations
 from cfglint.engine.describe import show_value
 from cfglint.findings import ResultChange
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
+from cfglint.repair.tracks import RISKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,19 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _TOLD = ("results.batch", "results.tokens", "results.longest")
+_RISKS = {
+    "results.longest": "data",
+    "results.compute": "numerics",
+    "results.weights": "numerics",
+    "results.bits": "numerics",
+}
 _PROBES = (3, 7)  # in the place of what is missing
 
 
-def keeps_results(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
-    """Whether all that a run learns from is surely the same after some facts have moved."""
-    return all(_stays(trials, judged, facts, name) for name in trials.base(judged).results)
+def risk_to_results(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> str:
+    """Return what of the results is not surely the same after some facts have moved (tracks.py: RISKS)."""
+    moved = (name for name in trials.base(judged).results if not _stays(trials, judged, facts, name))
+    return max((_RISKS.get(name, "optimization") for name in moved), key=list(RISKS).index, default="none")
 
 
 def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: str) -> bool:

@@ -20,6 +20,7 @@ from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
+from cfglint.repair.relax import relaxed
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
 from cfglint.repair.trials import Goal, Trials, key_of
 
@@ -36,6 +37,7 @@ LIMIT = 2000  # trials of one search
 SAFE_LIMIT = 800  # of the one among safe moves, which comes first
 SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
+SEVERAL = 2  # tracks, from which on a repair is looked for that moves many at once
 COMPANY = 400  # trials that look for them
 NEAR = 32  # places of each track that are looked at before one is followed to its end
 COARSE = 48  # places of a track that are looked at where nothing is sure
@@ -48,7 +50,8 @@ class Search(Record):
     """A search for moves that reach ``goals`` and leave all other rules of the judged targets as they are.
 
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
-    could not be written or proven. ``helpful`` are the knobs that the last search had to do with.
+    could not be written or proven. ``helpful`` are the knobs that the last search had to do with; ``hopeless``
+    says that memory is missing however far they are moved.
     """
 
     trials: Trials
@@ -57,6 +60,7 @@ class Search(Record):
     limit: int = LIMIT
     refused: set[Key] = field(factory=set)
     exhausted: bool = False
+    hopeless: bool = False
     helpful: set[str] = field(factory=set)
     _harmed: dict[str, float] = field(factory=dict)
     _start: int = -1
@@ -102,6 +106,10 @@ class Search(Record):
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
         return bool(harmed) or key_of(facts) in self.refused
+
+    def possible(self, options: Sequence[Option]) -> bool:
+        """Whether moves can be made together."""
+        return combined(options) is not None
 
     def mends(self, options: Sequence[Option]) -> bool:
         """Whether moves certainly satisfy the goals and break nothing."""
@@ -149,6 +157,11 @@ class Search(Record):
         taken = {track.knob.name for track in leading}
         aside = [track for track in usable if there and track.knob.name not in taken]
         leading += [seen for track in aside if (seen := self._seen(track, there)).reaches]
+        if best is None and len(leading) > SEVERAL:
+            best = relaxed(self, usable)
+            if best is None and self._short(usable):
+                self.helpful, self.hopeless = {track.knob.name for track in leading}, True
+                return None
         if len(usable) <= FEW or not self._within_reach(leading):
             leading += list(self._in_company(usable, leading))
         if len(usable) > FEW:
@@ -388,6 +401,11 @@ class Search(Record):
         limit = inf if best is None else best.weight
         return sorted(code for code, weight in self._harmed.items() if weight < limit)
 
+    def _short(self, tracks: Sequence[Track]) -> bool:
+        """Whether memory is still missing with all knobs moved as far as that helps."""
+        furthest = self.utmost(tracks) if self.bounds else None
+        return furthest is not None and furthest[0] > 0
+
     def utmost(self, tracks: Sequence[Track]) -> tuple[float, tuple[Option, ...]] | None:
         """Return the bytes missing in the worst case with knobs moved as far as that helps, and those moves.
 
@@ -398,15 +416,20 @@ class Search(Record):
         nodes = [(node, own) for goal, own in zip(self.goals, here, strict=True) for node in goal.gaps]
         if not self.bounds or any(evaluator(node, own)[1].dimension != MEMORY for node, own in nodes):
             return None
-        best = max(self.progress(()).gaps)
+
+        def lack(options: Iterable[Option]) -> float:
+            return max(self.progress(tuple(options)).gaps)
+
         ends: dict[str, Option] = {}
-        for track in tracks:
-            last = track.option(len(track) - 1)
-            if last is None:
-                continue
-            gap = max(self.progress((*ends.values(), last)).gaps)
-            if gap < best and last.knob not in ends:
-                best, ends[last.knob] = gap, last
+        for last in (track.option(len(track) - 1) for track in tracks):
+            without = [end for knob, end in ends.items() if last is not None and knob != last.knob]
+            # A part that is not the largest now may be, once the others have shrunk.
+            if last is not None and lack([*without, last]) <= lack(ends.values()):
+                ends[last.knob] = last
+        best = lack(ends.values())
+        for knob in tuple(ends):
+            if lack(end for name, end in ends.items() if name != knob) <= best:
+                del ends[knob]
         return best, tuple(ends.values())
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────

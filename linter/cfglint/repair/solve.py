@@ -73,6 +73,7 @@ class Solver(Record):
     _goals: dict[str, tuple[Goal, ...]] = field(factory=dict)
     _repairs: dict[tuple[object, ...], Repair | None] = field(factory=dict)
     _writers: dict[Judged, Writer] = field(factory=dict)
+    _on_target: dict[tuple[str, Judged], bool] = field(factory=dict)
     _tracks: dict[tuple[object, ...], list[Track]] = field(factory=dict)
 
     def watching(self, *judgements: Judged) -> Solver:
@@ -90,6 +91,15 @@ class Solver(Record):
                 if verdict.rule.code == code and to_mend(verdict)
             )
         return self._goals[code]
+
+    def rests_on_target(self, goal: Goal) -> bool:
+        """Whether another target might satisfy a rule."""
+        key = goal.code, goal.judged
+        if key not in self._on_target:
+            judged = goal.judged
+            alone = judged.target is None or self.trials.run.without_target(goal.compiled, judged)
+            self._on_target[key] = not alone
+        return self._on_target[key]
 
     def writer(self, judged: Judged) -> Writer:
         """Return what writes facts of the document, as it is on a target."""
@@ -154,6 +164,8 @@ class Solver(Record):
                 self.exhausted.update(goal.code for goal in goals)
             for goal in goals:
                 self.helpful.setdefault(goal.code, set()).update(search.helpful)
+            if search.hopeless:
+                break
             codes = {goal.code for goal in wanted}
             new = [code for code in search.blockers(best) if code not in codes]
             moved = {track.knob.name for track in tracks}

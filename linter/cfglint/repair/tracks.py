@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = 1024  # whole numbers tried on either side
 SHORT = 16  # values of a track that are simply tried one after the other
-UNSAFE = 10_000  # times the cost of a safe change; no repair costs that much
-LEAST = 0.01  # the cost of an unsafe change that is said to cost nothing
+RISKS = {"none": 1, "numerics": 3, "optimization": 6, "data": 20}  # what a point counts for; the worst last
+UNSAFE = 1_000  # points; no repair that keeps the results costs that much
 UNPRICED = t.Move("any", 1)  # a move of which a knob says nothing
 UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
 _NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply
@@ -57,6 +57,7 @@ _HALVINGS_OF_RESULTS = 2  # a length below a quarter of what the user wrote make
 class Option(Record):
     """One knob moved to a value: the facts that change with it, what is in the file, and what is lost.
 
+    ``risk`` is what may change of the results: none, numerics, optimization or data (`RISKS`).
     ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
     ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
     present one, ``asked`` whether the requirement itself names it.
@@ -68,7 +69,7 @@ class Option(Record):
     facts: dict[str, object]
     written: list[Written]
     cost: float
-    unsafe: bool
+    risk: str
     effects: list[str]
     places: list[tuple[object, object]] = field(factory=list)
     writable: bool = True
@@ -76,7 +77,16 @@ class Option(Record):
     @property
     def weight(self) -> float:
         """What options are compared by: any safe change is better than one that may change results."""
-        return self.cost + (UNSAFE * max(self.cost, LEAST) if self.unsafe else 0)
+        return self.cost * RISKS[self.risk] + UNSAFE * self.unsafe
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether results may change."""
+        return self.risk != "none"
+
+    def puts_at_risk(self, risk: str) -> None:
+        """Take in what else may change of the results: the worst counts."""
+        self.risk = max(self.risk, risk, key=list(RISKS).index)
 
 
 class Track(Record):
@@ -217,6 +227,9 @@ class Broken(Record):
 
     def _track(self, values: Sequence[object], **rest: Any) -> Track:
         move = move_of(self.knob, self.old, values[0], self.kind, self.holds) if len(values) else None
+        directed = all(m.direction != "any" for m in self.knob.moves) and bool(self.knob.moves)
+        if move is None and directed:  # it is not moved that way
+            values = ()
         return Track(self.knob, self.old, values, move or UNPRICED, **rest)
 
     def _steps(self, old: float) -> Iterator[Track]:

@@ -277,6 +277,11 @@ class Goal(Record):
         """The rule's code."""
         return self.compiled.code
 
+    @property
+    def broken(self) -> bool:
+        """Whether the rule certainly does not hold now."""
+        return any(v.truth is False for v in self.judged.verdicts if v.rule.code == self.code)
+
     def truth(self, trials: Trials, values: Values, moved: Collection[str] = ()) -> object:
         """Return the truth of the rule; one that is merely switched off counts by its requirement.
 

@@ -322,7 +322,7 @@ class _Text:
             yield _Part(3, diff)
             yield _Part(8, list(self.outcome(group, fix)))
         yield _Part(5, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")))
-        yield _Part(7, list(self.alternatives(group, word="or" if fixes else "try")))
+        yield _Part(7 if fixes else _TITLE, list(self.alternatives(group, word="or" if fixes else "try")))
         yield _Part(10, list(self.related(group)))
 
     def source(self, group: Group) -> Iterator[Block]:

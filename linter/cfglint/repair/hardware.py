@@ -1,0 +1,170 @@
+"""Other hardware on which a job runs as it is: judged there by every rule, the cheapest hour first.
+
+A place is proposed only if no error stands or may stand against the job there, its memory certainly fits,
+and what the run learns from stays the same. Where more GPUs would make another batch of it, the accumulation
+steps that keep the batch are told as well. A number of GPUs that the job itself states is kept.
+"""
+
+from __future__ import annotations
+
+from cfglint.engine.judge import judge
+from cfglint.engine.memory import HERE, memory_of
+from cfglint.facts import missing
+from cfglint.findings import Fix
+from cfglint.hardware.catalogue import gpu as gpu_named
+from cfglint.hardware.prices import shipped
+from cfglint.hardware.target import count_facts, gpu_facts
+from cfglint.lang.types import is_number
+from cfglint.record import Record, field
+from cfglint.repair.results import is_same
+from cfglint.repair.trials import to_mend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
+    from cfglint.findings import Memory
+    from cfglint.hardware.catalogue import Gpu
+    from cfglint.repair.trials import Goal, Trials
+
+_TIMES = (1, 2, 4, 8)
+_NODE = 8  # GPUs of a machine that clouds rent
+_MIB = 1 << 20
+
+
+class Place(Record):
+    """GPUs on which a job runs: ``name`` such as ``h100-sxm:4``, dollars of an hour, the memory there.
+
+    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change.
+    """
+
+    name: str
+    hourly: float
+    memory: Memory
+    accumulation: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is told of the place."""
+        need, capacity = self.memory.need_gib, self.memory.capacity_gib
+        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, about ${self.hourly:.2f} an hour"
+        steps = f" with {self.accumulation}" if self.accumulation else ""
+        return f"{self.name}{steps} ({of})"
+
+
+class Market(Record):
+    """The places for one document on one target, by the rules that have to hold there."""
+
+    trials: Trials
+    judged: Judged
+    key: str  # of the accumulation steps
+    _found: dict[tuple[str, ...], list[Place]] = field(factory=dict)
+
+    def places(self, goals: tuple[Goal, ...]) -> list[Place]:
+        """Return the cheapest place that needs no change, and one that costs less with other steps."""
+        key = tuple(goal.code for goal in goals)
+        if key not in self._found:
+            self._found[key] = list(self._places(goals))
+        return self._found[key]
+
+    def _places(self, goals: tuple[Goal, ...]) -> Iterator[Place]:
+        judged, trials = self.judged, self.trials
+        if judged.target is None or any(trials.run.without_target(goal.compiled, judged) for goal in goals):
+            return
+        cheapest: dict[bool, Place] = {}
+        for hourly, gpu, count, nodes in self._offers():
+            place = self._place(goals, gpu, count, nodes, hourly)
+            if place is not None:
+                cheapest.setdefault(bool(place.accumulation), place)
+                if not place.accumulation:
+                    break
+        yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
+
+    def _offers(self) -> list[tuple[float, Gpu, int, int]]:
+        """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
+        values = self.judged.values
+        asked, nodes, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
+        own = values.given.get("gpu.per_node")
+        machines = int(nodes) if is_number(nodes) and nodes >= 1 else 1
+        if is_number(asked) and asked >= 1:
+            counts = [int(asked)]
+        else:
+            least = own if isinstance(own, int) else 1
+            counts = [n for n in dict.fromkeys((*(least * times for times in _TIMES), 1)) if n <= _NODE]
+        sheet = (self.trials.run.prices or shipped()).hourly
+        offers = []
+        for name, usd in sheet.items():
+            gpu = gpu_named(name)
+            if gpu.vendor == vendor and gpu.usable_mib is not None:
+                offers += [(usd * count * machines, gpu, count, machines) for count in counts]
+        return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
+
+    def _place(
+        self, goals: tuple[Goal, ...], gpu: Gpu, count: int, nodes: int, hourly: float
+    ) -> Place | None:
+        judged, trials = self.judged, self.trials
+        facts = self._facts(gpu, count, nodes)
+        values = trials.values(judged, facts)
+        if any(goal.compiled.test(values) not in (True, None) for goal in goals):
+            return None
+        steps = self._steps(values, facts)
+        if steps == 0:
+            return None
+        if steps is not None:
+            values = trials.values(judged, {**facts, "grad_accum": steps})
+        if not self._runs(values, facts):
+            return None
+        assert judged.target is not None
+        name = f"{gpu.name}:{count * nodes}" if count * nodes > 1 else gpu.name
+        memory = memory_of(values, judged.target, narrow="")[0]
+        told = f"{self.key} {steps}" if steps is not None else ""
+        return Place(name, hourly, memory, told) if memory.verdict == "fits" else None
+
+    def _steps(self, values: Values, facts: dict[str, object]) -> int | None:
+        """Return the accumulation steps that keep the effective batch: None for those of now, 0 for none."""
+        before = self.judged.values
+        if before.given.get("gpu.count") is None and not is_number(
+            before["results.batch"]
+        ):  # one GPU, as in fit
+            before = self.trials.values(self.judged, dict.fromkeys(count_facts(1, 1, ""), 1))
+        if is_same("results.batch", before, values):
+            return None
+        old, new, steps = before["results.batch"], values["results.batch"], before["grad_accum"]
+        if not (is_number(old) and is_number(new) and is_number(steps) and new):
+            return 0
+        wanted = steps * old / new
+        if wanted < 1 or wanted != int(wanted):
+            return 0
+        kept = self.trials.values(self.judged, {**facts, "grad_accum": int(wanted)})
+        return int(wanted) if is_same("results.batch", before, kept) else 0
+
+    def _runs(self, values: Values, facts: dict[str, object]) -> bool:
+        """Whether no error stands or may stand against the job there, but for those that no GPU changes."""
+        base = self.trials.base(self.judged)
+        moved = {rule.code for rule in base.moved(facts).rules}
+        return not any(
+            verdict.rule.level == "error" and to_mend(verdict) and verdict.rule.code in moved
+            for verdict in judge(base.rules, values)
+        )
+
+    def _facts(self, gpu: Gpu, count: int, nodes: int) -> dict[str, object]:
+        """Return what other GPUs give; what is not known of them is missing, whatever the present one has."""
+        specs = self.trials.run.pack.facts
+        known = {**gpu_facts(gpu), **count_facts(count, nodes, "")}
+        facts = {name: fact for name, (fact, _) in known.items() if name in specs}
+        for name in self.judged.values.given:
+            if name.startswith("gpu.") and name not in facts and name in specs:
+                facts[name] = missing(name, specs[name])
+        return facts
+
+
+def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
+    """Return what a finding says of other hardware; None where there is none."""
+    if not places:
+        return None
+    words = [("" if place.accumulation else "unchanged ") + f"on {place.words}" for place in places]
+    title = "run it " + ", or ".join(words)
+    name = judged.target.name if judged.target is not None else None
+    return Fix(0, title, (), applicability="display", target=name)

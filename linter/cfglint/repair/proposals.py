@@ -1,0 +1,150 @@
+"""What is proposed for a document: which broken rules are repaired, and together with which others.
+
+A repair is no use where another error keeps the job from running on that target all the same. So where an
+error that rests on the target has no repair, the other errors that rest on it have none either, and other
+hardware is proposed (hardware.py). An estimate of memory that is wider than a factor of two leaves it open
+whether anything is wrong: the question that narrows it comes before any fix.
+"""
+
+from __future__ import annotations
+
+from cfglint.engine.memory import memory_of
+from cfglint.findings import LEVELS
+from cfglint.record import Record, field, replace
+from cfglint.repair.trials import Group, to_mend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cfglint.engine.find import Found
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.options import Repair
+    from cfglint.repair.solve import Allowed, Solver
+    from cfglint.repair.trials import Goal
+
+WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
+MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
+
+
+class Repairs(Record):
+    """What was found for a document's broken rules: repairs by rule and target (None for all targets)."""
+
+    by_rule: dict[tuple[str, Judged | None], Repair] = field(factory=dict)
+
+    def of(self, code: str, judged: Judged) -> Repair | None:
+        """Return the repair of a rule on a target."""
+        return self.by_rule.get((code, None)) or self.by_rule.get((code, judged))
+
+    def each(self) -> list[Repair]:
+        """Return the repairs, each once."""
+        return list(dict.fromkeys(self.by_rule.values()))
+
+    def add(self, repair: Repair) -> None:
+        """Take in a repair, for each of its goals."""
+        for goal in repair.goals:
+            self.by_rule.setdefault((goal.code, repair.only), repair)
+
+    def leave(self, judged: Judged, codes: Sequence[str]) -> None:
+        """Leave out what was found for some rules on a target, or on all where it is the only one."""
+        for code in codes:
+            self.by_rule.pop((code, judged), None)
+            repair = self.by_rule.get((code, None))
+            if repair is not None and all(goal.judged is judged for goal in repair.goals):
+                del self.by_rule[code, None]
+
+    def take(self, alone: Mapping[tuple[str, Judged | None], Repair]) -> None:
+        """Take in what is right for one target alone, instead of all that it would be at odds with."""
+        new = {code for code, _ in alone if (code, None) not in self.by_rule}
+        moved = {knob for (code, _), repair in alone.items() if code in new for knob in repair.knobs}
+        for (code, only), repair in tuple(self.by_rule.items()):
+            if only is None and repair.knobs & moved:
+                del self.by_rule[code, only]
+                new.add(code)
+        self.by_rule.update((key, repair) for key, repair in alone.items() if key[0] in new)
+
+
+def groups_of(solver: Solver, found: Iterable[Found], least: str) -> list[Group]:
+    """Return the goals of the findings from a level on, each rule once."""
+    groups: dict[str, Group] = {}
+    for each in found:
+        code, level = each.finding.code, each.finding.level
+        if code == "CFG001" or not to_mend(each.verdict) or LEVELS.index(level) < LEVELS.index(least):
+            continue
+        error = level == "error" or (code in groups and groups[code].error)
+        groups[code] = Group(code, solver.goals(code), error)
+    return list(groups.values())
+
+
+def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
+    """Find repairs of rules that serve all targets, else one for each target, and leave out those in vain.
+
+    ``stages`` are what may be done: what an earlier one fixes, a later one leaves.
+    """
+    repairs = _everywhere(solver, groups, stages)
+    for judged in solver.trials.judgements:
+        if any(repairs.of(goal.code, judged) is None for goal in stranding(solver, groups, judged)):
+            repairs.leave(judged, [goal.code for goal in stranding(solver, groups, judged)])
+    return repairs
+
+
+def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[Goal]:
+    """Return the errors that keep a job from running on a target, and would not on another one."""
+    return [
+        goal
+        for group in groups
+        for goal in group.goals
+        if group.error and goal.judged is judged and goal.broken and solver.rests_on_target(goal)
+    ]
+
+
+def _everywhere(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
+    repairs = _mended(solver, groups, stages)
+    everywhere = solver.trials.judgements
+    if len(everywhere) < 2 or all(repairs.of(g.code, goal.judged) for g in groups for goal in g.goals):
+        return repairs
+    apart: dict[tuple[str, Judged | None], Repair] = {}
+    for judged in everywhere:
+        own = [
+            replace(group, goals=tuple(goal for goal in group.goals if goal.judged is judged))
+            for group in groups
+        ]
+        apart.update(
+            _mended(solver.watching(judged), [group for group in own if group.goals], stages).by_rule
+        )
+    repairs.take(apart)
+    return repairs
+
+
+def _mended(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
+    repairs = Repairs()
+    for allowed in stages:
+        left = [group for group in groups if repairs.of(group.code, group.goals[0].judged) is None]
+        for repair in solver.repairs(left, allowed) if left else ():
+            before = repairs.each()
+            if not before or solver.hold_together([*before, repair]):
+                repairs.add(repair)
+    return repairs
+
+
+# ── estimates that are too wide to act on ──────────────────────────────────────────────────────────────
+class Doubt(Record):
+    """What would narrow an estimate that is too wide; ``open`` if it leaves it open whether the job fits."""
+
+    text: str
+    open: bool
+
+
+def doubt(judged: Judged) -> Doubt | None:
+    """Return the doubt about a job's memory on a target; None where it is known well enough."""
+    if judged.target is None:
+        return None
+    memory = memory_of(judged.values, judged.target)[0]
+    need = memory.need_gib
+    if memory.verdict not in ("tight", "oom") or need.high <= WIDE * need.low:
+        return None
+    ask = memory.ask or memory_of(judged.values, judged.target, narrow="told")[0].ask
+    if ask is None:
+        return None
+    told = f"{need.low:.0f} to {need.high:.0f} GiB is too wide a range to change results for"
+    return Doubt(f"{told}: {ask}", memory.verdict == "tight")
