@@ -70,6 +70,11 @@ def _entry(entry: t.Entry) -> str:
             return f"detect {show(condition)}"
         case t.Tie(name, path, citation):
             return f"tied {name} with {show(path)}" + (f" {quote(citation)}" if citation else "")
+        case t.Write(name, value, keys, when, citation):
+            given = ", ".join(f"{show(key)}: {show(to)}" for key, to in keys)
+            text = f"write {name} {'' if value is None else show(value) + ' '}as {given}"
+            text += f" when {show(when)}" if when is not None else ""
+            return text + (f" {quote(citation)}" if citation else "")
         case t.NamesFile(path, dialect):
             return f"file {show(path)}" + (f" by {dialect}" if dialect else "")
         case t.Since(number_of, when):

@@ -248,6 +248,14 @@ entries = st.one_of(
     st.builds(t.Since, versions, maybe),
     st.builds(t.Checked, versions),
     st.builds(t.Tie, names, paths, texts),
+    st.builds(
+        t.Write,
+        names,
+        st.none() | patterns,
+        st.lists(st.tuples(paths, expressions), min_size=1, max_size=3).map(tuple),
+        maybe,
+        texts,
+    ),
     st.builds(t.NamesAreKeys),
 )
 scopes = st.builds(

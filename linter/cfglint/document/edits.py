@@ -94,7 +94,7 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
         return None
     if document.format in _OWN_EDITS:
         return _own_edits(document).insert(document, path, value)  # type: ignore[no-any-return]
-    nodes = _descend(document.root, path)
+    nodes = descend(document.root, path)
     wanted = path[max(len(nodes) - 1, 0) :]
     names = [part for part in wanted if isinstance(part, str)]
     if not names or len(names) != len(wanted):
@@ -103,7 +103,7 @@ def insert_key(document: Document, path: Path, value: object, dialect: Dialect) 
     return new.inside(*nodes[-2:]) if nodes else new.first()
 
 
-def _descend(root: Node | None, path: Path) -> list[Node]:
+def descend(root: Node | None, path: Path) -> list[Node]:
     """Return the nodes on the way down a path, the root first, as far as the text itself writes them."""
     nodes = [] if root is None else [root]
     for part in path if nodes else ():
@@ -302,7 +302,7 @@ def _insert_toml_key(document: Document, path: Path, value: object) -> Edit | No
     if value is None or not path or document.error is not None or not isinstance(path[-1], str):
         return None
     text = document.file.text
-    nodes = _descend(document.root, path)
+    nodes = descend(document.root, path)
     depth = len(nodes) - 1
     if depth == len(path) or not all(isinstance(part, str) for part in path[max(depth, 0) :]):
         return None
@@ -487,7 +487,7 @@ def spell(value: object, like: Scalar | None, dialect: Dialect) -> str:
         return str(value)
     if isinstance(value, float):
         return _spell_float(value, like, dialect)
-    if isinstance(value, list) and dialect is TOML:
+    if isinstance(value, list):
         return f"[{', '.join(spell(item, None, dialect) for item in value)}]"
     if value is not None or dialect is TOML:
         raise TypeError(

@@ -14,15 +14,15 @@ from cfglint.budget import Alarm
 from cfglint.document.resolvers import RESOLVERS
 from cfglint.errors import Complaint, RulesError, did_you_mean
 from cfglint.lang import tree as t
+from cfglint.lang.block import Block, dict_of, tuple_of
 from cfglint.lang.calls import FUNCTIONS
 from cfglint.lang.compile import CompileError, Function, Names
 from cfglint.lang.emit import is_number
 from cfglint.lang.salvage import first_causes
 from cfglint.lang.show import show
 from cfglint.lang.symbols import MAX_CHAIN, Graph, Source, Symbols, signs, trail
-from cfglint.lang.tree import KEY, paths_in, walk
+from cfglint.lang.tree import KEY, paths_in
 from cfglint.lang.types import ANY, BOOL, Type
-from cfglint.record import Record, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,55 +34,7 @@ DIALECTS = ("pyyaml", "omegaconf", "omegaconf_unresolved", "json", "hjson", "tom
 COMPOSES = ("hydra", "parents")
 CLAIMS = ("last",)
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
-
-
 _LISTS = ("resolvers", "knows", "packages", "programs")  # settings that take several words
-
-
-class _Block(Record):
-    """What a framework's blocks, of every layer, come to; what stands first goes first."""
-
-    settings: dict[str, list[str]] = field(factory=dict)  # the words of each, in order
-    detect: list[str] = field(factory=list)
-    versions: list[str] = field(factory=list)
-    bindings: dict[str, list[str]] = field(factory=dict)
-    lets: dict[str, str] = field(factory=dict)
-    files: list[tuple[tuple[str | int, ...], str]] = field(factory=list)
-
-    def head(self, nodes: Sequence[t.Framework]) -> str:
-        """Return the source of what every run needs."""
-        entries = [entry for node in nodes for entry in node.entries]
-        keys = None  # those that a framework reads beside the facts' names
-        if any(isinstance(entry, t.NamesAreKeys) for entry in entries):
-            keys = tuple(dict.fromkeys(path.steps for path in walk(tuple(nodes)) if isinstance(path, t.Path)))
-        (dialect, *_), (composes, *_) = (
-            self.settings.get(key, [usual]) for key, usual in (("dialect", "pyyaml"), ("composes", ""))
-        )
-        checked = next((entry.version.numbers for entry in entries if isinstance(entry, t.Checked)), ())
-        return (
-            f"{{'dialect': {dialect!r}, 'detect': {_tuple(self.detect)}, "
-            f"'keys': {keys!r}, 'composes': {composes!r}, 'files': {tuple(self.files)!r}, "
-            f"'last': {'claims' in self.settings}, 'checked': {checked!r}, "
-            f"'knows': {tuple(self.settings.get('knows', ()))!r}, "
-            f"'packages': {tuple(self.settings.get('packages', ()))!r}, "
-            f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
-            f"'home': {next(iter(self.settings.get('home', ())), '')!r}, "
-            f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
-            f"'sections': {any(isinstance(entry, t.SectionsAreJobs) for entry in entries)}}}"
-        )
-
-    def rest(self) -> str:
-        """Return the source of what only a file of the framework needs."""
-        bound = _dict({name: _tuple(each) for name, each in self.bindings.items()})
-        return f"{{'versions': {_tuple(self.versions)}, 'bind': {bound}, 'lets': {_dict(self.lets)}}}"
-
-
-def _tuple(sources: Iterable[str]) -> str:
-    return f"({''.join(source + ', ' for source in sources)})"
-
-
-def _dict(sources: Mapping[str, str]) -> str:
-    return f"{{{', '.join(f'{key!r}: {source}' for key, source in sources.items())}}}"
 
 
 class Builder:
@@ -240,10 +192,10 @@ class Builder:
         ]
         return f"({', '.join(parts)}, {paths_in(node.source)!r}, {raw})"
 
-    def framework(self, name: str) -> _Block:
+    def framework(self, name: str) -> Block:
         """Compile all blocks of a framework."""
         nodes = self.symbols.frameworks[name]
-        block = _Block()
+        block = Block()
         own = {e.name: e for n in reversed(nodes) for e in n.entries if isinstance(e, t.Let)}
         outer, self.names = self.names, Names(self.symbols, own)
         self.names.called = outer.called
@@ -256,7 +208,7 @@ class Builder:
         self.names = outer
         return block
 
-    def _enter(self, entry: t.Entry, block: _Block, lets: Mapping[str, t.Let]) -> None:
+    def _enter(self, entry: t.Entry, block: Block, lets: Mapping[str, t.Let]) -> None:
         """Compile one entry of a framework's block; ``lets`` are those that no binding goes before."""
         match entry:
             case t.Detect(condition):
@@ -265,6 +217,8 @@ class Builder:
                 block.detect.append(f"({signed!r}, {self.function(condition, BOOL)})")
             case t.Tie(tied):
                 self._is_in(self.symbols.types, tied, entry.span)
+            case t.Write():
+                self._check_write(entry)
             case t.Since(version, when):
                 block.versions.append(f"({version.numbers!r}, {self.function(when, BOOL)})")
             case t.Binding(bound):
@@ -278,7 +232,22 @@ class Builder:
                 self._is_in(("", *DIALECTS), dialect, entry.span, "dialect")
                 block.files.append((path.steps, dialect))
 
-    def _set(self, entry: t.Setting, block: _Block) -> None:
+    def _check_write(self, entry: t.Write) -> None:
+        kind = self.symbols.types.get(entry.name)
+        if kind is None:
+            self._is_in(self.symbols.types, entry.name, entry.span)
+            return
+        word = isinstance(entry.value, t.Name) and kind.kind in ("text", "any")
+        if entry.value is not None and not word:
+            self._fits(entry.value, kind)
+        for path, value in entry.keys:
+            if path.steps.count("*") > path.steps[-1:].count("*"):
+                self.complain(path.span, "a key that is written has no [*] but at its end, for one more item")
+            self._fits(value, None)
+        if entry.when is not None:
+            self._fits(entry.when, BOOL)
+
+    def _set(self, entry: t.Setting, block: Block) -> None:
         """Take in a setting of a framework; most know the words that they take."""
         words = entry.value.split() if entry.key in _LISTS else [entry.value]
         block.settings.setdefault(entry.key, []).extend(words)
@@ -300,7 +269,8 @@ class Builder:
         for base in [e.value for e in node.entries if isinstance(e, t.Setting) and e.key == "extends"]:
             own = {e.name for e in node.entries if isinstance(e, t.Let | t.Binding)}
             for lender in self.symbols.frameworks.get(base, ()):
-                taken = [e for e in lender.entries if isinstance(e, t.Let | t.Binding) and e.name not in own]
+                kinds = t.Let | t.Binding | t.Write
+                taken = [e for e in lender.entries if isinstance(e, kinds) and e.name not in own]
                 lent = t.Framework(node.name, tuple(taken), span=lender.span)
                 self.symbols.frameworks[node.name] = [*self.symbols.frameworks[node.name], lent]
                 if id(lender) in self.home:  # else it is a shipped one, which was checked
@@ -335,8 +305,8 @@ class Builder:
         registries = {prefix: (node.table, node.keys) for prefix, node in self.symbols.registries.items()}
         functions = [f"{source.replace('{}', name, 1)}\n" for source, name in self.functions.items()]
         others = (
-            f"LETS = {_dict(self.lets)}\nREGISTRIES = {registries!r}\nASKS = {asks!r}\n"
-            f"FRAMEWORKS = {_dict(frameworks)}\nRULES = {_tuple(self.rules)}\n"
+            f"LETS = {dict_of(self.lets)}\nREGISTRIES = {registries!r}\nASKS = {asks!r}\n"
+            f"FRAMEWORKS = {dict_of(frameworks)}\nRULES = {tuple_of(self.rules)}\n"
         )
         tables = (
             {n: (k.kind, k.factor, k.low, k.high, dict(k.spellings) or None) for n, k in types},

@@ -46,7 +46,7 @@ _ENDS_WITH_RANGE = words("FACT NAME")  # `fact n: count 1 ..` is complete
 _HOLDS_LINES = words("RULE FRAMEWORK EACH")
 _HOLDS = {  # what goes on over lines, by what the next one begins with
     "_NEWLINE": frozenset[str](),
-    "_BEFORE_TEXT": words("SAY WHY SEE NEXT SETTING NAME TIED KNOB FACT"),
+    "_BEFORE_TEXT": words("SAY WHY SEE NEXT SETTING NAME TIED WRITE KNOB FACT"),
     "_BEFORE_SEE": words("KNOB"),
 }
 _ENDS = words("$END _NEWLINE RBRACE RPAR RSQB")
@@ -54,7 +54,7 @@ _OPENS = words("LPAR LSQB")
 _CLOSES = words("RPAR RSQB")
 _GOES_ON = words(
     "ARROW NULL_ARROW RANGE COMPARE PLUS_MINUS TIMES EQUAL OR AND NOT IN LIKE COLON __ANON_0 IF THEN ELSE"
-    " WHEN DEFAULT COMMA"
+    " WHEN DEFAULT COMMA AS"
 )
 _WORDS = {
     "_NEWLINE": "the end of the line",

@@ -76,7 +76,7 @@ def _asks(part: t.Node, unknown: set[str]) -> bool:
         return True
     names = set()
     for node in t.walk(part):
-        if isinstance(node, (t.Name, t.Binding, t.Knob, t.Tie)):
+        if isinstance(node, (t.Name, t.Binding, t.Knob, t.Tie, t.Write)):
             names.add(node.name)
         elif isinstance(node, t.Call):
             names.add(node.function)

@@ -149,3 +149,9 @@ def _replaced(node: Any, pattern: re.Pattern[str], words: dict[str, str]) -> Any
     if isinstance(node, Token):
         return node.update(value=pattern.sub(lambda m: words[m[0]], node))
     return Tree(node.data, [_replaced(child, pattern, words) for child in node.children], node.meta)
+
+
+def steps_of(token: str) -> tuple[str | int, ...]:
+    """Return ``$.a[*].b[0]`` as ``("a", "*", "b", 0)``."""
+    pieces = re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', token)
+    return tuple(int(index) if index else quoted or plain or every for quoted, plain, index, every in pieces)

@@ -20,6 +20,7 @@ from cfglint.lang.shorthand import (
     places_of,
     repeated,
     start_of,
+    steps_of,
     unquote,
     with_given,
 )
@@ -158,7 +159,7 @@ class Transformer:
     def field(self, node: Any, span: t.Span) -> tuple[Any, ...]:  # noqa: ARG002
         return tuple(self.children(node))
 
-    given = field
+    given = assigned = field
 
     def has(self, node: Any, span: t.Span) -> t.Has | t.Junction:
         keys = tuple(t.Has(path, span=path.span) for path in self.all(node.children))
@@ -331,6 +332,15 @@ class Transformer:
             return tuple(bindings)
         return t.Fact(full, *self.children(declares), span=span), *bindings
 
+    def writes(self, node: Any, span: t.Span) -> t.Write:
+        name, *rest = node.children
+        cited = rest.pop().children if getattr(rest[-1], "data", "") == "texts" else ()
+        keys = self.all(part for part in rest if part.data == "assigned")
+        place = next(i for i, part in enumerate(rest) if part.data == "assigned")
+        value = self.build(rest[0]) if place else None
+        when = self.build(rest[-1]) if rest[-1].data != "assigned" else None
+        return t.Write(self.named(name), value, keys, when, "".join(map(unquote, cited)), span=span)
+
     def framework(self, node: Any, span: t.Span) -> t.Framework:
         """Return a framework's block; facts that its bindings declare stay among its entries."""
         name, *entries = self.children(node)
@@ -484,15 +494,9 @@ def _version(token: str) -> t.Version:
     return t.Version(tuple(numbers))
 
 
-def _steps(token: str) -> tuple[str | int, ...]:
-    """Return ``$.a[*].b[0]`` as ``("a", "*", "b", 0)``."""
-    pieces = re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', token)
-    return tuple(int(index) if index else quoted or plain or every for quoted, plain, index, every in pieces)
-
-
 _VALUES: dict[str, Callable[[str], Any]] = {
     "STRING": unquote,
-    "PATH": _steps,
+    "PATH": steps_of,
     "VERSION": _version,
     "TRUE": lambda _: True,
     "FALSE": lambda _: False,

@@ -336,6 +336,19 @@ class Tie(Node):
     citation: str = ""
 
 
+class Write(Node):
+    """``write remat full as $.granularity: "full", $.method: "uniform" when megatron``: what makes it so.
+
+    ``value`` is None for any value; ``keys`` are keys with what has to be there, on the fact's new value.
+    """
+
+    name: str
+    value: Expr | None
+    keys: tuple[tuple[Path, Expr], ...]
+    when: Expr | None = None
+    citation: str = ""
+
+
 class NamesFile(Node):
     """``file $.deepspeed by hjson``: the key's text names a file, whose keys stand below it.
 
@@ -411,7 +424,17 @@ if TYPE_CHECKING:
         | Compare | Range | ListOf | RecordOf | Member | Like | If | Choice | Call | Quantifier
     )  # fmt: skip
     Entry: TypeAlias = (
-        Binding | Setting | NamesAreKeys | SectionsAreJobs | Detect | Since | Checked | Tie | NamesFile | Let
+        Binding
+        | Setting
+        | NamesAreKeys
+        | SectionsAreJobs
+        | Detect
+        | Since
+        | Checked
+        | Tie
+        | Write
+        | NamesFile
+        | Let
     )
     Statement: TypeAlias = Pack | Fact | Knob | Let | Role | Registry | Framework | Rule
 

@@ -17,10 +17,10 @@ from cfglint.lang.show import path as path_text
 from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record
+from cfglint.repair.invert import Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.results import is_same, probe, risk_to_results
 from cfglint.repair.tracks import RISKS, UNPRICED, Broken, Option, Track, priced
-from cfglint.repair.write import Patch, Writer, Written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.trials import Goal, Trials
+    from cfglint.repair.write import Patch, Writer
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 
@@ -162,7 +163,8 @@ class Options(Record):
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]
-        if isinstance(old, _UNSETTLED) or self.writer.origins.of(knob.name).binding is None:
+        unbound = self.writer.origins.of(knob.name).binding is None and not self.writer.stated(knob.name)
+        if isinstance(old, _UNSETTLED) or unbound:
             return []
         evaluator = self.trials.run.finder.evaluator
         kind = evaluator.type_of(knob.name)
@@ -179,7 +181,7 @@ class Options(Record):
     def _option(self, track: Track, i: int) -> Option | None:
         """Return what moving a knob to a place of its track comes to; None where that cannot be had."""
         knob, value = track.knob, track.values[i]
-        own = self.writer.written(knob.name, value, track.spelling)
+        own = self.writer.writes(knob.name, value, track.spelling)
         if own is None:
             return None
         option = Option(
@@ -187,12 +189,12 @@ class Options(Record):
             track.steps(i),
             value in track.asked,
             {knob.name: value},
-            [own],
+            own,
             track.cost(i),
             risk_of(track.move),
             [track.move.effect],
         )
-        if not self._keep(knob, option):
+        if not self._keep(knob, option) or not self._read_back(option):
             return None
         for name in tuple(option.facts):
             self._tie(name, option)
@@ -201,7 +203,7 @@ class Options(Record):
         option.puts_at_risk(risk_to_results(self.trials, self.judged, option.facts))
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
-        option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
+        option.places = [self.writer.place(written) for written in option.written]
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
 
@@ -222,12 +224,33 @@ class Options(Record):
             if value is None:
                 continue
             facts = {**option.facts, partner: value}
-            written = self.writer.written(partner, value)
+            written = self.writer.writes(partner, value)
             if written is not None and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts[partner] = value
-                option.written.append(written)
+                option.written += written
                 return True
         return bool(needs)  # what nobody states
+
+    def _read_back(self, option: Option) -> bool:
+        """Move the facts that are read from keys which a framework writes; whether the knob is among them.
+
+        The keys are not the fact's own, so the text that has them is read.
+        """
+        if not any(self.writer.stated(name) for name in option.facts):
+            return True
+        named = {f"{path_text(each.path)} {i}": each for i, each in enumerate(option.written)}
+        self.trials.keys |= {name: written.path for name, written in named.items()}
+        new = {name: written.value for name, written in named.items()}
+        again = self.trials.rewritten(self.judged, new)
+        if again is None:
+            return True  # no edit can do it, and the option says so
+        after = self.judged.values.but({}, seen=again.view)
+        for name in self.writer.read_from(written.path for written in option.written):
+            if name not in option.facts and not _is_equal(after[name], self.judged.values[name]):
+                option.facts[name] = after[name]
+                if name in self.writer.origins.symbols.knobs:
+                    self._pay(name, option)
+        return after[option.knob] == option.facts[option.knob]
 
     def _tie(self, name: str, option: Option) -> None:
         """Write the keys that the framework moves along, where they say the same as the fact's own key."""
@@ -281,6 +304,11 @@ class Options(Record):
 def risk_of(move: t.Move) -> str:
     """Return what a move puts at risk by itself."""
     return move.risk if move.unsafe else "none"
+
+
+def _is_equal(old: object, new: object) -> bool:
+    """Whether a fact has stayed; what is not known is the same where it says the same."""
+    return old == new or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
 def combined(options: Iterable[Option]) -> dict[str, object] | None:

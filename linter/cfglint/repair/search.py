@@ -50,8 +50,8 @@ class Search(Record):
     """A search for moves that reach ``goals`` and leave all other rules of the judged targets as they are.
 
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
-    could not be written or proven. ``helpful`` are the knobs that the last search had to do with; ``hopeless``
-    says that memory is missing however far they are moved.
+    could not be written or proven. ``helpful`` are the knobs that the last search had to do with, and it is
+    ``hopeless`` if memory is missing however far they are moved.
     """
 
     trials: Trials

@@ -8,7 +8,7 @@ from __future__ import annotations
 from cfglint.engine.judge import IMPOSSIBLE, meant_number
 from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.lang import tree as t
-from cfglint.repair.write import Written
+from cfglint.repair.invert import Written
 from cfglint.schema.judge import mistakes
 from cfglint.schema.wording import meant
 from cfglint.text import Edit

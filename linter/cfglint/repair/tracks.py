@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cfglint.engine.describe import Evaluator
     from cfglint.engine.knobs import Holds
     from cfglint.facts import Values
-    from cfglint.repair.write import Written
+    from cfglint.repair.invert import Written
 
     Sample: TypeAlias = Callable[[], Sequence[int]]
 

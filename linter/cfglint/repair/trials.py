@@ -17,7 +17,8 @@ from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field
-from cfglint.repair.write import Writer, Written
+from cfglint.repair.invert import Written
+from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,125 +5,33 @@ What has to be there is found by reading the framework's bindings backwards (`in
 
 from __future__ import annotations
 
+from cfglint.document.compose import edited
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
+from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
-from cfglint.document.tree import Scalar, dotted
+from cfglint.document.tree import Scalar, Sequence, dotted
+from cfglint.engine.describe import Evaluator
 from cfglint.engine.evaluation_scope import substitute
-from cfglint.engine.knobs import tidy, word_of
+from cfglint.engine.knobs import literal, tidy, word_of
 from cfglint.lang import tree as t
-from cfglint.lang.types import NUMBER, Type, is_number
-from cfglint.record import Record, field
+from cfglint.lang.types import Type, is_number
+from cfglint.lang.values import Interval, Open, Unknown
+from cfglint.record import Record, field, replace
+from cfglint.repair.invert import Written, invert
 from cfglint.schema.judge import takes
+from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from cfglint.document.view import View
     from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Subject
-    from cfglint.facts import Steps
-    from cfglint.text import Edit
+    from cfglint.facts import Steps, Values
 
 _SWITCH = ("true", "false", "on", "off")
-
-
-class Written(Record):
-    """``value`` has to be at ``path``."""
-
-    path: Steps
-    value: object
-
-    @property
-    def key(self) -> str:
-        """The path as one text."""
-        return dotted(self.path)
-
-
-# ── bindings, read backwards ───────────────────────────────────────────────────────────────────────────
-def invert(
-    source: t.Expr,
-    value: object,
-    kind: Type,
-    old: object,
-    spelling: object = None,
-    facts: Mapping[str, object] | None = None,
-) -> Written | None:
-    """Return what makes ``source`` worth ``value`` (in base units), None where that cannot be determined.
-
-    ``old`` is what the file says now; an enumeration's member is written in the spelling that it uses, or in
-    the knob's own ``spelling`` where the file says nothing, or true and false. ``facts`` are what the names
-    in a product are worth.
-    """
-    match source:
-        case t.Path(steps) if "*" not in steps:
-            return Written(steps, _spelled(value, kind, old, spelling))
-        case t.Not(operand) if isinstance(value, bool):
-            return invert(operand, not value, kind, old)
-        case t.Product(factors) if is_number(value):
-            return _through_product(factors, value, kind, facts)
-        case t.Choice(t.Path(steps), arms, rest):
-            for patterns, arm in arms:
-                word = word_of(patterns[0])
-                if word_of(arm) == value and word is not None:
-                    return Written(steps, word)
-            if rest == t.Path(steps):  # what no arm names is there as it is
-                return Written(steps, _spelled(value, kind, old, spelling))
-    return None
-
-
-def _through_product(
-    factors: tuple[tuple[str, t.Expr], ...], value: float, kind: Type, facts: Mapping[str, object] | None
-) -> Written | None:
-    path: Steps | None = None
-    scale = 1.0
-    for operator, factor in factors:
-        if isinstance(factor, t.Path) and operator == "*" and path is None:
-            path = factor.steps
-            continue
-        worth: object = None
-        if isinstance(factor, t.Number):
-            worth = NUMBER.worth(factor)
-        elif isinstance(factor, t.Name) and facts is not None:
-            worth = facts[factor.name]
-        if not worth or not is_number(worth):
-            return None
-        if operator not in ("*", "/"):
-            return None
-        scale = scale * worth if operator == "*" else scale / worth
-    if path is None:
-        return None
-    result = tidy(value / scale)
-    return Written(path, result) if isinstance(result, int) or not kind.whole else None
-
-
-def _spelled(value: object, kind: Type, old: object, spelling: object) -> object:
-    if kind.kind == "number" and is_number(value):
-        return tidy(value / kind.factor) if kind.factor != 1 else tidy(value)
-    if kind.kind == "enum" and isinstance(value, str):
-        return _like_before(value, kind, old, spelling)
-    return value
-
-
-def _like_before(member: str, kind: Type, old: object, spelling: object) -> object:
-    """Spell a member as the file spells its members: where it says bfloat16, then float16 and not fp16."""
-    if spelling is not None and not isinstance(old, (str, int, float)):
-        return spelling
-    if isinstance(spelling, bool) and isinstance(old, bool):
-        return spelling
-    groups: dict[str, list[str]] = {}
-    for word, name in kind.spellings:
-        groups.setdefault(name, []).append(word)
-    written = "null" if old is None else str(old).lower()
-    for words in groups.values():
-        if written in words:
-            position = words.index(written)
-            member = groups[member][min(position, len(groups[member]) - 1)]
-            break
-    if isinstance(old, int) and member.isdecimal():
-        return int(member)
-    return {"true": True, "false": False}.get(member, member)
 
 
 # ── where it is written, and the edits ─────────────────────────────────────────────────────────────────
@@ -182,6 +90,71 @@ class Writer(Record):
     _definitions: dict[Steps, Definition] = field(factory=dict, init=False)
     _facts: dict[str, list[str]] | None = field(default=None, init=False)
     _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
+    _evaluator: Evaluator | None = field(default=None, init=False)
+
+    def writes(self, name: str, value: object, spelling: object = None) -> list[Written] | None:
+        """Return all that has to be in the file for a fact to be worth ``value``, None where nobody knows.
+
+        What the framework's block says (``write …``) goes before its bindings, read backwards.
+        """
+        kind = self.origins.symbols.types[name]
+        for entry in self.stated(name):
+            if entry.value is None or literal(entry.value, kind) == value:
+                keys = self._keys(entry, value)
+                if keys:
+                    return keys
+        own = self.written(name, value, spelling)
+        return None if own is None else [own]
+
+    def stated(self, name: str) -> list[t.Write]:
+        """Return what the framework says of how a fact is written."""
+        blocks = self.origins.symbols.frameworks.get(self.subject.framework or "", ())
+        entries = (entry for block in blocks for entry in block.entries)
+        return [entry for entry in entries if isinstance(entry, t.Write) and entry.name == name]
+
+    def _keys(self, entry: t.Write, value: object) -> list[Written] | None:
+        """Return what is not in the file yet of what an entry states; None where it does not apply."""
+        values = self.origins.values
+        if entry.when is not None and self._worth(entry.when, values) is not True:
+            return None
+        moved = values.but({entry.name: value})
+        keys = [Written(path.steps, self._worth(node, moved)) for path, node in entry.keys]
+        subject = self.subject
+        for key in keys:
+            known = not isinstance(key.value, (Interval, Open, Unknown))
+            if not known or not takes(subject.framework, subject.view, key.path, key.value):
+                return None
+        return [key for key in keys if not self._says(key)]
+
+    def _worth(self, node: t.Expr, values: Values) -> object:
+        if isinstance(node, t.ListOf):
+            return [self._worth(item, values) for item in node.items]
+        if self._evaluator is None:
+            self._evaluator = Evaluator(self.origins.symbols, self.origins.own_lets)
+        worth = self._evaluator(node, values)[0]
+        return tidy(worth) if is_number(worth) else worth
+
+    def _says(self, written: Written) -> bool:
+        """Whether the file says already what has to be there."""
+        view, path = self.subject.view, written.path
+        if path[-1] == EVERY:
+            items = view.get(path[:-1])
+            return isinstance(items, list) and written.value in items
+        now = view.get(path)
+        return view.has(path) is True and type(now) is type(written.value) and now == written.value
+
+    def read_from(self, paths: Iterable[Steps]) -> list[str]:
+        """Return the facts that a binding of the framework reads from some keys."""
+        keys = set(paths)
+        return [
+            name
+            for name, bindings in self.origins.bindings.items()
+            if any(
+                isinstance(part, t.Path) and part.steps in keys
+                for binding in bindings
+                for part in t.walk((binding.source, binding.when))
+            )
+        ]
 
     def written(self, name: str, value: object, spelling: object = None) -> Written | None:
         """Return what has to be in the file for a fact to be worth ``value`` (in base units)."""
@@ -245,8 +218,17 @@ class Writer(Record):
             self._definitions[path] = self._definition(path)
         return self._definitions[path]
 
+    def place(self, written: Written) -> tuple[object, object]:
+        """Return what a value is written to, with the value; items of a list are apart from each other."""
+        key = self.definition(written.path).key
+        return (key, written.value) if written.path[-1:] != (EVERY,) else ((key, written.value), True)
+
     def _definition(self, path: Steps) -> Definition:
         view = self.subject.view
+        if path[-1:] == (EVERY,):
+            trace = Trace(view, path[:-1])
+            lists = isinstance(trace.node, Sequence) and trace.source is None
+            return Definition((path, "one more"), editable=lists or not trace.present)
         trace = Trace(view, path)
         if not trace.present:
             return Definition(path, editable=view.hangs(path) is None)
@@ -289,12 +271,39 @@ class Writer(Record):
             change = self._change(written)
             if change is None:
                 return None
-            if change.edit not in patch.edits:  # else two keys of one definition
-                patch.changes.append(change)
+            if change.edit in patch.edits:  # two keys of one definition
+                continue
+            if any(before.start == before.end == change.edit.start for before in patch.edits):
+                if not self._beside(patch, written, change):
+                    return None
+                continue
+            patch.changes.append(change)
         return patch
+
+    def _beside(self, patch: Patch, written: Written, change: Change) -> bool:
+        """Take in a key for which earlier edits make the place; whether that can be done."""
+        at, view = change.edit.start, self.subject.view
+        before = [change for change in patch.changes if change.edit.start == change.edit.end == at]
+        again = edited(self.subject.document, [change.edit for change in before])
+        new = None if again is None else insert(again, written.path, written.value, view.dialect)
+        if new is None:
+            return False
+        start = at
+        for first in before:
+            end = start + len(first.edit.new)
+            if start <= new.start <= new.end <= end and (new.start, new.end) != (end, end):
+                text = apply_edits(first.edit.new, [Edit(new.start - start, new.end - start, new.new)])
+                both = replace(first, edit=Edit(at, at, text), title=f"{first.title}, {change.title}")
+                patch.changes[patch.changes.index(first)] = both
+                return True
+            start = end
+        patch.changes.append(replace(change, edit=Edit(at, at, new.new)))
+        return new.start == new.end == start
 
     def _change(self, written: Written) -> Change | None:
         view, document = self.subject.view, self.subject.document
+        if written.path[-1:] == (EVERY,):
+            return self._item(written.path[:-1], written.value)
         trace = Trace(view, written.path)
         value = written.value
         title = f"{spoken(written.path)} to {shown(value)}"
@@ -317,6 +326,17 @@ class Writer(Record):
             edit = insert_key(document, written.path, value, view.dialect)
         return None if edit is None else Change(edit, title, old, tuple(trace.shared))
 
+    def _item(self, path: Steps, value: object) -> Change | None:
+        """Return the edit that puts one more item into a list, or makes the list."""
+        view, document = self.subject.view, self.subject.document
+        trace = Trace(view, path)
+        edit = None
+        if not trace.present:
+            edit = insert_key(document, path, [value], view.dialect)
+        elif isinstance(trace.node, Sequence) and trace.source is None:
+            edit = add_item(document, trace.node, value, view.dialect)
+        return None if edit is None else Change(edit, f"{spoken(path)} to hold {shown(value)}")
+
 
 def titled(values: Iterable[Written], view: View) -> str:
     """Say what would be set, where no edit can do it; a key of another file, with that file."""
@@ -338,12 +358,14 @@ def comments(subject: Subject, edits: Iterable[Edit], notes: Iterable[str]) -> I
 
 def shown(value: object) -> str:
     """Return a value as YAML says it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
 
 
-def _joined(titles: Sequence[str]) -> str:
+def _joined(titles: list[str]) -> str:
     *most, last = titles
     return f"set {', '.join(most)} and {last}" if most else f"set {last}"
 

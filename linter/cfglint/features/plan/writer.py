@@ -15,7 +15,8 @@ from cfglint.engine.judge import values_for
 from cfglint.engine.rows import row_of
 from cfglint.lang import tree as t
 from cfglint.record import Value
-from cfglint.repair.write import Writer, Written, invert, shown
+from cfglint.repair.invert import Written, invert
+from cfglint.repair.write import Writer, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
