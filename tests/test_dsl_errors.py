@@ -98,6 +98,7 @@ CASES = {
     "code taken": (rule("n > 1") + rule("n > 2"), "4:1: the code MEM101 is already used at t.rules:10"),
     "knob without a fact": ("knob mem_fractoin 0.1 .. 0.9 step 0.1",
                             "1:1: unknown fact 'mem_fractoin'; did you mean 'mem_fraction'?"),
+    "knob of a key, with values": ("knob $.a [1]", "1:1: a key has no type, so its knob takes any value that a rule asks for: write any"),
     "knob downwards": ("knob mem_fraction 0.9 .. 0.1 step 0.1", "1:1: a knob goes from a lower to a higher value in steps above zero"),
     "knob of another type": ("knob mem_fraction [true]", "1:20: true is a boolean, but a fraction is expected here: write a number"),
     "knob keeping nothing": ("knob n halving to 1 keeping batch", "1:1: unknown name 'batch'"),

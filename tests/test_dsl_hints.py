@@ -78,7 +78,6 @@ CASES = (
     ("fact x: a | b", "1:11: write one of a, b"),
     ("fact x: a, b", "1:10: write one of a, b"),
     ("fact x: one of [a, b]", "1:9: write one of a, b"),
-    ("knob $.lr 0..1", '1:6: a knob is a fact: declare fact acme.name: number "…", bind it to $.lr, then write knob acme.name …'),
     ("knob n halving to 1 cost 3", "1:21: write costs instead of cost"),
     ("knob rate 0 to 1 step 0.1", "1:13: write 0 .. 1"),
     ("knob rate 0 .. 1", "1:17: the step is missing: write it after the range, such as step 1"),

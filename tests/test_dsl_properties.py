@@ -201,6 +201,7 @@ moves = st.builds(
     st.integers(0, 9) | st.floats(0, 9),
     st.booleans(),
     st.booleans(),
+    st.sampled_from(["numerics", "optimization", "data"]),
     texts,
     st.sampled_from(["time", "throughput", "quality", "memory", "host"]),
     *([st.floats(0, 0.5)] * 2),
@@ -214,6 +215,7 @@ moves = st.builds(
         direction="any" if move.to else move.direction,
         high=move.low + move.high,
         per_halving=move.per_halving and not move.per_step,
+        risk=move.risk if move.unsafe else "optimization",
     )
 ) | st.builds(t.Move, st.just("any"), st.integers(0, 9))
 

@@ -9,6 +9,7 @@ same truth.
 from __future__ import annotations
 
 from itertools import product
+from math import log2
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -20,6 +21,7 @@ from cfglint.engine.run import Run
 from cfglint.lang.pack import load
 from cfglint.repair import search
 from cfglint.repair.apply import repair
+from cfglint.repair.tracks import RISKS, UNSAFE
 from cfglint.repair.trials import switches_of
 from tiers import LONG
 
@@ -77,11 +79,8 @@ def problems(draw):
 
 
 def _chain(value: int) -> list[int]:
-    chain = []
-    while value // 2 >= 1:
-        value //= 2
-        chain.append(value)
-    return chain
+    parts = {value // i for i in range(2, value + 1) if value % i == 0}
+    return sorted(parts | {2**i for i in range(value.bit_length()) if 2**i < value}, reverse=True)
 
 
 def _price(pack, name: str, old: object, new: object) -> tuple[float, float]:
@@ -93,8 +92,9 @@ def _price(pack, name: str, old: object, new: object) -> tuple[float, float]:
     if move.per_step and knob.domain == "step":
         steps = abs(new - old) / knob.step.value
     elif move.per_step:
-        steps = _chain(old).index(new) + 1
-    return move.cost * steps * move.unsafe, move.cost * steps
+        steps = log2(old / new)
+    cost = move.cost * steps
+    return cost * RISKS[move.risk] + UNSAFE if move.unsafe else cost, cost
 
 
 class _Truth:

@@ -137,8 +137,6 @@ _ROWS: tuple[tuple[str, ...], ...] = (
     ("fact", r":[ \t]*(?P<kind>\w+)[ \t]*(?P<at>>=|>)[ \t]*(?P<low>[0-9.]+)", "write {kind} {low} .. for a lower limit"),
     ("fact", r":[ \t]*(?P<kind>\w+)[ \t]+(?P<at>default\b|=)[ \t]*(?P<rest>[^\s#]*)",
      "a fact has no default: write let NAME = {rest} instead, or default in a framework block"),
-    ("knob", r"^knob[ \t]+(?P<at>\$[^\s]*)",
-     'a knob is a fact: declare fact acme.name: number "…", bind it to {at}, then write knob acme.name …'),
     ("knob", r"(?P<at>\bcost\b)", "write costs instead of cost"),
     ("knob", r"^knob[ \t]+[\w.]+[ \t]*(?P<at>[:=])", "write what a knob may be without {at}"),
     ("knob", r"\.\.[ \t]*[0-9][\w.]*(?P<at>)[ \t]*(?:#.*)?$", "the step is missing: write it after the range, such as step 1"),

@@ -114,7 +114,7 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
         fixes, finding.unfixed = by_rule[key]
         for fix in fixes:
             number(fix)
-        if fixes and fixes[0].edits and not finding.unfixed:
+        if fixes and not finding.unfixed and (fixes[0].edits or fixes[0].target is None):
             finding.fix, finding.alternatives = fixes[0], tuple(fixes[1:])
         else:
             finding.alternatives = tuple(fixes)

@@ -15,7 +15,7 @@ from cfglint.repair.trials import Group, to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
@@ -81,7 +81,9 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
 
     ``stages`` are what may be done: what an earlier one fixes, a later one leaves.
     """
-    repairs = _everywhere(solver, groups, stages)
+    doubted = {group.code for group in groups if group.code.startswith(MEMORY) and _doubted(group)}
+    sure = [group for group in groups if group.code not in doubted or not _doubted(group, open_ones=True)]
+    repairs = _everywhere(solver, sure, stages, doubted)
     for judged in solver.trials.judgements:
         if any(repairs.of(goal.code, judged) is None for goal in stranding(solver, groups, judged)):
             repairs.leave(judged, [goal.code for goal in stranding(solver, groups, judged)])
@@ -98,8 +100,15 @@ def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[G
     ]
 
 
-def _everywhere(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
-    repairs = _mended(solver, groups, stages)
+def _doubted(group: Group, *, open_ones: bool = False) -> bool:
+    doubts = [doubt(judged) for judged in dict.fromkeys(goal.judged for goal in group.goals)]
+    return any(one is not None and (one.open or not open_ones) for one in doubts)
+
+
+def _everywhere(
+    solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed], doubted: Collection[str]
+) -> Repairs:
+    repairs = _mended(solver, groups, stages, doubted)
     everywhere = solver.trials.judgements
     if len(everywhere) < 2 or all(repairs.of(g.code, goal.judged) for g in groups for goal in g.goals):
         return repairs
@@ -110,16 +119,20 @@ def _everywhere(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowe
             for group in groups
         ]
         apart.update(
-            _mended(solver.watching(judged), [group for group in own if group.goals], stages).by_rule
+            _mended(solver.watching(judged), [group for group in own if group.goals], stages, doubted).by_rule
         )
     repairs.take(apart)
     return repairs
 
 
-def _mended(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> Repairs:
+def _mended(
+    solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed], doubted: Collection[str]
+) -> Repairs:
     repairs = Repairs()
     for allowed in stages:
         left = [group for group in groups if repairs.of(group.code, group.goals[0].judged) is None]
+        if allowed.unsafe:  # results are not changed for what may be nothing
+            left = [group for group in left if group.code not in doubted]
         for repair in solver.repairs(left, allowed) if left else ():
             before = repairs.each()
             if not before or solver.hold_together([*before, repair]):
@@ -139,11 +152,11 @@ def doubt(judged: Judged) -> Doubt | None:
     """Return the doubt about a job's memory on a target; None where it is known well enough."""
     if judged.target is None:
         return None
-    memory = memory_of(judged.values, judged.target)[0]
+    memory = memory_of(judged.values, judged.target, narrow="")[0]
     need = memory.need_gib
     if memory.verdict not in ("tight", "oom") or need.high <= WIDE * need.low:
         return None
-    ask = memory.ask or memory_of(judged.values, judged.target, narrow="told")[0].ask
+    ask = memory_of(judged.values, judged.target)[0].ask
     if ask is None:
         return None
     told = f"{need.low:.0f} to {need.high:.0f} GiB is too wide a range to change results for"
