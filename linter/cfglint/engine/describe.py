@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from cfglint.document.spoken import spoken
@@ -280,17 +281,21 @@ class Origins:
 
     def leaves(self, name: str) -> Iterator[str]:
         """Yield the names at the bottom of a derivation: those with a value of their own."""
-        seen: set[str] = set()
-        waiting = [name]
-        while waiting:
-            current = waiting.pop(0)
-            if current in seen:
-                continue
-            seen.add(current)
-            origin = self.of(current)
-            waiting += origin.uses
+        for each in self.derivation((name,)):
+            origin = self.of(each)
             if origin.kind != "derived" or origin.paths:
+                yield each
+
+    def derivation(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield names and all that they are derived from, each once."""
+        seen: set[str] = set()
+        waiting = deque(names)
+        while waiting:
+            current = waiting.popleft()
+            if current not in seen:
+                seen.add(current)
                 yield current
+                waiting += self.of(current).uses
 
     def with_leaves(self, names: Iterable[str]) -> Iterator[str]:
         """Yield names, each before its leaves."""

@@ -114,7 +114,7 @@ class Options(Record):
         """
         origins = self.writer.origins
         knobs = origins.symbols.knobs
-        names = dict.fromkeys((*origins.with_leaves(origins.names_in(requirement)), *switches))
+        names = dict.fromkeys((*origins.derivation(origins.names_in(requirement)), *switches))
         tracks = (
             track for name in names if name in knobs for track in self._tracks(knobs[name], requirement)
         )

@@ -227,8 +227,7 @@ class Broken(Record):
 
     def _track(self, values: Sequence[object], **rest: Any) -> Track:
         move = move_of(self.knob, self.old, values[0], self.kind, self.holds) if len(values) else None
-        directed = all(m.direction != "any" for m in self.knob.moves) and bool(self.knob.moves)
-        if move is None and directed:  # it is not moved that way
+        if move is None and self.knob.moves:  # it is not moved that way
             values = ()
         return Track(self.knob, self.old, values, move or UNPRICED, **rest)
 
