@@ -172,10 +172,45 @@ def test_disk_full(cfglint, config, small):
     """A limit on the size of files stands in for a full disk."""
     original = config.read_bytes()
     cfglint("check", config, *small)  # that nothing is left to compile, and to be kept
-    done = cfglint("fix", config, *small, prefix=["sh", "-c", 'ulimit -f 1; trap "" XFSZ; exec "$@"', "sh"])
+    limited = ["sh", "-c", 'ulimit -f 1; trap "" XFSZ; exec "$@"', "sh"]
+    # Python would keep the first bytes of a module that it compiles.
+    done = cfglint("fix", config, *small, prefix=["env", "PYTHONDONTWRITEBYTECODE=1", *limited])
     assert done.returncode == 2
     assert "cannot be written: file too large; it was not changed" in done.stderr
     assert config.read_bytes() == original
+    assert no_leftovers(config.parent)
+
+
+def test_all_names_of_a_file_have_the_new_text(cfglint, config, small, fixed):
+    other = config.parent / "b.yaml"
+    os.link(config, other)
+    done = cfglint("fix", config, *small)
+    assert done.returncode == 0
+    assert f"cfglint: {config}: has 2 names (hard links), and the new text is in all" in done.stderr
+    assert (config.read_bytes(), other.read_bytes()) == (fixed, fixed)
+    assert config.samefile(other)
+    assert no_leftovers(config.parent)
+
+
+@pytest.mark.parametrize("output", [[], ["--output", "./grpo.yaml"]])
+def test_an_edit_during_the_search_stays(cfglint, config, small, monkeypatch, output):
+    from cfglint.repair import apply
+
+    original = apply.repair
+
+    def edited(*arguments, **options):
+        result = original(*arguments, **options)
+        config.write_text("mine: 1\n")
+        return result
+
+    monkeypatch.setattr(apply, "repair", edited)
+    done = cfglint("fix", config, *small, *output)
+    assert done.returncode == 2
+    assert (
+        "changed by somebody else since it was read, so nothing was written; run cfglint again" in done.stderr
+    )
+    assert done.stdout == "", "of what was not written there is nothing to tell"
+    assert config.read_text() == "mine: 1\n"
     assert no_leftovers(config.parent)
 
 

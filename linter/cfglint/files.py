@@ -13,6 +13,7 @@ import sys
 
 from cfglint.about import DISTRIBUTION
 from cfglint.errors import UsageError
+from cfglint.replacing import ChangedError, create, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ is_file = os.path.isfile
 is_folder = os.path.isdir
 is_link = os.path.islink
 real = os.path.realpath
+
+
+def is_same(first: str, second: str) -> bool:
+    """Whether two paths lead to one file."""
+    return exists(first) and exists(second) and os.path.samefile(first, second)
 
 
 def is_regular(path: str) -> bool:
@@ -234,76 +240,35 @@ def nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
 
 
-def write(path: str, data: bytes, *, over: bytes | None = None) -> None:
-    """Give a file new content in one step: whoever reads it sees the old or the new one, whole.
+def write(path: str, data: bytes, *, over: bytes | None = None, new: bool = False) -> int:
+    """Give a file new content; returns how many names it has, all of which lead to that then.
 
-    Mode and owner stay, and a symbolic link goes on pointing to where it points. What is not a file, such as
-    /dev/stdout, is written to. Raises UsageError, also where the file no longer holds ``over``, which was
-    read; it is then as it was.
+    Mode, owner, attributes and names stay, and a symbolic link goes on pointing to where it points. What is
+    not a file, such as /dev/stdout, is written to. Raises UsageError, also where the file no longer holds
+    ``over``, which was read, or where a ``new`` one is there by now; it is then as it was.
     """
     try:
-        try:
-            about = os.stat(path)
-        except FileNotFoundError:
-            about = None
-        if about is None or stat.S_ISREG(about.st_mode):
-            if about is not None and not (about.st_mode & 0o222 and os.access(path, os.W_OK)):
-                raise UsageError(
-                    f"{path}: read-only, so nothing was written; make it writable, or use --output FILE"
-                )
-            _replace(os.path.realpath(path), data, about, over=over)
-            return
-        with open(path, "wb") as stream:
-            stream.write(data)
+        if new or not os.path.exists(path):
+            create(path if new else os.path.realpath(path), data)
+            return 1
+        about = os.stat(path)
+        if not stat.S_ISREG(about.st_mode):
+            with open(path, "wb") as stream:
+                stream.write(data)
+            return 1
+        if not (about.st_mode & 0o222 and os.access(path, os.W_OK)):
+            raise UsageError(
+                f"{path}: read-only, so nothing was written; make it writable, or use --output FILE"
+            )
+        replace(os.path.realpath(path), data, over)
+    except FileExistsError:
+        raise UsageError(f"{path}: made by somebody else meanwhile, so nothing was written") from None
+    except ChangedError as error:
+        raise UsageError(f"{path}: {error}, so nothing was written; run cfglint again") from None
     except OSError as error:
         left = "; it was not changed" if os.path.isfile(path) else ""
         raise UsageError(f"{path}: cannot be written: {why(error)}{left}") from None
-
-
-def _replace(
-    path: str,
-    data: bytes,
-    about: os.stat_result | None,
-    *,
-    over: bytes | None = None,
-    private: bool = False,
-) -> None:
-    # A short name of its own: the target's may be as long as names get, and another run may be at work.
-    temporary = os.path.join(os.path.dirname(path), f".cfglint-{os.getpid()}-{os.urandom(4).hex()}")
-    descriptor = os.open(
-        temporary,
-        os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0),
-        0o600 if private or about is not None else 0o666,
-    )
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            if about is not None:
-                _copy_owner(descriptor, about)
-                os.chmod(temporary, stat.S_IMODE(about.st_mode))
-            if not private:  # an entry of the cache may be lost when the machine goes down
-                os.fsync(descriptor)
-        if over is not None:  # as late as can be: what comes between this and the next line is lost
-            _check_same(path, over)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _check_same(path: str, content: bytes) -> None:
-    if read_bytes(path, len(content) + 1) != content:
-        raise UsageError(
-            f"{path}: changed by somebody else since it was read, so nothing was written; run cfglint again"
-        )
-
-
-def _copy_owner(descriptor: int, about: os.stat_result) -> None:
-    if hasattr(os, "fchown"):
-        now = os.fstat(descriptor)
-        if (now.st_uid, now.st_gid) != (about.st_uid, about.st_gid):
-            os.fchown(descriptor, about.st_uid, about.st_gid)
+    return about.st_nlink
 
 
 # ── the private folder: what lies in it may be code, so nobody else may have put it there ──────────────────
@@ -381,7 +346,16 @@ def write_private(path: str, data: bytes) -> None:
     if not os.path.isdir(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         private_folder(os.path.dirname(folder))
-    _replace(path, data, None, private=True)
+    # A short name of its own: another run may be at work.
+    temporary = os.path.join(folder, f".cfglint-{os.getpid()}-{os.urandom(4).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)  # an entry of the cache may be lost when the machine goes down
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 # ── the files that come with cfglint, from a wheel, a zip or its checkout ──────────────────────────────────

@@ -291,12 +291,12 @@ class Outcome(Record):
 
 
 def outcomes(run: Run, args: Own, files: Sequence[tuple[str, bool]], task: Task[Own]) -> Iterator[Outcome]:
-    """Yield what ``task`` makes of each file, in order, and gather what it found in the run's report."""
+    """Yield what ``task`` makes of each file, in order; then gather what its report has in the run's."""
     run.launches = _launches(run, args, files)
     run.alone = len(files) == 1 and files[0][1]
     for outcome in _each(run, args, files, task):
-        _gather(run, outcome)
         yield outcome
+        _gather(run, outcome)
     run.refuse()
 
 

@@ -9,6 +9,7 @@ from cfglint.api import check_file
 from cfglint.command import free, inputs, options, output, parse, setup, switch, text
 from cfglint.command.setup import Outcome, outcomes
 from cfglint.errors import UsageError
+from cfglint.findings import Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,8 +139,13 @@ def _written(outcome: Outcome, args: FixOptions) -> str | None:
         else:
             try:
                 args.boundary.check(to, given=True)
-                files.write(to, outcome.content, over=outcome.before if to == outcome.path else None)
+                over = outcome.before if files.is_same(to, outcome.path) else None
+                names = files.write(to, outcome.content, over=over)
             except UsageError as error:
+                outcome.report = Report()  # which is about what the file would be
                 return str(error)
+            if names > 1:
+                told = f"{to}: has {names} names (hard links), and the new text is in all"
+                output.announce([told], args)
     output.announce(outcome.applied, args)
     return None

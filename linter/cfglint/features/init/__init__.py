@@ -146,7 +146,7 @@ def _write(path: str, text: str, mark: str, otherwise: str, then: str = "") -> N
         return
     if os.path.dirname(path):
         files.make_folder(os.path.dirname(path))
-    files.write(path, text.encode())
+    files.write(path, text.encode(), new=True)
     output.tell(f"{path}: written{f'; enable it with: {then}' if then else ''}")
 
 

@@ -58,10 +58,14 @@ class Failure(Value):
 
 
 class Page(Record):
-    """A page: its files, each with its line, and by case the flags and where what must be printed stands."""
+    """A page: its files, each with its line, and by case the flags and where what must be printed stands.
+
+    ``content`` is what the disk has.
+    """
 
     path: str
     source: str
+    content: bytes = b""
     texts: dict[str, str] = field(factory=dict)
     lines: dict[str, int] = field(factory=dict)
     flags: dict[str, tuple[str, ...]] = field(factory=dict)
@@ -95,11 +99,12 @@ def read_pages(folders: Sequence[str]) -> list[Page]:
     boundary = Boundary(folders)
     for path in paths:
         boundary.check(path)
-    return [_page(path, files.read_text(path, most=_MOST)) for path in sorted(paths)]
+    return [_page(path) for path in sorted(paths)]
 
 
-def _page(path: str, source: str) -> Page:
-    page = Page(path, source)
+def _page(path: str) -> Page:
+    source = files.read_text(path, most=_MOST)
+    page = Page(path, source, files.read_bytes(path, _MOST))
     for fence in _FENCE.finditer(source):
         line = source.count("\n", 0, fence.start()) + 1
         name, text = fence["name"], fence["text"]
@@ -180,7 +185,9 @@ class Cases(Record):
             return ""
         if self.update:
             page.source = page.source[:start] + printed + page.source[end:]
-            files.write(page.path, page.source.encode())
+            content = page.source.encode()
+            files.write(page.path, content, over=page.content)
+            page.content = content
             return ""
         return _difference(page.source[start:end], printed)
 
