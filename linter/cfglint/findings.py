@@ -60,6 +60,14 @@ class ResultChange(Value):
     same: bool
 
 
+class Stale(Value):
+    """A comment, whose words begin at an offset, that after a fix still ``says`` what belongs to ``was``."""
+
+    start: int
+    says: str
+    was: str
+
+
 class Fix(Record):
     """A repair that was proven by linting its result.
 
@@ -67,7 +75,8 @@ class Fix(Record):
     or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``. ``number`` is shared by the findings that one
     repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
     says what the repair costs and ``cost`` how much, in the knobs' points; ``memory`` is the memory of the
-    most loaded GPU before and after, ``results`` what the run learns from. ``target`` is the only target
+    most loaded GPU before and after, ``results`` what the run learns from. ``stale`` are the comments that it
+    makes untrue. ``target`` is the only target
     that it is right for, or None. ``next`` is what to try if memory still runs out.
     """
 
@@ -83,6 +92,7 @@ class Fix(Record):
     next: tuple[str, ...] = field(default=(), init=False)
     edits: tuple[Edit, ...]
     notes: tuple[str, ...] = field(default=(), kw_only=True)
+    stale: tuple[Stale, ...] = field(default=(), kw_only=True)
 
 
 class Finding(Record):

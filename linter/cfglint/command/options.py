@@ -129,7 +129,9 @@ class Options(Arguments):
         "skip files that no framework recognises instead of failing", group="rules", setting=SAME
     )
     annotate: bool = switch(
-        "add a comment with the old value and the rule to each changed line", group="fixes", setting=SAME
+        "add a comment with the old value and the rule to each changed line, and mark those that quote it",
+        group="fixes",
+        setting=SAME,
     )
     online: bool = switch(
         "download the config.json of unknown models from the Hugging Face Hub",

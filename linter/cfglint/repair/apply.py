@@ -207,7 +207,7 @@ class _Step(Record):
         """Return the edits and the comments that tell of them, one to a line."""
         edits = list(self.edits)
         for _, fix in self.applied:
-            for note in comments(self.subject, fix.edits, fix.notes):
+            for note in comments(self.subject, fix):
                 if all(edit.start != note.start or edit in self.edits for edit in edits):
                     edits.append(note)
         return edits

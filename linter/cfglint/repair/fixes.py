@@ -16,6 +16,7 @@ from cfglint.record import replace
 from cfglint.repair.options import Repair, combined
 from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
+from cfglint.repair.stale import stale
 from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
@@ -88,6 +89,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
     changes = patch.changes if patch is not None else ()
     facts = combined(repair.options) or {}
+    memory = memory_changes(judged.values, trials.values(judged, facts))
     was = (f"was {change.old}" if change.old is not None else "added" for change in changes)
     return Fix(
         0,
@@ -98,9 +100,10 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         effect="; ".join(dict.fromkeys(text for option in repair.options for text in option.effects)),
         notes=tuple(f"cfglint: {text} ({codes})" for text in was),
         cost=repair.cost,
-        memory=memory_changes(judged.values, trials.values(judged, facts)),
+        memory=memory,
         results=result_changes(trials, judged, facts),
         target=repair.only.name if repair.only is not None else None,
+        stale=tuple(stale(trials.subject.document, changes, memory)),
     )
 
 

@@ -9,6 +9,7 @@ from cfglint.engine.judge import IMPOSSIBLE, meant_number
 from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.lang import tree as t
 from cfglint.repair.invert import Written
+from cfglint.repair.stale import stale
 from cfglint.schema.judge import mistakes
 from cfglint.schema.wording import meant
 from cfglint.text import Edit
@@ -86,7 +87,9 @@ def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
     if patch is None or not _leaves_one_less(solver.trials, patch.edits, _NUMBERS):
         return None
     notes = tuple(f"cfglint: was {change.old} ({IMPOSSIBLE})" for change in patch.changes)
-    return Fix(0, patch.title, patch.edits, applicability="safe" if sure else "unsafe", notes=notes)
+    untrue = tuple(stale(writer.subject.document, patch.changes, ()))
+    applicability = "safe" if sure else "unsafe"
+    return Fix(0, patch.title, patch.edits, applicability=applicability, notes=notes, stale=untrue)
 
 
 def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:

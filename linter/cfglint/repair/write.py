@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
+    from cfglint.findings import Fix
 
 _SWITCH = ("true", "false", "on", "off")
 
@@ -50,10 +51,11 @@ class Definition(Record):
 
 
 class Change(Record):
-    """An edit, what it does in words, the old text that it replaces, and the keys that read that, too."""
+    """An edit, what it does in words, its key, the old text that it replaces, and other keys that read it."""
 
     edit: Edit
     title: str
+    key: str
     old: str | None = None
     readers: tuple[str, ...] = ()
 
@@ -324,7 +326,7 @@ class Writer(Record):
             old = document.file.text[node.start : node.end]
         else:
             edit = insert_key(document, written.path, value, view.dialect)
-        return None if edit is None else Change(edit, title, old, tuple(trace.shared))
+        return None if edit is None else Change(edit, title, written.key, old, tuple(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
         """Return the edit that puts one more item into a list, or makes the list."""
@@ -335,7 +337,7 @@ class Writer(Record):
             edit = insert_key(document, path, [value], view.dialect)
         elif isinstance(trace.node, Sequence) and trace.source is None:
             edit = add_item(document, trace.node, value, view.dialect)
-        return None if edit is None else Change(edit, f"{spoken(path)} to hold {shown(value)}")
+        return None if edit is None else Change(edit, f"{spoken(path)} to hold {shown(value)}", dotted(path))
 
 
 def titled(values: Iterable[Written], view: View) -> str:
@@ -348,9 +350,11 @@ def titled(values: Iterable[Written], view: View) -> str:
     return _joined(titles)
 
 
-def comments(subject: Subject, edits: Iterable[Edit], notes: Iterable[str]) -> Iterator[Edit]:
-    """Yield the edits that append a comment to each edited line."""
-    for edit, note in zip(edits, notes, strict=True):
+def comments(subject: Subject, fix: Fix) -> Iterator[Edit]:
+    """Yield the edits that append a comment to each edited line, and mark those that are no longer true."""
+    for each in fix.stale:
+        yield Edit(each.start, each.start, f"when it was {each.was}: ")
+    for edit, note in zip(fix.edits, fix.notes, strict=True):
         comment = annotate(subject.document, edit, note)
         if comment is not None:
             yield comment

@@ -114,6 +114,10 @@ def of_fix(lines: Lines, path: str, fix: Fix) -> dict[str, Any]:
             {"path": path, **_span(lines, path, edit.start, edit.end), "text": edit.new}
             for edit in sorted(fix.edits, key=lambda edit: (edit.start, edit.end))
         ],
+        "stale": [
+            {"line": lines.position(path, each.start)[0], "says": each.says, "was": each.was}
+            for each in fix.stale
+        ],
     }
 
 

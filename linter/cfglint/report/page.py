@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cfglint.findings import Finding, Fix, Job, MemoryChange, Report, ResultChange
+    from cfglint.findings import Finding, Fix, Job, MemoryChange, Report, ResultChange, Stale
     from cfglint.report.blocks import Block
 
 _LINES, _WIDTH = 12, 80  # of a job without --verbose, and the cells of each where there is no terminal
@@ -118,6 +118,11 @@ def results_told(changed: Sequence[ResultChange]) -> str:
     return "; ".join(filter(None, (", ".join(moved), f"{', '.join(same)}: unchanged" if same else "")))
 
 
+def stale_told(line: int, comment: Stale) -> str:
+    """Say which comment a fix makes untrue: ``the comment on line 12 still says 8``."""
+    return f"the comment on line {line} still says {shown(comment.says)}"
+
+
 def _moved(change: ResultChange) -> str:
     return f"{change.before} → {change.after}" if change.before and change.after else "may change"
 
@@ -184,6 +189,8 @@ def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
     if fix.edits:
         rows = [row for change in changes(lines.index(path), fix.edits) for row in _diff_rows(change)]
         yield Diff([row.sign + shown(row.text) for row in rows])
+    for each in fix.stale:
+        yield Paragraph(stale_told(lines.position(path, each.start)[0], each))
 
 
 class _Part(Record):
@@ -320,6 +327,7 @@ class _Text:
             title, *diff = self.fix(group, fix, targets, changed)
             yield _Part(_TITLE, [title])
             yield _Part(3, diff)
+            yield _Part(4, list(self.untrue(group, fix)))
             yield _Part(8, list(self.outcome(group, fix)))
         yield _Part(5, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")))
         yield _Part(7 if fixes else _TITLE, list(self.alternatives(group, word="or" if fixes else "try")))
@@ -378,6 +386,12 @@ class _Text:
             yield Line([number, (f"{row.sign} {cut}".rstrip(), style)])
         if rows[most:]:
             yield self.tell("", f"… {many(len(rows) - most, 'more changed line')}")
+
+    def untrue(self, group: Group, fix: Fix) -> Iterator[Block]:
+        """Yield the comments that the fix makes untrue."""
+        for each in fix.stale:
+            line, _ = self.lines.position(group.first.place.path, each.start)
+            yield self.tell("then untrue: ", stale_told(line, each), "yellow")
 
     def outcome(self, group: Group, fix: Fix) -> Iterator[Block]:
         """Yield the memory before and after a fix, and what is next."""

@@ -261,6 +261,7 @@ def _joined(fixes: Sequence[Fix]) -> Fix:
         applicability="unsafe" if unsafe else "safe",
         effect="; ".join(dict.fromkeys(fix.effect for fix in fixes if fix.effect)),
         notes=tuple(note for fix in fixes for note in fix.notes),
+        stale=tuple(dict.fromkeys(each for fix in fixes for each in fix.stale)),
     )  # fmt: skip
 
 

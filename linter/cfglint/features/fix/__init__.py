@@ -111,20 +111,21 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
     # An unchanged file is given back by its bytes: one that is not UTF-8 has a text that stands for it only.
     if changed or path == "-" or args.output is not None:
         outcome.content = file.encode(result.text) if changed else content
-    outcome.applied = _lines(result, args.output or file.path) if changed else []
+    outcome.applied = _lines(result, args.output or file.path, marked=args.annotate) if changed else []
     run.fixes = 0
     check_file(
         run, read_text(result.text, file.path, bom=file.bom, scripts=file.scripts) if changed else file
     )
 
 
-def _lines(result: Repaired, path: str) -> list[str]:
+def _lines(result: Repaired, path: str, *, marked: bool) -> list[str]:
     from cfglint.report.page import results_told
 
     lines = []
     for finding, fix in result.applied:
         sure = "" if fix.certainty == "sure" else ", may not be enough"
-        told = "; ".join(filter(None, (fix.effect, results_told(fix.results))))
+        untrue = [] if marked else [f"a comment beside it still says {each.says}" for each in fix.stale]
+        told = "; ".join(filter(None, (fix.effect, results_told(fix.results), *untrue)))
         end = f": {told}" if told else ""
         lines.append(f"{path}: {fix.title} ({fix.applicability}{sure}, {finding.code}){end}")
     return lines
