@@ -29,6 +29,7 @@ def _move(move: t.Move) -> str:
     if move.to:
         where = f"to {' or '.join(map(show, move.to))} "
     where += f"when {show(move.when)} " if move.when is not None else ""
+    where += f"leaving {show(move.leaving)} " if move.leaving is not None else ""
     text = f"{where}costs {number(move.cost)}"
     text += " per step" * move.per_step + " per halving" * move.per_halving
     if move.kind:

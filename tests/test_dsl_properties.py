@@ -209,6 +209,7 @@ moves = st.builds(
     st.booleans(),
     st.just(()) | st.lists(patterns, min_size=1, max_size=3).map(tuple),
     maybe,
+    maybe,
 ).map(
     lambda move: replace(
         move,

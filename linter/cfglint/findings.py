@@ -74,7 +74,9 @@ class Fix(Record):
     ``edits`` are non-overlapping edits of the finding's file. ``applicability`` is ``"safe"``, ``"unsafe"``
     or ``"display"``; ``certainty`` is ``"sure"`` or ``"may"``. ``number`` is shared by the findings that one
     repair resolves. ``notes`` holds, per edit, the text that ``--annotate`` appends to its line. ``effect``
-    says what the repair costs and ``cost`` how much, in the knobs' points; ``memory`` is the memory of the
+    says what the repair costs and ``cost`` how much, in the knobs' points; ``slower`` is by which share a
+    training step takes longer, least and most, None where that is not known or nothing. ``risk`` is what may
+    change of the results: none, numerics, optimization or data. ``memory`` is the memory of the
     most loaded GPU before and after, ``results`` what the run learns from. ``stale`` are the comments that it
     makes untrue. ``target`` is the only target
     that it is right for, or None. ``next`` is what to try if memory still runs out.
@@ -86,6 +88,8 @@ class Fix(Record):
     title: str
     effect: str = field(default="", kw_only=True)
     cost: float = field(default=0, kw_only=True)
+    slower: tuple[float, float] | None = field(default=None, kw_only=True)
+    risk: str = field(default="none", kw_only=True)
     target: str | None = field(default=None, kw_only=True)
     memory: tuple[MemoryChange, ...] = field(default=(), kw_only=True)
     results: tuple[ResultChange, ...] = field(default=(), kw_only=True)

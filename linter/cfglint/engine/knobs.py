@@ -96,12 +96,18 @@ def never(_: t.Expr) -> bool:
     return False
 
 
-def move_of(knob: t.Knob, old: object, new: object, kind: Type, holds: Holds = never) -> t.Move | None:
-    """Return what moving a knob to this value, or in this direction, costs: the first move that fits."""
+def move_of(
+    knob: t.Knob, old: object, new: object, kind: Type, holds: Holds = never, leaves: Holds = never
+) -> t.Move | None:
+    """Return what moving a knob to this value, or in this direction, costs: the first move that fits.
+
+    ``holds`` tells of conditions now, ``leaves`` of those after the move.
+    """
     directions = (_direction(old, new), "any")
     for move in knob.moves:
         fits = new in _listed(move.to, kind) if move.to else move.direction in directions
-        if fits and (move.when is None or holds(move.when)):
+        now = move.when is None or holds(move.when)
+        if fits and now and (move.leaving is None or leaves(move.leaving)):
             return move
     return None
 

@@ -396,7 +396,8 @@ class Builder:
             if word not in knob.values:
                 listed = f"its values are {show(t.ListOf(knob.values))}" if knob.values else "it lists none"
                 self.complain(word.span, f"{show(word)} is not a value of knob {knob.name}; {listed}")
-        for when in (move.when for move in knob.moves if move.when is not None):
+        conditions = (each for move in knob.moves for each in (move.when, move.leaving) if each is not None)
+        for when in conditions:
             self._fits(when, BOOL)
         self._check_domain(knob, kind)
 

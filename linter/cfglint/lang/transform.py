@@ -265,6 +265,8 @@ class Transformer:
                 given["to"] = self.all(part.children)
             elif part.data == "condition":
                 given["when"] = self.build(part.children[0])
+            elif part.data == "leaving":
+                given["leaving"] = self.build(part.children[0])
             elif part.data == "number":
                 given["cost"] = self.build(part).value
             elif part.data == "loss":

@@ -215,7 +215,8 @@ class Move(Node):
     ``kind`` is what is lost (time, throughput, quality, memory, host memory), ``low`` and ``high`` how much
     of it, as a share of one, where the source ``see`` tells. ``cost`` is for the whole move, for each step of
     the domain, or ``per_halving`` (or doubling) of the value. ``to sdpa or eager costs 3`` is what coming to
-    one of these values costs. Of several that fit, the first one counts whose condition ``when`` holds.
+    one of these values costs. Of several that fit, the first one counts whose condition ``when`` holds now,
+    and whose condition ``leaving`` holds after the move.
     ``risk`` says what an ``unsafe`` move puts at risk: numerics, optimization or data.
     """
 
@@ -232,6 +233,7 @@ class Move(Node):
     per_halving: bool = False
     to: tuple[Expr, ...] = ()
     when: Expr | None = None
+    leaving: Expr | None = None
 
 
 class Knob(Node):

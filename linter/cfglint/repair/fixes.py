@@ -14,6 +14,7 @@ from cfglint.findings import Fix, MemoryChange
 from cfglint.lang.values import INF
 from cfglint.record import replace
 from cfglint.repair.options import Repair, combined
+from cfglint.repair.price import slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.stale import stale
@@ -100,6 +101,8 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         effect="; ".join(dict.fromkeys(text for option in repair.options for text in option.effects)),
         notes=tuple(f"cfglint: {text} ({codes})" for text in was),
         cost=repair.cost,
+        slower=slower(trials, judged, facts) if repair.risk in ("none", "numerics") else None,
+        risk=repair.risk,
         memory=memory,
         results=result_changes(trials, judged, facts),
         target=repair.only.name if repair.only is not None else None,

@@ -16,11 +16,12 @@ from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
 from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
-from cfglint.record import Record
+from cfglint.record import Record, replace
 from cfglint.repair.invert import Written
 from cfglint.repair.keys import Asked
+from cfglint.repair.price import points
 from cfglint.repair.results import is_same, probe, risk_to_results
-from cfglint.repair.tracks import RISKS, UNPRICED, Broken, Option, Track, priced
+from cfglint.repair.tracks import RISKS, SHORT, UNPRICED, Broken, Option, Track, priced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,6 +185,8 @@ class Options(Record):
         own = self.writer.writes(knob.name, value, track.spelling)
         if own is None:
             return None
+        if any(move.leaving is not None for move in knob.moves):
+            track = replace(track, move=self._move_to(track, value))
         option = Option(
             knob.name,
             track.steps(i),
@@ -196,6 +199,8 @@ class Options(Record):
         )
         if not self._keep(knob, option) or not self._read_back(option):
             return None
+        if len(track) <= SHORT and track.move.kind == "time":
+            option.cost = points(self.trials, self.judged, option.facts, option.cost)
         for name in tuple(option.facts):
             self._tie(name, option)
         for written in tuple(option.written):
@@ -206,6 +211,17 @@ class Options(Record):
         option.places = [self.writer.place(written) for written in option.written]
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
+
+    def _move_to(self, track: Track, value: object) -> t.Move:
+        """Return what a move costs by what it leaves behind."""
+        evaluator = self.trials.run.finder.evaluator
+        after = self.trials.values(self.judged, {track.knob.name: value})
+
+        def leaves(condition: t.Expr) -> bool:
+            return evaluator(condition, after)[0] is True
+
+        kind = evaluator.type_of(track.knob.name)
+        return move_of(track.knob, track.old, value, kind, self._holds, leaves) or track.move
 
     def _keep(self, knob: t.Knob, option: Option) -> bool:
         """Move the knob's partner so that what it keeps stays; false where no whole value does that.

@@ -239,9 +239,18 @@ class Broken(Record):
         here = min(max(round((old - low) / step), 0), last)
         value = tidy(low + here * step)
         for sign in (-1, 1):
+            if sign < 0 and self._by_halves(old):
+                values = [n for n in self._chain(old) if (n - low) % step == 0]
+                yield self._track(values, step=step)
+                continue
             first = here if (value - old) * sign > 0 else here + sign
             grid = Grid(low, step, first, sign, last)
             yield self._track(grid, step=step, sample=partial(self._sample, grid))
+
+    def _by_halves(self, old: float) -> bool:
+        """Whether a knob with steps goes down by what people write: parts of the value, and powers of two."""
+        move = move_of(self.knob, old, old - 1, self.kind, self.holds)
+        return self.kind.whole and move is not None and move.per_halving
 
     def _sample(self, grid: Grid) -> Sequence[int]:
         """Return places of a track that has too many to try all.
@@ -266,7 +275,7 @@ class Broken(Record):
         """
         assert self.knob.low is not None
         limit = self.kind.worth(self.knob.low)
-        if self.knob.domain == "halving" and self.kind.whole:
+        if self.knob.domain != "doubling" and self.kind.whole:
             whole = int(value)
             parts = {part for i in range(1, isqrt(whole) + 1) if whole % i == 0 for part in (i, whole // i)}
             powers = {2**i for i in range(whole.bit_length())}

@@ -106,7 +106,8 @@ def of_fix(lines: Lines, path: str, fix: Fix) -> dict[str, Any]:
     """Return what JSON has for a fix of the file at ``path``."""
     return {
         "id": fix.number,
-        **picked(fix, ("applicability", "certainty", "title", "effect", "cost", "target"), places=6),
+        **picked(fix, ("applicability", "certainty", "title", "effect", "cost", "risk", "target"), places=6),
+        "step_percent": None if fix.slower is None else [round(100 * share) for share in fix.slower],
         "memory": encode(fix.memory, places=2),
         "results": encode(fix.results),
         "next": list(fix.next),

@@ -47,6 +47,7 @@ _UNWRAPPED = 160  # cells of a source line that a pipe or a file gets
 _NARROWEST = 20  # cells of source below which a window shows nothing useful
 _CHANGED = 4  # changed lines and related places shown without --verbose
 _RELATED = 2
+_ROUGH = 0.1  # of a step's time, from which on a percentage is rounded to tens
 
 
 def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
@@ -118,6 +119,22 @@ def results_told(changed: Sequence[ResultChange]) -> str:
     return "; ".join(filter(None, (", ".join(moved), f"{', '.join(same)}: unchanged" if same else "")))
 
 
+def time_told(share: tuple[float, float] | None) -> str:
+    """Say how much longer a training step takes: ``about 30 % slower steps``."""
+    if share is None:
+        return ""
+    low, high = (round(100 * each, -1 if abs(each) >= _ROUGH else None) for each in share)
+    word = "slower" if low + high > 0 else "faster"
+    least, most = sorted((abs(low), abs(high)))
+    several = f"{least:.0f}–{most:.0f}" if least != most and low * high >= 0 else f"{most:.0f}"
+    return f"about {several} % {word} training steps"
+
+
+def price_told(fix: Fix) -> str:
+    """Say what a fix does to memory and time."""
+    return "; ".join(filter(None, (memory_told(fix.memory), time_told(fix.slower))))
+
+
 def stale_told(line: int, comment: Stale) -> str:
     """Say which comment a fix makes untrue: ``the comment on line 12 still says 8``."""
     return f"the comment on line {line} still says {shown(comment.says)}"
@@ -182,8 +199,8 @@ def _verdicts(report: Report) -> Table:
 def _fix(lines: Lines, path: str, fix: Fix, targets: str) -> Iterator[Block]:
     where = escaped(f" [{targets}]") if targets else ""
     yield Paragraph(title_of(fix), md=f"Fix{where} ({kind_of(fix)}): {{}}")
-    if fix.memory:
-        yield Paragraph(memory_told(fix.memory), md="Memory: {}", joined=True)
+    if price_told(fix):
+        yield Paragraph(price_told(fix), md="Memory: {}" if fix.memory else "Time: {}", joined=True)
     if fix.results:
         yield Paragraph(results_told(fix.results), md="Results: {}", joined=True)
     if fix.edits:
@@ -399,7 +416,7 @@ class _Text:
             "memory",
             group,
             lambda finding: (
-                memory_told(finding.fix.memory)
+                price_told(finding.fix)
                 if finding.fix is not None and fix_key(finding.fix) == fix_key(fix)
                 else ""
             ),
@@ -434,7 +451,8 @@ class _Text:
         for fix in others[:most] + hardware:
             kind = "" if fix.applicability == "display" and fix.certainty == "sure" else f" ({kind_of(fix)})"
             rest = f" (+{len(others) - most} more)" if len(others) > most and fix in others else ""
-            yield self.tell(f"{word}{kind}: ", self.title(fix) + rest, "green")
+            price = f" ({price_told(fix)})" if self.verbose and price_told(fix) else ""
+            yield self.tell(f"{word}{kind}: ", self.title(fix) + price + rest, "green")
 
     def related(self, group: Group) -> Iterator[Block]:
         """Yield the other places that the finding speaks of."""

@@ -1,0 +1,36 @@
+"""What a repair costs in time: a training step after it, against one before.
+
+The rules compute a step's work from the GPUs' rate, recomputation, and what moves between GPUs and to the
+host (rules/time.rules, ``step.work``). Where that says nothing of a move, the knob's own points count.
+"""
+
+from __future__ import annotations
+
+from cfglint.engine.memory import bounds_of
+from cfglint.lang.values import INF
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.trials import Trials
+
+_WORK = "step.work"
+_POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
+_NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
+
+
+def slower(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[float, float] | None:
+    """Return by which share a step takes longer, least and most; None where that is not known, or nothing."""
+    old, new = bounds_of(judged.values[_WORK]), bounds_of(trials.values(judged, facts)[_WORK])
+    if old is None or new is None or not 0 < old[0] <= old[1] < INF or new[1] == INF:
+        return None
+    shares = sorted((new[0] / old[0] - 1, new[1] / old[1] - 1))
+    return None if max(map(abs, shares)) < _NOTABLE else (shares[0], shares[1])
+
+
+def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:
+    """Return what a move costs, in points: by the work of a step, else ``own``, the knob's."""
+    share = slower(trials, judged, facts)
+    return own if share is None else max((share[0] + share[1]) / 2 / _POINT, _NOTABLE)
