@@ -1,8 +1,9 @@
 """What a rule asks of keys of the file, where that is plain: a bound, a member, a value, a truth.
 
 `$.training.lr <= 1e-3` speaks of a key that no knob knows. What it is to be worth can be read off all the
-same; what it does cannot, so such a move is never safe. Anything that is not plain (an order without a next
-value, what a value must not be, a key that must be there, or must not) gives nothing.
+same; what it does cannot, so such a move is never safe. Of whole numbers in a computation, those around them
+are tried. Anything else (an order without a next value, what a value must not be, a key that must be there,
+or must not) gives nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _MOST_WAYS = 32  # of mending one requirement
 _MOST_ITEMS = 64  # of a list, that are fixed at once
+_REACH = 128  # whole numbers on either side that are tried for a key
+_POWERS, _FAR = 31, 4  # powers of two, so many times larger or smaller
+_MOST_TRIED = 4  # values of a key that hold
 _OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LEFT: list[Way] = [{}]  # to the knobs, or as it is
@@ -83,7 +87,7 @@ class Asked(Record):
                 let = self.evaluator.symbols.lets.get(name)
                 ways = _LEFT if let is None else self._ways(let.body)
             case _ if any(isinstance(self._key(part), t.Path) for part in t.walk(node)):
-                ways = [{path: value} for path, value in self._one(node)]
+                ways = [{path: value} for path, value in self._one(node) or self._tried(node)]
             case _:
                 ways = _LEFT
         return ways
@@ -122,8 +126,11 @@ class Asked(Record):
         yield from ((*head, name, *tail) for name in names if self.values.has((*head, name, *tail)) is True)
 
     # ── one key ────────────────────────────────────────────────────────────────────────────────────────
-    def _one(self, node: t.Expr) -> Iterator[tuple[Steps, object]]:
-        """Yield the values that make one comparison hold, each with its key."""
+    def _one(self, node: t.Expr) -> list[tuple[Steps, object]]:
+        """Return the values that make one comparison hold, each with its key."""
+        return list(self._plainly(node))
+
+    def _plainly(self, node: t.Expr) -> Iterator[tuple[Steps, object]]:
         match node:
             case t.Path(steps) if "*" not in steps:
                 yield self.home(steps), True
@@ -141,6 +148,24 @@ class Asked(Record):
             case t.Member(item, t.ListOf(items), False):
                 values = [pair for each in items for pair in self._compared(item, "==", each)]
                 yield from sorted(values, key=self._distance)
+
+    def _tried(self, node: t.Expr) -> list[tuple[Steps, object]]:
+        """Return whole numbers for single keys after which an expression holds, the nearest first."""
+        if isinstance(node, t.Compare) and "!=" in node.operators:
+            return []
+        found: list[tuple[float, Steps, object]] = []
+        for path in dict.fromkeys(t.paths_in(node)):
+            old = self._old(path)
+            if "*" in path or type(old) is not int or old < 0:
+                continue
+            powers = (2**i for i in range(_POWERS))
+            near = {*range(max(old - _REACH, 0), old + _REACH + 1), *powers} - {old}
+            tried = sorted(
+                (abs(n - old) / max(old, 1), -n) for n in near if max(n, old) <= _FAR * min(n, old)
+            )
+            holding = ((far, -n) for far, n in tried if self._holds(_with(node, path, -n)))
+            found += [(far, self.home(path), n) for far, n in islice(holding, _MOST_TRIED)]
+        return [(path, value) for _, path, value in sorted(found, key=lambda each: each[0])]
 
     def _distance(self, pair: tuple[Steps, object]) -> float:
         """Return how far a number is from what the file says; others stay in the rule's own order."""
@@ -185,6 +210,16 @@ class Asked(Record):
             return
         if isinstance(value, (str, int, float, type(None))):
             yield self.home(left.steps), value
+
+
+def _with(node: t.Expr, path: Steps, value: int) -> t.Expr:
+    """Return an expression with a number in the place of a key."""
+
+    def change(part: object) -> t.Expr | None:
+        return t.Number(value) if part == t.Path(path) else None
+
+    result: t.Expr = t.rebuilt(node, change)
+    return result
 
 
 def _opposite(node: t.Expr) -> t.Expr | None:

@@ -38,9 +38,10 @@ def unfixed(solver: Solver, group: Group) -> str:
         for track in solver.tracks(group.goals)
         if ANY.admits(track) and any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
     ]
+    origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
     if not tracks:
-        return ""
-    origins = solver.writer(group.goals[0].judged).origins
+        named = [spoken(path) for path in t.paths_in(rule.requirement) if "*" not in path]
+        return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     if group.code in solver.exhausted:
         return _in_vain(LIMIT, knobs)
