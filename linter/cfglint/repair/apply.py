@@ -7,7 +7,7 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
-from cfglint.repair.fixes import fix_of, fixes_of
+from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix
 from cfglint.repair.proposals import MEMORY, Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.trials import Goal, Group
 
-_STRANDED = "no change of this file lets the job run on this hardware"
+_STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -132,6 +132,7 @@ class _Wants(Record):
     _markets: dict[Judged, Market] = field(factory=dict)
     _doubts: dict[Judged, Doubt | None] = field(factory=dict)
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
+    _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
         """Return the fix of a rule on a target, and the other ways out; with a text, there is no fix."""
@@ -141,9 +142,16 @@ class _Wants(Record):
         stranded = self._stranding(judged)
         if any(goal.code == code for goal in stranded):
             elsewhere = self._elsewhere(judged, stranded)
-            told = unfixed(self.solver, group) if repair is None else ""
-            return elsewhere, told or _STRANDED
-        fixes = fixes_of(self.solver, group, judged, repair)
+            lost = self.repairs.lost.get(judged, ())
+            told = unfixed(self.solver, group) if code in lost or not lost else ""
+            return elsewhere, told or _STRANDED.format(", ".join(lost) or code)
+        if repair is None or (repair, judged) not in self._fixes:
+            fixes = fixes_of(self.solver, group, judged, repair)
+            if repair is not None:
+                self._fixes[repair, judged] = fixes
+        else:
+            fixes = self._fixes[repair, judged]
+        fixes = list(fixes)
         doubted = self._doubt(judged) if code.startswith(MEMORY) else None
         if doubted is not None:
             fixes = [fix for fix in fixes if fix.applicability == "safe" and fix.certainty == "sure"]
@@ -151,7 +159,7 @@ class _Wants(Record):
                 return fixes, doubted.text
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         if group.error and here:
-            fixes += self._elsewhere(judged, here)
+            fixes[MOST - 1 :] = self._elsewhere(judged, here) or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
         return fixes, ""

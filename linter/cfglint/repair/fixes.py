@@ -18,6 +18,7 @@ from cfglint.repair.price import slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.stale import stale
+from cfglint.repair.tracks import RISKS
 from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group, Trials
 
-_ALTERNATIVES = 3
+MOST = 3  # proposals of a finding, other hardware among them
+_ALTERNATIVES = 2
 _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more of the results is none
 _LESS = 200  # trials of a search for an alternative
 _WORTH = 1 << 29  # bytes; less is lost in the noise of an allocator
@@ -42,13 +44,16 @@ _NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
 
 # ── a finding's fix, and the alternatives ──────────────────────────────────────────────────────────────
 def fixes_of(solver: Solver, group: Group, judged: Judged, repair: Repair | None) -> list[Fix]:
-    """Return the fix of a rule on a target and the alternatives: other knobs, then what only can be shown."""
+    """Return the fix of a rule on a target, and what reaches the same and is better in something.
+
+    That is faster, less of a risk, or leaves more memory; what only can be shown comes last.
+    """
     goals = group.goals
     if repair is not None:
         goals = repair.goals
         if repair.only is not None:
             solver = solver.watching(repair.only)
-    own = tuple(goal for goal in goals if goal.code == group.code)
+    own = goals if repair is not None else tuple(goal for goal in goals if goal.code == group.code)
     ways = [] if repair is None else [repair]
     if repair is None and all(v.truth is False for v in judged.verdicts if v.rule.code == group.code):
         near = solver.nearest(own, ANY)
@@ -57,7 +62,23 @@ def fixes_of(solver: Solver, group: Group, judged: Judged, repair: Repair | None
     fixes = [fix_of(way, solver.trials, judged) for way in ways]
     if ways:
         fixes[0].next = _next_steps(solver, ways[0])
-    return fixes
+    return [fix for i, fix in enumerate(fixes) if not any(_is_worse(fix, other) for other in fixes[:i])][
+        :MOST
+    ]
+
+
+def _is_worse(fix: Fix, other: Fix) -> bool:
+    """Whether another fix is as good in everything: time, risk, and the memory that is left at worst."""
+    return (
+        fix.cost >= other.cost
+        and list(RISKS).index(fix.risk) >= list(RISKS).index(other.risk)
+        and _left(fix) <= _left(other) + _NOTABLE
+        and fix.target == other.target
+    )
+
+
+def _left(fix: Fix) -> float:
+    return next((change.after_gib[0] for change in fix.memory if change.part == "headroom"), 0)
 
 
 def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> list[Repair]:

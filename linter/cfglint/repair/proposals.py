@@ -28,9 +28,13 @@ MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engin
 
 
 class Repairs(Record):
-    """What was found for a document's broken rules: repairs by rule and target (None for all targets)."""
+    """What was found for a document's broken rules: repairs by rule and target (None for all targets).
+
+    ``lost`` are by target the errors without a repair, on account of which others have none either.
+    """
 
     by_rule: dict[tuple[str, Judged | None], Repair] = field(factory=dict)
+    lost: dict[Judged, tuple[str, ...]] = field(factory=dict)
 
     def of(self, code: str, judged: Judged) -> Repair | None:
         """Return the repair of a rule on a target."""
@@ -85,8 +89,11 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
     sure = [group for group in groups if group.code not in doubted or not _doubted(group, open_ones=True)]
     repairs = _everywhere(solver, sure, stages, doubted)
     for judged in solver.trials.judgements:
-        if any(repairs.of(goal.code, judged) is None for goal in stranding(solver, groups, judged)):
-            repairs.leave(judged, [goal.code for goal in stranding(solver, groups, judged)])
+        codes = dict.fromkeys(goal.code for goal in stranding(solver, groups, judged))
+        lost = tuple(code for code in codes if repairs.of(code, judged) is None)
+        if lost:
+            repairs.lost[judged] = lost
+            repairs.leave(judged, list(codes))
     return repairs
 
 
