@@ -25,6 +25,7 @@ GOOD = {
     "framework": ["areal"],
     "frameworks": [{}, {"configs/*.yaml": "areal", "old/**": "trl==0.20"}],
     "model-config": ["ckpt/config.json"],
+    "prices": ["prices.yaml"],
     "lengths": ["lengths.yaml"],
     "online": [True],
     "set": [["a.b=1"], "a=2"],

@@ -50,7 +50,7 @@ def test_the_repair_fits_the_measured_numbers(terminal):
     config = found["config"]
     assert config["corrections"][0]["source"] == "measured in one_gpu.log:7"
     best = config["repairs"][0]
-    (edit,) = (edit for edit in best["edits"] if "." in edit["text"])  # the other one is the token budget
+    (edit,) = (edit for edit in best["edits"] if "." in edit["text"])
     share, old = float(edit["text"]), 0.8
     assert best["verdict"]["after"] == "fits"
     engine = held["engine"] - (old - share) * 44.42  # a share less is memory less
@@ -59,7 +59,7 @@ def test_the_repair_fits_the_measured_numbers(terminal):
     trainer = next(part["after_gib"] for part in best["parts"] if part["role"] == "trainer")
     assert share * 44.42 + trainer[1] <= 44.42
     assert high + trainer[1] <= 44.42
-    assert trainer[1] < next(part["before_gib"] for part in best["parts"] if part["role"] == "trainer")[1]
+    assert trainer[1] <= next(part["before_gib"] for part in best["parts"] if part["role"] == "trainer")[1]
 
 
 def test_a_death_above_the_estimate_lifts_it(tmp_path, terminal):

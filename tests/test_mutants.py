@@ -9,7 +9,7 @@ from cfglint.document.edits import insert_key, replace_value, spell
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import JSON, PYYAML, SHELL
 from cfglint.lang import values
-from cfglint.repair import write
+from cfglint.repair import invert, write
 from cfglint.text import apply_edits
 
 
@@ -66,11 +66,11 @@ def test_members_as_the_file_spells_them():
         ("fp16", "fp16"),
     ]
     kind = SimpleNamespace(spellings=words)
-    assert write._like_before("2", kind, 1, None) == 2
-    assert write._like_before("2", kind, "1", None) == "2"
-    assert write._like_before("fp16", kind, "bfloat16", None) == "float16"
-    assert write._like_before("fp16", kind, 1, None) == "float16"
-    assert write._like_before("fp16", kind, None, "half") == "half"
+    assert invert._like_before("2", kind, 1, None) == 2
+    assert invert._like_before("2", kind, "1", None) == "2"
+    assert invert._like_before("fp16", kind, "bfloat16", None) == "float16"
+    assert invert._like_before("fp16", kind, 1, None) == "float16"
+    assert invert._like_before("fp16", kind, None, "half") == "half"
 
 
 def test_bounds_of_products_and_quotients():

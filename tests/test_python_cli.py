@@ -86,8 +86,9 @@ def test_a_fix_edits_the_literal(folder):
     rules = ["--rule", "$.max_length <= 256", "--rule", "micro_batch_size <= 2", "--select", "CLI"]
     main(["fix", "--no-detect", "--isolated", "--unsafe", *rules, *before])
     after = {name: (folder / name).read_text() for name in before}
-    assert after["a.py"] == PLAIN.replace("512)", "256, per_device_train_batch_size=2)")
-    assert after["b.ipynb"] == before["b.ipynb"].replace("512)", "256, per_device_train_batch_size=2)")
+    batch = "per_device_train_batch_size=2, gradient_accumulation_steps=4"  # 8 in all, as by default
+    assert after["a.py"] == PLAIN.replace("512)", f"256, {batch})")
+    assert after["b.ipynb"] == before["b.ipynb"].replace("512)", f"256, {batch})")
 
 
 def test_a_comment_switches_a_rule_off(folder, capsys):

@@ -181,6 +181,7 @@ SHARED = (
         "framework",
         "set",
         "model_config",
+        "prices",
         "lengths",
         "online",
         "rules",

@@ -41,12 +41,14 @@ _LEFT: list[Way] = [{}]  # to the knobs, or as it is
 class Asked(Record):
     """What keys a requirement asks other values of, as the file stands.
 
-    ``home`` gives the key at which a value is written, one for all keys that read it.
+    ``home`` gives the key at which a value is written, one for all keys that read it. ``tries`` says that
+    whole numbers in a computation may be tried.
     """
 
     evaluator: Evaluator
     values: Values
     home: Callable[[Steps], Steps]
+    tries: bool = False
 
     def groups(self, requirement: t.Expr) -> list[list[Way]]:
         """Return what may be at the keys of a requirement for it to hold; the first comes first.
@@ -151,7 +153,7 @@ class Asked(Record):
 
     def _tried(self, node: t.Expr) -> list[tuple[Steps, object]]:
         """Return whole numbers for single keys after which an expression holds, the nearest first."""
-        if isinstance(node, t.Compare) and "!=" in node.operators:
+        if not self.tries or (isinstance(node, t.Compare) and "!=" in node.operators):
             return []
         found: list[tuple[float, Steps, object]] = []
         for path in dict.fromkeys(t.paths_in(node)):
@@ -216,6 +218,8 @@ def _with(node: t.Expr, path: Steps, value: int) -> t.Expr:
     """Return an expression with a number in the place of a key."""
 
     def change(part: object) -> t.Expr | None:
+        if isinstance(part, t.Has):  # the key stays there
+            return part
         return t.Number(value) if part == t.Path(path) else None
 
     result: t.Expr = t.rebuilt(node, change)

@@ -107,6 +107,7 @@ class Options(Record):
     trials: Trials
     judged: Judged
     writer: Writer
+    of_own: bool = False  # whether it is a rule of the user's, who means what it computes
 
     def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
         """Yield the tracks of all knobs that a requirement depends on, through lets and bindings.
@@ -126,7 +127,9 @@ class Options(Record):
 
     def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
         """Yield a track for each group of keys that a requirement names and no knob moves, in order."""
-        asked = Asked(self.trials.run.finder.evaluator, self.judged.values, self.writer.home)
+        asked = Asked(
+            self.trials.run.finder.evaluator, self.judged.values, self.writer.home, tries=self.of_own
+        )
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
             names = sorted({name for way in ways for name in way})
@@ -241,7 +244,9 @@ class Options(Record):
                 continue
             facts = {**option.facts, partner: value}
             written = self.writer.writes(partner, value)
-            if written is not None and is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
+            if written is None or self.writer.patch(written) is None:
+                continue
+            if is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts[partner] = value
                 option.written += written
                 return True

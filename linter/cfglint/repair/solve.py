@@ -115,7 +115,9 @@ class Solver(Record):
             needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
             whole = needed[0] if len(needed) == 1 else t.Junction("and", needed)
             switches = sorted(name for goal in goals if not goal.held for name in goal.switches)
-            options = Options(self.trials, judged, self.writer(judged))
+            pack = self.trials.run.pack
+            own = all(goal.compiled in pack.rules[pack.shipped :] for goal in goals)
+            options = Options(self.trials, judged, self.writer(judged), of_own=own)
             self._tracks[key] = list(options.tracks(whole, switches))
         return self._tracks[key]
 

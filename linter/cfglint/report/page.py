@@ -11,9 +11,7 @@ from cfglint.report.blocks import (
     Diff,
     Line,
     Paragraph,
-    Range,
     Table,
-    gib,
     heading,
     kind_of,
     many,
@@ -25,13 +23,14 @@ from cfglint.report.blocks import (
 from cfglint.report.changes import Change, changes, difference, window
 from cfglint.report.forms import as_text, escaped
 from cfglint.report.order import JOBS, Group, Lines, counts, coverage, fix_key, grouped, unchecked
+from cfglint.report.outcome import price_told, results_told, stale_told
 from cfglint.text import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cfglint.findings import Finding, Fix, Job, MemoryChange, Report, ResultChange, Stale
+    from cfglint.findings import Finding, Fix, Job, Report
     from cfglint.report.blocks import Block
 
 _LINES, _WIDTH = 12, 80  # of a job without --verbose, and the cells of each where there is no terminal
@@ -47,7 +46,7 @@ _UNWRAPPED = 160  # cells of a source line that a pipe or a file gets
 _NARROWEST = 20  # cells of source below which a window shows nothing useful
 _CHANGED = 4  # changed lines and related places shown without --verbose
 _RELATED = 2
-_ROUGH = 0.1  # of a step's time, from which on a percentage is rounded to tens
+_TITLE_LINES = 2  # that a fix's title and effects may take without --verbose
 
 
 def page(report: Report, style: Style, *, verbose: bool) -> Iterator[Block]:
@@ -95,58 +94,6 @@ def _arithmetic(group: Group) -> Iterator[str]:
     for arithmetic, targets in group.variants(lambda finding: finding.arithmetic):
         for line in arithmetic.splitlines():
             yield shown(line).removeprefix("=").strip() + (f" [{targets}]" if targets else "")
-
-
-def memory_told(changed: Sequence[MemoryChange]) -> str:
-    """Say what changes: ``engine 36.00-37.41 -> 20.20-21.30 GiB, 3.10 GiB short -> 1.20 GiB free``."""
-    return ", ".join(map(_memory, changed))
-
-
-def _memory(change: MemoryChange) -> str:
-    if change.part == "headroom":
-        before, after = change.before_gib[0], change.after_gib[0]
-        first = gib(abs(before)) if (before < 0) == (after < 0) else _left(before)
-        return f"at worst {first} → {_left(after)}"
-    spans = (change.before_gib, change.after_gib)
-    old, new = (Range(gib(low), gib(high)) for low, high in spans)
-    return f"{change.part} {old} GiB unchanged" if old == new else f"{change.part} {old} → {new} GiB"
-
-
-def results_told(changed: Sequence[ResultChange]) -> str:
-    """Say what a run learns from: ``effective batch 64, longest sequence 2,048: unchanged``."""
-    moved = [f"{each.name} {_moved(each)}" for each in changed if not each.same]
-    same = [f"{each.name} {each.after}" if each.after else each.name for each in changed if each.same]
-    return "; ".join(filter(None, (", ".join(moved), f"{', '.join(same)}: unchanged" if same else "")))
-
-
-def time_told(share: tuple[float, float] | None) -> str:
-    """Say how much longer a training step takes: ``about 30 % slower steps``."""
-    if share is None:
-        return ""
-    low, high = (round(100 * each, -1 if abs(each) >= _ROUGH else None) for each in share)
-    word = "slower" if low + high > 0 else "faster"
-    least, most = sorted((abs(low), abs(high)))
-    several = f"{least:.0f}–{most:.0f}" if least != most and low * high >= 0 else f"{most:.0f}"
-    return f"about {several} % {word} training steps"
-
-
-def price_told(fix: Fix) -> str:
-    """Say what a fix does to memory and time."""
-    return "; ".join(filter(None, (memory_told(fix.memory), time_told(fix.slower))))
-
-
-def stale_told(line: int, comment: Stale) -> str:
-    """Say which comment a fix makes untrue: ``the comment on line 12 still says 8``."""
-    return f"the comment on line {line} still says {shown(comment.says)}"
-
-
-def _moved(change: ResultChange) -> str:
-    return f"{change.before} → {change.after}" if change.before and change.after else "may change"
-
-
-def _left(amount: float) -> str:
-    """Return what the worst case leaves or lacks: ``7.20 GiB short``."""
-    return f"{gib(abs(amount))} GiB {'short' if amount < 0 else 'free'}"
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -345,7 +292,10 @@ class _Text:
             yield _Part(_TITLE, [title])
             yield _Part(3, diff)
             yield _Part(4, list(self.untrue(group, fix)))
-            yield _Part(8, list(self.outcome(group, fix)))
+            yield _Part(_TITLE, list(self.outcome(group, fix)))
+            if fix.next:
+                then = shown(", then ".join(fix.next))
+                yield _Part(8, [self.tell("if it still runs out of memory: ", then, "green")])
         yield _Part(5, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")))
         yield _Part(7 if fixes else _TITLE, list(self.alternatives(group, word="or" if fixes else "try")))
         yield _Part(10, list(self.related(group)))
@@ -411,7 +361,7 @@ class _Text:
             yield self.tell("then untrue: ", stale_told(line, each), "yellow")
 
     def outcome(self, group: Group, fix: Fix) -> Iterator[Block]:
-        """Yield the memory before and after a fix, and what is next."""
+        """Yield the memory before and after a fix, and what the run learns from."""
         yield from self.variants(
             "memory",
             group,
@@ -432,12 +382,13 @@ class _Text:
             ),
             "green",
         )
-        if fix.next:
-            yield self.tell("if it still runs out of memory: ", shown(", then ".join(fix.next)), "green")
 
-    @staticmethod
-    def title(fix: Fix) -> str:
-        return title_of(fix) + (f" (for {shown(fix.target)} only)" if fix.target and fix.edits else "")
+    def title(self, fix: Fix) -> str:
+        """Return what a fix does, and its effects where there is room for them."""
+        title = title_of(fix)
+        if not self.verbose and len(title) > _TITLE_LINES * _WIDTH:
+            title = shown(fix.title)
+        return title + (f" (for {shown(fix.target)} only)" if fix.target and fix.edits else "")
 
     def alternatives(self, group: Group, *, word: str) -> Iterator[Block]:
         """Yield other ways out: the first, or with --verbose all; other hardware in any case."""

@@ -119,7 +119,7 @@ def _fix(run: Run, args: FixOptions, path: str, named: bool, outcome: Outcome) -
 
 
 def _lines(result: Repaired, path: str, *, marked: bool) -> list[str]:
-    from cfglint.report.page import results_told
+    from cfglint.report.outcome import results_told
 
     lines = []
     for finding, fix in result.applied:
