@@ -180,25 +180,25 @@ def test_a_remedy_is_proven_on_the_verdict(pack):
 
 IDLE = """
 rule USR901 idle-keeps-its-batch error {
-  known(observed.gpu_util) and observed.gpu_util < 50 % -> max_tokens_per_microbatch >= 4096
+  known(observed.gpu_util) and observed.gpu_util < 50 % -> mem_fraction >= 0.8
   why "an example"
   see "none"
-  bad  { observed.gpu_util: 8 %, max_tokens_per_microbatch: 1024 }
-  good { observed.gpu_util: 8 %, max_tokens_per_microbatch: 4096 }
+  bad  { observed.gpu_util: 8 %, mem_fraction: 0.5 }
+  good { observed.gpu_util: 8 %, mem_fraction: 0.8 }
 }
 """
 
 
 def test_what_was_observed_counts_for_a_remedy():
     pack = load({**read_rules([RULES]), "idle.rules": IDLE})
-    target, key = parse_target("rtx-4090"), "actor.mb_spec.max_tokens_per_mb"
+    target, key = parse_target("rtx-4090"), "sglang.mem_fraction_static"
     one = subject(pack)
     (row,) = fit_rows(Run(pack, [target]), one)
     (variant,) = variants(pack, one, [])
     for overrides, lowered in ((), True), (["observed.gpu_util=8%"], False):
         base = Run(pack, [target], overrides=overrides)
         found = remedy(variant.run(base), one, row)
-        assert (key in found.fix.title) is lowered
+        assert (found is not None and key in found.fix.title) is lowered
 
 
 def test_a_value_that_is_varied_goes_before_what_was_observed(pack):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.trials import Goal, Group
 
+_CUT = "only shorter samples let the job run on this hardware"
 _STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
@@ -158,8 +159,10 @@ class _Wants(Record):
             if doubted.open or not fixes:
                 return fixes, doubted.text
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
-        if group.error and here:
-            fixes[MOST - 1 :] = self._elsewhere(judged, here) or fixes[MOST - 1 :]
+        elsewhere = self._elsewhere(judged, here) if group.error and here else []
+        if elsewhere and all(fix.risk == "data" for fix in fixes):  # nobody cuts the data for what money buys
+            return [*elsewhere, *fixes[: MOST - 1]], _CUT if fixes else unfixed(self.solver, group)
+        fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
         return fixes, ""

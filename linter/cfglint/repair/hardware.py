@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 _TIMES = (1, 2, 4, 8)
 _NODE = 8  # GPUs of a machine that clouds rent
 _MIB = 1 << 20
+_TERA = 1e12
+_AS_FAST = 0.7  # of the present rate
+_MOST_HOURLY, _TIMES_OWN = (
+    40.0,
+    4,
+)  # dollars of an hour, or times what the present GPUs cost: more is no advice
 
 
 class Place(Record):
@@ -97,9 +103,22 @@ class Market(Record):
         offers = []
         for name, usd in sheet.items():
             gpu = gpu_named(name)
-            if gpu.vendor == vendor and gpu.usable_mib is not None:
+            if gpu.vendor == vendor and self._is_no_step_down(gpu):
                 offers += [(usd * count * machines, gpu, count, machines) for count in counts]
+        own_price = sheet.get(str(self.judged.values.given.get("gpu.model")), 0) * (own or 1) * machines
+        most = max(_MOST_HOURLY, _TIMES_OWN * own_price)
+        offers = [offer for offer in offers if offer[0] <= most]
         return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
+
+    def _is_no_step_down(self, gpu: Gpu) -> bool:
+        """Whether a GPU is the present one, or has as much memory and is about as fast."""
+        given = self.judged.values.given
+        if gpu.name == given.get("gpu.model"):
+            return True
+        memory, rate = given.get("gpu.vram"), given.get("gpu.tflops")
+        enough = gpu.usable_mib is not None and is_number(memory) and gpu.usable_mib * _MIB >= memory
+        fast = gpu.tflops is None or not is_number(rate) or gpu.tflops * _TERA >= _AS_FAST * rate
+        return enough and fast
 
     def _place(
         self, goals: tuple[Goal, ...], gpu: Gpu, count: int, nodes: int, hourly: float
