@@ -8,7 +8,7 @@ from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
-from cfglint.repair.hardware import Market, hardware_fix
+from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.proposals import MEMORY, Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from cfglint.document.tree import File
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged, Subject
-    from cfglint.findings import Finding, Fix
+    from cfglint.findings import Finding, Fix, MemoryChange
     from cfglint.repair.options import Repair
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.trials import Goal, Group
 
+_MUCH = 0.75  # of the memory before
 _CUT = "only shorter samples let the job run on this hardware"
 _STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
 MAX_PASSES = 500  # of one file; circles are noticed long before
@@ -144,6 +145,10 @@ class _Wants(Record):
         if any(goal.code == code for goal in stranded):
             elsewhere = self._elsewhere(judged, stranded)
             lost = self.repairs.lost.get(judged, ())
+            near = self.solver.watching(judged).nearest(tuple(stranded), SAFE)
+            fix = None if near is None else fix_of(near, self.solver.trials, judged)
+            if fix is not None and any(_shrinks(change) for change in fix.memory):
+                return [fix, *elsewhere], ""
             told = unfixed(self.solver, group) if code in lost or not lost else ""
             return elsewhere, told or _STRANDED.format(", ".join(lost) or code)
         if repair is None or (repair, judged) not in self._fixes:
@@ -179,13 +184,21 @@ class _Wants(Record):
         if judged not in self._markets:
             steps = self.solver.writer(judged).origins.key("grad_accum")
             self._markets[judged] = Market(self.solver.trials, judged, steps)
-        place = hardware_fix(self._markets[judged].places(tuple(goals)), judged)
+        market = self._markets[judged]
+        place = hardware_fix(market.places(tuple(goals)), judged)
+        if place is None and self._stranding(judged):
+            place = mended_elsewhere(market, judged.subject)
         return [] if place is None else [place]
 
     def _doubt(self, judged: Judged) -> Doubt | None:
         if judged not in self._doubts:
             self._doubts[judged] = doubt(judged)
         return self._doubts[judged]
+
+
+def _shrinks(change: MemoryChange) -> bool:
+    """Whether a part's memory is much less at best: what may be enough, and not only a little less."""
+    return change.part != "headroom" and change.after_gib[0] <= _MUCH * change.before_gib[0]
 
 
 def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Group]) -> Repairs:

@@ -13,7 +13,7 @@ from cfglint.facts import missing
 from cfglint.findings import Fix
 from cfglint.hardware.catalogue import gpu as gpu_named
 from cfglint.hardware.prices import shipped
-from cfglint.hardware.target import count_facts, gpu_facts
+from cfglint.hardware.target import count_facts, gpu_facts, parse_target
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field
 from cfglint.repair.results import is_same
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cfglint.engine.subject import Judged
+    from cfglint.engine.subject import Judged, Subject
     from cfglint.facts import Values
     from cfglint.findings import Memory
     from cfglint.hardware.catalogue import Gpu
@@ -34,6 +34,7 @@ _NODE = 8  # GPUs of a machine that clouds rent
 _MIB = 1 << 20
 _TERA = 1e12
 _AS_FAST = 0.7  # of the present rate
+_LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
 _MOST_HOURLY, _TIMES_OWN = (
     40.0,
     4,
@@ -80,7 +81,7 @@ class Market(Record):
         if judged.target is None or any(trials.run.without_target(goal.compiled, judged) for goal in goals):
             return
         cheapest: dict[bool, Place] = {}
-        for hourly, gpu, count, nodes in self._offers():
+        for hourly, gpu, count, nodes in self.offers():
             place = self._place(goals, gpu, count, nodes, hourly)
             if place is not None:
                 cheapest.setdefault(bool(place.accumulation), place)
@@ -88,24 +89,24 @@ class Market(Record):
                     break
         yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
 
-    def _offers(self) -> list[tuple[float, Gpu, int, int]]:
+    def offers(self) -> list[tuple[float, Gpu, int, int]]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
         values = self.judged.values
         asked, nodes, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
-        own = values.given.get("gpu.per_node")
+        given = values.given.get("gpu.per_node")
+        own = given if isinstance(given, int) else 1
         machines = int(nodes) if is_number(nodes) and nodes >= 1 else 1
         if is_number(asked) and asked >= 1:
             counts = [int(asked)]
         else:
-            least = own if isinstance(own, int) else 1
-            counts = [n for n in dict.fromkeys((*(least * times for times in _TIMES), 1)) if n <= _NODE]
+            counts = [n for n in dict.fromkeys((*(own * times for times in _TIMES), 1)) if n <= _NODE]
         sheet = (self.trials.run.prices or shipped()).hourly
         offers = []
         for name, usd in sheet.items():
             gpu = gpu_named(name)
             if gpu.vendor == vendor and self._is_no_step_down(gpu):
                 offers += [(usd * count * machines, gpu, count, machines) for count in counts]
-        own_price = sheet.get(str(self.judged.values.given.get("gpu.model")), 0) * (own or 1) * machines
+        own_price = sheet.get(str(self.judged.values.given.get("gpu.model")), 0) * own * machines
         most = max(_MOST_HOURLY, _TIMES_OWN * own_price)
         offers = [offer for offer in offers if offer[0] <= most]
         return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
@@ -116,9 +117,9 @@ class Market(Record):
         if gpu.name == given.get("gpu.model"):
             return True
         memory, rate = given.get("gpu.vram"), given.get("gpu.tflops")
-        enough = gpu.usable_mib is not None and is_number(memory) and gpu.usable_mib * _MIB >= memory
-        fast = gpu.tflops is None or not is_number(rate) or gpu.tflops * _TERA >= _AS_FAST * rate
-        return enough and fast
+        if gpu.usable_mib is None or not is_number(memory) or gpu.usable_mib * _MIB < memory:
+            return False
+        return gpu.tflops is None or not is_number(rate) or bool(gpu.tflops * _TERA >= _AS_FAST * rate)
 
     def _place(
         self, goals: tuple[Goal, ...], gpu: Gpu, count: int, nodes: int, hourly: float
@@ -184,6 +185,37 @@ def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
     if not places:
         return None
     words = [("" if place.accumulation else "unchanged ") + f"on {place.words}" for place in places]
-    title = "run it " + ", or ".join(words)
+    return _shown("run it " + ", or ".join(words), judged)
+
+
+def mended_elsewhere(market: Market, subject: Subject) -> Fix | None:
+    """Return other hardware on which a safe repair lets the job run; None where the next larger do not.
+
+    Asked where it runs nowhere as it is.
+    """
+    from cfglint.repair.proposals import groups_of, mend
+    from cfglint.repair.solve import SAFE, solver_of
+
+    own = market.judged.values.given.get("gpu.vram")
+    larger: dict[str, tuple[float, int, int]] = {}
+    for hourly, gpu, count, nodes in market.offers():
+        if is_number(own) and gpu.usable_mib is not None and gpu.usable_mib * _MIB > _LARGER * own:
+            larger.setdefault(gpu.name, (hourly, count, nodes))
+    for name, (hourly, count, nodes) in list(larger.items())[:_MOST_ELSEWHERE]:
+        there = market.trials.run.but(targets=(parse_target(f"{name}:{count}x{nodes}"),), named=True)
+        judgements = there.judged(subject)
+        found = there.findings(judgements)
+        solver = solver_of(there, judgements)
+        groups = [group for group in groups_of(solver, found, "error") if group.error]
+        repairs = mend(solver, groups, (SAFE,)) if groups else None
+        if repairs is None or any(repairs.of(group.code, judgements[0]) is None for group in groups):
+            continue
+        titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
+        where = f"run it on {judgements[0].name} (about ${hourly:.2f} an hour)"
+        return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
+    return None
+
+
+def _shown(title: str, judged: Judged) -> Fix:
     name = judged.target.name if judged.target is not None else None
     return Fix(0, title, (), applicability="display", target=name)

@@ -43,21 +43,21 @@ def unfixed(solver: Solver, group: Group) -> str:
         named = [spoken(path) for path in t.paths_in(rule.requirement) if "*" not in path]
         return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
+    search = solver.search(group.goals)
+    short = search.utmost(tracks)
+    if short is not None and 0 < short[0] < INF:
+        moved = [origins.key(option.knob) for option in short[1]] or knobs
+        them = "it" if len(moved) == 1 else "them"
+        lack = f"{short[0] / GIB:.1f} GiB are still missing"
+        return f"{lack} with {_listed(moved)} as far as cfglint moves {them}"
     if group.code in solver.exhausted:
         return _in_vain(LIMIT, knobs)
-    search = solver.search(group.goals)
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     if not ways and solver.trials.count - start >= _TRIALS:
         return _in_vain(_TRIALS, knobs)
-    short = None if ways else search.utmost(tracks)
-    if short is not None and short[0] < INF:
-        lack, ends = short
-        if lack > 0:
-            them = "it" if len(knobs) == 1 else "them"
-            moved = f"with {_listed(knobs)} as far as cfglint moves {them}"
-            return f"{lack / GIB:.1f} GiB are still missing {moved}"
-        ways = [Repair(ends)]
+    if not ways and short is not None and short[0] < INF:
+        ways = [Repair(short[1])]
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)

@@ -97,11 +97,12 @@ class Search(Record):
                     gap = None
                 yield parts(gap)[1] if isinstance(gap, (int, float, Interval)) else INF
 
-    def harms(self, options: Sequence[Option]) -> bool:
-        """Whether a rule that held is broken or open afterwards."""
+    def harms(self, options: Sequence[Option], *, surely: bool = False) -> bool:
+        """Whether a rule that held is broken or open afterwards, or, with ``surely``, certainly broken."""
         facts = combined(options)
         assert facts is not None
-        harmed = [rule for judged in self.watched for rule in self.trials.harmed(judged, facts)]
+        watched = self.watched
+        harmed = [rule for judged in watched for rule in self.trials.harmed(judged, facts, surely=surely)]
         weight = sum(option.weight for option in options)
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
@@ -434,7 +435,10 @@ class Search(Record):
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
     def nearest(self, tracks: Iterable[Track]) -> Repair | None:
-        """Return the single move after which the goals may hold: safe ones first, then by overshoot."""
+        """Return the single move after which the goals may hold: safe ones first, then by overshoot.
+
+        They may hold for certain, where another rule may be broken then.
+        """
         ways: list[tuple[tuple[object, ...], Repair]] = []
         for track in tracks:
             places = track.scan()
@@ -443,12 +447,12 @@ class Search(Record):
                 if option is None or self.spent():
                     continue
                 progress = self.progress((option,))
-                if progress.truth is not False and not progress.holds and not needs_of(progress.truth):
+                if progress.truth is not False and not needs_of(progress.truth):
                     repair = Repair((option,), sure=False)
                     over = max((0.0, *progress.gaps))
                     ways.append(((option.unsafe, over, repair.price, track.number), repair))
         ways.sort(key=lambda way: way[0])
-        return next((repair for _, repair in ways if not self.harms(repair.options)), None)
+        return next((repair for _, repair in ways if not self.harms(repair.options, surely=True)), None)
 
 
 def _cheapest_first(

@@ -15,7 +15,7 @@ from cfglint.document.compose import edited
 from cfglint.engine.dependencies import WatchedValues, settled, watched
 from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
-from cfglint.lang.values import Interval, Open, Unknown
+from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
 from cfglint.repair.invert import Written
 from cfglint.repair.write import Writer
@@ -175,8 +175,11 @@ class Trials(Record):
             self._rewritten[written] = None if again is None else self.run.subject(again, framework)
         return self._rewritten[written]
 
-    def harmed(self, judged: Judged, facts: Facts) -> list[CompiledRule]:
-        """Return the rules that held on a target and are broken or open there with these facts."""
+    def harmed(self, judged: Judged, facts: Facts, *, surely: bool = False) -> list[CompiledRule]:
+        """Return the rules that held on a target and are broken or open there with these facts.
+
+        With ``surely`` those that are only possible do not count.
+        """
         base, values = self.base(judged), self.values(judged, facts)
         harmed = []
         rules = base.moved(facts).rules
@@ -184,6 +187,8 @@ class Trials(Record):
         for rule in rules:
             truth = rule.test(values)
             if truth is True or truth is None or is_hint(rule):
+                continue
+            if surely and truth is not False and not needs_of(truth):
                 continue
             was = base.before.get(rule.code)
             if was is None or (truth is False and was.truth is not False):
@@ -247,6 +252,7 @@ class Trials(Record):
                 if is_hint(verdict.rule) and (old, code) not in mended:
                     continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
+                newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
                 left = (old, code) in mended and (sure or verdict.truth is False or verdict.needs)
                 if newly or left:
                     yield verdict
