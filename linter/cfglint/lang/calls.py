@@ -92,6 +92,15 @@ def _part(place: int) -> Builtin:
     return emit
 
 
+def _renumbered(function: Emitter, node: t.Call) -> tuple[str, Type]:
+    """``renumbered(text, "d", 2)``: the text with another number behind a letter."""
+    _take(node, 3)
+    text, _ = function.typed(node.arguments[0], TEXT)
+    letter, _ = function.typed(node.arguments[1], TEXT)
+    number, _ = function.typed(node.arguments[2], COUNT)
+    return function.once(f"renumbered({text}, {letter}, {number})"), TEXT
+
+
 def _capture(function: Emitter, node: t.Call) -> tuple[str, Type]:
     """``capture(text, "*t{n:int}*", 1)``: what the pattern's one capture holds, else the default."""
     _take(node, 2, 3)
@@ -159,6 +168,7 @@ FUNCTIONS: dict[str, Builtin] = {
     "before": _part(0),
     "after": _part(2),
     "capture": _capture,
+    "renumbered": _renumbered,
     "length": _length,
     "adapted": _adapted,
     "divisors": _divisors,

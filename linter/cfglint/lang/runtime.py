@@ -228,6 +228,20 @@ def divided(text: object, separator: object, place: int) -> object:
     return (text.partition(separator) if separator else (text, "", ""))[place]
 
 
+def renumbered(text: object, letter: object, number: object) -> object:
+    """Return a string with another number behind a letter, ``d2p1`` for ``d4p1``; or with both at its end."""
+    if not isinstance(text, str) or not isinstance(letter, str) or not isinstance(number, int):
+        return Unknown(needs_of(text) | needs_of(letter) | needs_of(number))
+    start = 0
+    while (at := text.find(letter, start)) >= 0:
+        end = start = at + len(letter)
+        while end < len(text) and text[end].isdigit():
+            end += 1
+        if end > start and not (at and text[at - 1].isalpha()):
+            return f"{text[:start]}{number}{text[end:]}"
+    return f"{text}{letter}{number}"
+
+
 def length(items: object) -> Number:
     """How many items a list has."""
     return len(items) if isinstance(items, (list, tuple)) else Interval(0, INF, needs_of(items))
@@ -423,7 +437,7 @@ NAMESPACE: dict[str, object] = {
             as_member, as_number, as_text, as_version, binary_logarithm, capture, ceiling, chosen,
             count_over, divide, divided, divisors, equal, extreme_over, field, floor, highest, hull, if_,
             implies, length, like, lost, lowest, max_of_roles, maximum, member, min_of_roles, minimum,
-            modulo, nearest_whole, needs_of, not_, nothing, older, or_, square_root, sum_over,
+            modulo, nearest_whole, needs_of, not_, nothing, older, or_, renumbered, square_root, sum_over,
         )
     },
     "INF": INF,

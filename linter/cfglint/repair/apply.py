@@ -198,7 +198,7 @@ class _Wants(Record):
 
 def _shrinks(change: MemoryChange) -> bool:
     """Whether a part's memory is much less at best: what may be enough, and not only a little less."""
-    return change.part != "headroom" and change.after_gib[0] <= _MUCH * change.before_gib[0]
+    return change.part in ("engine", "trainer") and change.after_gib[0] <= _MUCH * change.before_gib[0]
 
 
 def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Group]) -> Repairs:

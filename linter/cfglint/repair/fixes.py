@@ -39,6 +39,8 @@ _WORTH = 1 << 29  # bytes; less is lost in the noise of an allocator
 _MOST_STEPS = 4
 _MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 _PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.likely", "trains"))
+_HOST = "need.host"
+_NOTABLE_HOST = 4.0  # GiB of a machine's own memory; less is there anyway
 _NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
 
 
@@ -152,6 +154,9 @@ def _changes(before: Values, after: Values) -> Iterator[MemoryChange]:
         old, new = span_of(before[name]), span_of(after[name])
         if old.high < INF and new.high < INF:
             yield MemoryChange(part, (old.low, old.high), (new.low, new.high))
+    old, new = span_of(before[_HOST]), span_of(after[_HOST])
+    if new.high < INF and new.low - old.low > _NOTABLE_HOST:
+        yield MemoryChange("host", (old.low, old.high), (new.low, new.high))
     yield MemoryChange("headroom", _headroom(before), _headroom(after))
 
 

@@ -119,6 +119,8 @@ class Market(Record):
         memory, rate = given.get("gpu.vram"), given.get("gpu.tflops")
         if gpu.usable_mib is None or not is_number(memory) or gpu.usable_mib * _MIB < memory:
             return False
+        if given.get("gpu.nvlink") is True and gpu.nvlink is not True:
+            return False
         return gpu.tflops is None or not is_number(rate) or bool(gpu.tflops * _TERA >= _AS_FAST * rate)
 
     def _place(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from cfglint.engine.describe import show_value
 from cfglint.findings import ResultChange
+from cfglint.hardware.target import count_facts
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.repair.tracks import RISKS
 
@@ -88,7 +89,11 @@ def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Ite
 
 
 def _shown(trials: Trials, name: str, values: Values) -> str:
+    kind = trials.run.finder.evaluator.type_of(name)
     value = values[name]
-    if needs_of(value):
-        return ""
-    return show_value(value, trials.run.finder.evaluator.type_of(name))
+    if not needs_of(value):
+        return show_value(value, kind)
+    if values.given.get("gpu.count") is None:  # on one GPU, as in fit
+        alone = values.but(dict.fromkeys(count_facts(1, 1, ""), 1))[name]
+        return "" if needs_of(alone) else f"{show_value(alone, kind)} per GPU"
+    return ""

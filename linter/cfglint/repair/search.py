@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.repair.trials import Key
 
-LIMIT = 2000  # trials of one search
-SAFE_LIMIT = 800  # of the one among safe moves, which comes first
+LIMIT = 800  # trials of one search
+SAFE_LIMIT = 400  # of the one among safe moves, which comes first
+CHEAPER = 200  # of one that looks for something cheaper than what was found
 SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 SEVERAL = 2  # tracks, from which on a repair is looked for that moves many at once
@@ -160,7 +161,9 @@ class Search(Record):
         leading += [seen for track in aside if (seen := self._seen(track, there)).reaches]
         if best is None and len(leading) > SEVERAL:
             best = relaxed(self, usable)
-            if best is None and self._short(usable):
+            if best is not None:
+                self.limit = min(self.limit, self.trials.count - self._start + CHEAPER)
+            elif self._short(usable):
                 self.helpful, self.hopeless = {track.knob.name for track in leading}, True
                 return None
         if len(usable) <= FEW or not self._within_reach(leading):

@@ -25,6 +25,8 @@ def _memory(change: MemoryChange) -> str:
         left = change.after_gib[0]
         return f"at worst {rounded(abs(left))} GiB {'short' if left < 0 else 'free'}"
     old, new = (_span(*gib) for gib in (change.before_gib, change.after_gib))
+    if change.part == "host":
+        return f"each machine needs {new} GiB of its own memory"
     return f"{change.part} {old} → {new} GiB" if old != new else ""
 
 
