@@ -433,7 +433,8 @@ def test_json():
         "id": 1, "applicability": "safe", "certainty": "sure",
         "title": "set sglang.mem_fraction_static to 0.5",
         "effect": "smaller KV cache: lower rollout throughput",
-        "cost": 0, "target": None, "memory": [], "results": [], "next": [], "stale": [],
+        "cost": 0, "risk": "none", "step_percent": None, "target": None,
+        "memory": [], "results": [], "next": [], "stale": [],
         "edits": [{"path": "grpo.yaml", "start": first["start"], "end": first["end"], "text": "0.5"}],
     }  # fmt: skip
     assert [a["id"] for a in first["alternatives"]] == [2, 3]

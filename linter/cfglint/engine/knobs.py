@@ -96,6 +96,11 @@ def never(_: t.Expr) -> bool:
     return False
 
 
+def always(_: t.Expr) -> bool:
+    """Take each condition for fulfilled."""
+    return True
+
+
 def move_of(
     knob: t.Knob, old: object, new: object, kind: Type, holds: Holds = never, leaves: Holds = never
 ) -> t.Move | None:

@@ -213,6 +213,8 @@ def mended_elsewhere(market: Market, subject: Subject) -> Fix | None:
         if repairs is None or any(repairs.of(group.code, judgements[0]) is None for group in groups):
             continue
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
+        if not titles:
+            continue
         where = f"run it on {judgements[0].name} (about ${hourly:.2f} an hour)"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None

@@ -189,7 +189,10 @@ class Options(Record):
         if own is None:
             return None
         if any(move.leaving is not None for move in knob.moves):
-            track = replace(track, move=self._move_to(track, value))
+            move = self._move_to(track, value)
+            if move is None:
+                return None
+            track = replace(track, move=move)
         option = Option(
             knob.name,
             track.steps(i),
@@ -215,7 +218,7 @@ class Options(Record):
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
 
-    def _move_to(self, track: Track, value: object) -> t.Move:
+    def _move_to(self, track: Track, value: object) -> t.Move | None:
         """Return what a move costs by what it leaves behind."""
         evaluator = self.trials.run.finder.evaluator
         after = self.trials.values(self.judged, {track.knob.name: value})
@@ -224,7 +227,7 @@ class Options(Record):
             return evaluator(condition, after)[0] is True
 
         kind = evaluator.type_of(track.knob.name)
-        return move_of(track.knob, track.old, value, kind, self._holds, leaves) or track.move
+        return move_of(track.knob, track.old, value, kind, self._holds, leaves)
 
     def _keep(self, knob: t.Knob, option: Option) -> bool:
         """Move the knob's partner so that what it keeps stays; false where no whole value does that.

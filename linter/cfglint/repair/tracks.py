@@ -23,7 +23,7 @@ from functools import partial
 from itertools import islice, pairwise, takewhile
 from math import isqrt
 
-from cfglint.engine.knobs import literal, move_of, never, tidy, word_of
+from cfglint.engine.knobs import always, literal, move_of, never, tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
 from cfglint.lang.types import Type, is_number
@@ -226,7 +226,9 @@ class Broken(Record):
             yield from self._around(old)
 
     def _track(self, values: Sequence[object], **rest: Any) -> Track:
-        move = move_of(self.knob, self.old, values[0], self.kind, self.holds) if len(values) else None
+        move = None
+        if len(values):
+            move = move_of(self.knob, self.old, values[0], self.kind, self.holds, always)
         if move is None and self.knob.moves:  # it is not moved that way
             values = ()
         return Track(self.knob, self.old, values, move or UNPRICED, **rest)
