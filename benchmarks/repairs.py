@@ -33,6 +33,7 @@ from folders import paths_of, read
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.tree import File
+    from cfglint.findings import Finding
 
 GPUS = ("a40", "rtx-4090", "a100-80gb", "h100-sxm:8")
 
@@ -66,6 +67,20 @@ def proven(run: Run, file: File, text: str) -> list[str]:
     return wrong
 
 
+def proposed(finding: Finding) -> str:
+    """Return what is proposed for an error: the kind of its fix, other hardware, a question, or nothing."""
+    if finding.fix is not None:
+        return finding.fix.applicability
+    if finding.alternatives:
+        return "hardware"
+    return "question" if "too wide" in finding.unfixed else "nothing"
+
+
+def told(counts: Counter[str]) -> str:
+    """Return counts in words, the most first."""
+    return ", ".join(f"{kind} {number}" for kind, number in counts.most_common())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -77,6 +92,7 @@ def main() -> int:
     gc.set_threshold(100_000, 50, 100)  # as the command does (cli/__init__.py)
     pack = load()
     kinds: Counter[str] = Counter()
+    memory: Counter[str] = Counter()  # errors of memory, by what is proposed
     without: Counter[str] = Counter()
     knobs: Counter[int] = Counter()
     reports, fixes, wrong = [], [], []
@@ -96,6 +112,8 @@ def main() -> int:
                 reports.append(time.perf_counter() - start)
                 for finding in errors:
                     fix = finding.fix
+                    if finding.code.startswith("MEM"):
+                        memory[proposed(finding)] += 1
                     sure = fix is not None and bool(fix.edits) and fix.certainty == "sure"
                     kind = fix.applicability if sure else "may" if fix is not None and fix.edits else "none"
                     kinds[kind] += 1
@@ -104,16 +122,17 @@ def main() -> int:
                     else:
                         without[finding.code] += 1
                     if args.show:
-                        told = fix.title if fix is not None else finding.unfixed or "nothing to move"
-                        print(f"{gpu} {path}: {finding.code} {kind}: {told}")
+                        title = fix.title if fix is not None else finding.unfixed or "nothing to move"
+                        print(f"{gpu} {path}: {finding.code} {kind}: {title}")
                 start = time.perf_counter()
                 fixed = repair(run, file, unsafe=True, least="warning", notes=False)
                 fixes.append((time.perf_counter() - start, gpu, path))
                 wrong += [f"{gpu} {path}: {what}" for what in proven(run, file, fixed.text)]
     total = sum(kinds.values())
-    print(f"{total} errors: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common()))
+    print(f"{total} errors: {told(kinds)}")
+    print(f"{sum(memory.values())} errors of memory: {told(memory)}")
     print("edits of a sure fix: " + ", ".join(f"{n}: {number}" for n, number in sorted(knobs.items())))
-    print("without a sure fix: " + ", ".join(f"{code} {n}" for code, n in without.most_common()))
+    print(f"without a sure fix: {told(without)}")
     for name, times in (("fix", [t for t, *_ in fixes]), ("report", reports)):
         if times:
             print(f"{name}: median {statistics.median(times) * 1e3:.0f} ms, worst {max(times) * 1e3:.0f} ms")
