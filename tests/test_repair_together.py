@@ -52,6 +52,7 @@ rule PRF905 small error for toy { gpu.vram < 30 -> toy.rate <= 0.3 }
 rule PRF906 large error for toy { gpu.vram >= 30 -> toy.rate >= 0.5 }
 rule PRF908 kernel error for toy { toy.kernel != none }
 rule PRF909 plain error for toy { toy.kernel in [none, plain, other] }
+rule PRF910 many error for toy { toy.micro >= 40 }
 rule PRF907 both error for toy { toy.micro + toy.length <= 130 }
 """
 
@@ -228,13 +229,13 @@ def test_the_work_is_limited_and_that_is_said(pack, monkeypatch) -> None:
     monkeypatch.setattr(search.Search, "spent", lambda self: setattr(self, "exhausted", True) or True)
     (finding,) = _findings(pack, "toy: {rate: 0.9}\n", "PRF901")
     assert finding.fix is None
-    assert "cfglint tried 2,000 combinations of" in finding.unfixed
+    assert "cfglint tried 800 combinations of" in finding.unfixed
 
 
 def test_why_there_is_no_fix(pack) -> None:
-    # 4 + 63 + 8 GiB: an odd micro-batch cannot be halved with the effective batch kept, the host has no room.
+    # 4 + 63 + 8 GiB: a third of the micro-batch would be too few sequences, the host has no room.
     text = "toy: {rate: 0.1, micro: 63, host_gb: 4}\n"
-    (finding,) = _findings(pack, text, "PRF901", "PRF903")
+    (finding,) = _findings(pack, text, "PRF901", "PRF903", "PRF910")
     assert finding.fix is None
     assert "toy.offload" in finding.unfixed
     assert "37.0 GiB are still missing" in finding.unfixed

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal, Group
 
 _MUCH = 0.75  # of the memory before
-_CUT = "only shorter samples let the job run on this hardware"
+_CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
@@ -165,8 +165,9 @@ class _Wants(Record):
                 return fixes, doubted.text
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
-        if elsewhere and all(fix.risk == "data" for fix in fixes):  # nobody cuts the data for what money buys
-            return [*elsewhere, *fixes[: MOST - 1]], _CUT if fixes else unfixed(self.solver, group)
+        missed = elsewhere or code.startswith(MEMORY)
+        if missed and fixes and all(fix.risk == "data" for fix in fixes):
+            return [*elsewhere, *fixes[: MOST - len(elsewhere)]], _CUT  # nobody cuts data for what money buys
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)

@@ -19,7 +19,7 @@ from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.invert import Written
 from cfglint.repair.keys import Asked
-from cfglint.repair.price import points
+from cfglint.repair.price import overfills_host, points
 from cfglint.repair.results import is_same, probe, risk_to_results
 from cfglint.repair.tracks import RISKS, SHORT, UNPRICED, Broken, Option, Track, priced
 
@@ -206,6 +206,8 @@ class Options(Record):
         if not self._keep(knob, option) or not self._read_back(option):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
+            if overfills_host(self.trials, self.judged, option.facts):
+                return None
             option.cost = points(self.trials, self.judged, option.facts, option.cost)
         for name in tuple(option.facts):
             self._tie(name, option)

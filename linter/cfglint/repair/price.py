@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _WORK = "step.work"
+_HOST, _HOST_TIMES = "need.host", 2.5  # times the memory of a machine's GPUs
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
 _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
 
@@ -28,6 +29,21 @@ def slower(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple
         return None
     shares = sorted((new[0] / old[0] - 1, new[1] / old[1] - 1))
     return None if max(map(abs, shares)) < _NOTABLE else (shares[0], shares[1])
+
+
+def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether a move needs more host memory than rented machines have: some times that of their GPUs.
+
+    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times
+    (https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, https://docs.cloud.google.com/compute/docs/gpus).
+    What is known of the host's memory, a rule judges.
+    """
+    before, after = judged.values, trials.values(judged, facts)
+    need, was = bounds_of(after[_HOST]), bounds_of(before[_HOST])
+    vram, ranks = bounds_of(after["gpu.vram"]), bounds_of(after["host.ranks"])
+    if need is None or was is None or vram is None or ranks is None or need[0] <= was[0]:
+        return False
+    return need[0] > _HOST_TIMES * vram[1] * ranks[1]
 
 
 def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:

@@ -50,7 +50,8 @@ class Allowed(Value):
 
     def over(self, tracks: Iterable[Track]) -> list[Track]:
         """Return the tracks that may be used, with the places of them that may."""
-        admitted = [track for track in tracks if self.admits(track)]
+        begun = [track for each in tracks if (track := each.begun()) is not None]
+        admitted = [track for track in begun if self.admits(track)]
         return (
             admitted if self.unsafe else [track.where(lambda option: not option.unsafe) for track in admitted]
         )

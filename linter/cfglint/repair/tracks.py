@@ -128,6 +128,13 @@ class Track(Record):
             self._options[i] = self.make(self, i) if self.make is not None else None
         return self._options[i]
 
+    def begun(self) -> Track | None:
+        """Return the track from its first available value on; of a long one only the first is looked at."""
+        for i in range(min(len(self), SHORT)):
+            if self.option(i) is not None:
+                return replace(self, values=list(self.values)[i:], _options={}) if i else self
+        return None
+
     def where(self, admits: Callable[[Option], bool]) -> Track:
         """Return the track with the options alone that are admitted."""
 
