@@ -37,6 +37,7 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from collections.abc import Sequence as Listed
 
     from cfglint.document.layers import Layers
@@ -52,6 +53,8 @@ _TRUTHS = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
 }
+_FEW = 3  # flags, from which on they tell whose they are
+_STALE = 8
 _MODULE = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
@@ -72,6 +75,23 @@ class Started(Record):
     def takes(self, key: str) -> bool:
         """Whether a flag of the command is one that the program reads, as far as that is known."""
         return self.trainer is None or key in self.program.flags or self.parsed
+
+    def accepts(self, key: str, value: object, given: Collection[str]) -> bool | None:
+        """Whether the program takes a flag with a value; None where its arguments are not known.
+
+        Where the flags that are ``given`` are words of its own project, so is any other that it takes, but
+        for those of transformers' arguments. One in eight may be left from an older version.
+        """
+        flag = self.program.flags.get(key)
+        if flag is not None:
+            return flag.accepts(value)
+        if self.program.parsers == {"whole"}:
+            return False
+        words, trains = self.program.declared()
+        if key in words:
+            return True
+        strange = sum(each not in words for each in given)
+        return None if trains or len(given) < _FEW or strange > len(given) // _STALE else False
 
     def rests_on(self, key: str) -> bool:
         """Whether a flag decides which branches the program takes."""

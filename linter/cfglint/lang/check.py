@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 DIALECTS = ("pyyaml", "omegaconf", "omegaconf_unresolved", "json", "hjson", "toml")
 COMPOSES = ("hydra", "parents")
 CLAIMS = ("last",)
+SWITCHES = ("words",)
 _ENOUGH = 100  # complaints of one kind of pass; looking for near names is slow, and nobody reads more
 _LISTS = ("resolvers", "knows", "packages", "programs")  # settings that take several words
 
@@ -256,6 +257,7 @@ class Builder:
             "composes": ("way to compose files", COMPOSES),
             "resolvers": ("resolver", RESOLVERS),
             "claims": ("way to claim files", CLAIMS),
+            "switches": ("kind of switches", SWITCHES),
             "extends": ("framework", self.symbols.frameworks),
         }
         what, known = checks.get(entry.key, ("", ()))

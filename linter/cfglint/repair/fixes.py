@@ -107,6 +107,13 @@ def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> 
     return ranked[:_ALTERNATIVES]
 
 
+def _effects(repair: Repair) -> Iterator[str]:
+    """Yield what the moves lose, but for what others make up for."""
+    for option in repair.options:
+        if repair.results != "none" or option.results == "none":
+            yield from option.effects
+
+
 def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     """Return a repair as a fix, with what it does on a target; its number is given by the caller."""
     patch = repair.patch
@@ -121,7 +128,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         patch.edits if patch is not None else (),
         applicability=repair.applicability,
         certainty="sure" if repair.sure else "may",
-        effect="; ".join(dict.fromkeys(text for option in repair.options for text in option.effects)),
+        effect="; ".join(dict.fromkeys(_effects(repair))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in was),
         cost=repair.cost,
         slower=slower(trials, judged, facts) if repair.risk in ("none", "numerics") else None,
@@ -184,7 +191,8 @@ def _next_steps(solver: Solver, repair: Repair) -> tuple[str, ...]:
                 steps[track.knob.name] = price, option
     ordered = sorted(steps.values(), key=lambda step: step[0])[:_MOST_STEPS]
     outside = dict.fromkeys(text for goal in goals for text in goal.rule.next)
-    return *outside, *(titled(option.written, solver.trials.subject.view) for _, option in ordered)
+    titles = (titled(option.written, solver.trials.subject.view) for _, option in ordered)
+    return tuple(dict.fromkeys((*outside, *titles)))  # one key may move two knobs
 
 
 def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Option] | None:

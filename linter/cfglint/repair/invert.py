@@ -10,7 +10,7 @@ from cfglint.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cfglint.facts import Steps
 
@@ -47,7 +47,7 @@ def invert(
         case t.Not(operand) if isinstance(value, bool):
             return invert(operand, not value, kind, old)
         case t.Product(factors) if is_number(value):
-            return _through_product(factors, value, kind, facts)
+            return through_product(factors, value, kind, facts)
         case t.Choice(t.Path(steps), arms, rest):
             for patterns, arm in arms:
                 word = word_of(patterns[0])
@@ -58,9 +58,10 @@ def invert(
     return None
 
 
-def _through_product(
+def through_product(
     factors: tuple[tuple[str, t.Expr], ...], value: float, kind: Type, facts: Mapping[str, object] | None
 ) -> Written | None:
+    """Return what has to be at the one key of a product, whose other factors are known."""
     path: Steps | None = None
     scale = 1.0
     for operator, factor in factors:
@@ -81,6 +82,13 @@ def _through_product(
         return None
     result = tidy(value / scale)
     return Written(path, result) if isinstance(result, int) or not kind.whole else None
+
+
+def spellings(value: object, kind: Type, old: object, spelling: object) -> Iterator[object]:
+    """Yield how a value may be written, the likeliest first: a member also by its other words."""
+    yield _spelled(value, kind, old, spelling)
+    for word in [word for word, name in kind.spellings if name == value]:
+        yield {"true": True, "false": False, "null": None}.get(word, word)
 
 
 def _spelled(value: object, kind: Type, old: object, spelling: object) -> object:

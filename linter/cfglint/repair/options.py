@@ -21,7 +21,7 @@ from cfglint.repair.invert import Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.price import overfills_host, points
 from cfglint.repair.results import is_same, probe, risk_to_results
-from cfglint.repair.tracks import RISKS, SHORT, UNPRICED, Broken, Option, Track, priced
+from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ class Repair(Record):
     """Options that together reach goals; ``sure`` is false where they only may.
 
     Once it is written and proven (solve.py), it has the ``goals`` that it reaches on all targets or on
-    ``only`` one, and its ``patch``: None where no edit of the file can do it.
+    ``only`` one, its ``patch``: None where no edit of the file can do it; and what its moves together put
+    at risk of the ``results``.
     """
 
     options: tuple[Option, ...]
     sure: bool = True
+    results: str | None = None
     goals: tuple[Goal, ...] = ()
     patch: Patch | None = None
     only: Judged | None = None
@@ -67,12 +69,15 @@ class Repair(Record):
     @property
     def unsafe(self) -> bool:
         """Whether results may change."""
-        return any(option.unsafe for option in self.options)
+        return self.risk != "none"
 
     @property
     def risk(self) -> str:
         """The worst that may change of the results: none, numerics, optimization or data."""
-        return max((option.risk for option in self.options), key=list(RISKS).index, default="none")
+        own = [option.risk for option in self.options]
+        if self.results is not None:
+            return worse(*own, self.results)
+        return worse(*own, *(option.results for option in self.options))
 
     @property
     def applicability(self) -> str:
@@ -162,7 +167,7 @@ class Options(Record):
             return None
         definitions = [self.writer.definition(each.path) for each in option.written]
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
-        option.puts_at_risk(risk_to_results(self.trials, self.judged, option.facts))
+        option.results = risk_to_results(self.trials, self.judged, option.facts)
         return option
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
@@ -198,12 +203,12 @@ class Options(Record):
             track.steps(i),
             value in track.asked,
             {knob.name: value},
-            own,
+            list(own.keys),
             track.cost(i),
             risk_of(track.move),
             [track.move.effect],
         )
-        if not self._keep(knob, option) or not self._read_back(option):
+        if not self._keep(knob, option) or not (own.plain or self._read_back(option)):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
             if overfills_host(self.trials, self.judged, option.facts):
@@ -213,7 +218,7 @@ class Options(Record):
             self._tie(name, option)
         for written in tuple(option.written):
             self._share(written, option)
-        option.puts_at_risk(risk_to_results(self.trials, self.judged, option.facts))
+        option.results = risk_to_results(self.trials, self.judged, option.facts)
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [self.writer.place(written) for written in option.written]
@@ -248,12 +253,12 @@ class Options(Record):
             if value is None:
                 continue
             facts = {**option.facts, partner: value}
-            written = self.writer.writes(partner, value)
-            if written is None or self.writer.patch(written) is None:
+            way = self.writer.writes(partner, value)
+            if way is None or self.writer.patch(way.keys) is None:
                 continue
             if is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts[partner] = value
-                option.written += written
+                option.written += way.keys
                 return True
         return bool(needs)  # what nobody states
 
@@ -262,8 +267,6 @@ class Options(Record):
 
         The keys are not the fact's own, so the text that has them is read.
         """
-        if not any(self.writer.stated(name) for name in option.facts):
-            return True
         named = {f"{path_text(each.path)} {i}": each for i, each in enumerate(option.written)}
         self.trials.keys |= {name: written.path for name, written in named.items()}
         new = {name: written.value for name, written in named.items()}
@@ -276,7 +279,7 @@ class Options(Record):
                 option.facts[name] = after[name]
                 if name in self.writer.origins.symbols.knobs:
                     self._pay(name, option)
-        return after[option.knob] == option.facts[option.knob]
+        return _is_equal(after[option.knob], option.facts[option.knob])
 
     def _tie(self, name: str, option: Option) -> None:
         """Write the keys that the framework moves along, where they say the same as the fact's own key."""
@@ -318,7 +321,7 @@ class Options(Record):
         kind = self.trials.run.finder.evaluator.type_of(name)
         move = move_of(knob, old, new, kind, self._holds) or UNPRICED
         option.cost += priced(knob, move, kind, old, new)
-        option.puts_at_risk(risk_of(move))
+        option.risk = worse(option.risk, risk_of(move))
         option.effects.append(move.effect)
 
     def _follow(self, key: str, value: object, option: Option) -> None:
@@ -334,7 +337,7 @@ def risk_of(move: t.Move) -> str:
 
 def _is_equal(old: object, new: object) -> bool:
     """Whether a fact has stayed; what is not known is the same where it says the same."""
-    return old == new or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
+    return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
 def combined(options: Iterable[Option]) -> dict[str, object] | None:

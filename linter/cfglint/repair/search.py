@@ -21,6 +21,7 @@ from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
 from cfglint.repair.relax import relaxed
+from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
 from cfglint.repair.trials import Goal, Trials, key_of
 
@@ -51,14 +52,16 @@ class Search(Record):
     """A search for moves that reach ``goals`` and leave all other rules of the judged targets as they are.
 
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
-    could not be written or proven. ``helpful`` are the knobs that the last search had to do with, and it is
-    ``hopeless`` if memory is missing however far they are moved.
+    could not be written or proven. A ``keeping`` search leaves the results as they are. ``helpful`` are the
+    knobs that the last search had to do with, and it is ``hopeless`` if memory is missing however far they
+    are moved.
     """
 
     trials: Trials
     goals: list[Goal]
     watched: Sequence[Judged]
     limit: int = LIMIT
+    keeping: bool = False
     refused: set[Key] = field(factory=set)
     exhausted: bool = False
     hopeless: bool = False
@@ -107,7 +110,14 @@ class Search(Record):
         weight = sum(option.weight for option in options)
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
-        return bool(harmed) or key_of(facts) in self.refused
+        return bool(harmed) or key_of(facts) in self.refused or (self.keeping and not self._keeps(options))
+
+    def _keeps(self, options: Sequence[Option]) -> bool:
+        """Whether moves together keep the results, where one of them alone would not."""
+        if all(option.results == "none" for option in options):
+            return True
+        facts = combined(options) or {}
+        return all(risk_to_results(self.trials, judged, facts) == "none" for judged in self.watched)
 
     def possible(self, options: Sequence[Option]) -> bool:
         """Whether moves can be made together."""

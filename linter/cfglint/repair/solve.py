@@ -13,7 +13,9 @@ from itertools import combinations
 from cfglint.lang import tree as t
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
+from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
+from cfglint.repair.tracks import worse
 from cfglint.repair.trials import Goal, Group, Trials, to_mend
 from cfglint.repair.write import Writer
 
@@ -44,7 +46,7 @@ class Allowed(Value):
         return (
             option is not None
             and track.knob.name not in self.without
-            and (self.unsafe or not option.unsafe)
+            and (self.unsafe or option.risk == "none")
             and (self.display or option.writable)
         )
 
@@ -53,7 +55,9 @@ class Allowed(Value):
         begun = [track for each in tracks if (track := each.begun()) is not None]
         admitted = [track for track in begun if self.admits(track)]
         return (
-            admitted if self.unsafe else [track.where(lambda option: not option.unsafe) for track in admitted]
+            admitted
+            if self.unsafe  # what changes results by itself may be made up for (Search.keeping)
+            else [track.where(lambda option: option.risk == "none") for track in admitted]
         )
 
 
@@ -134,7 +138,7 @@ class Solver(Record):
         """
         key = (tuple(goals), self.watched, allowed)
         if key not in self._repairs:
-            search = self.search(goals, allowed.limit)
+            search = replace(self.search(goals, allowed.limit), keeping=not allowed.unsafe)
             self._repairs[key] = self._proven(
                 search,
                 goals,
@@ -149,7 +153,7 @@ class Solver(Record):
         for _ in range(_TRIES):
             repair = find()
             written = None if repair is None else self.written(repair, goals)
-            if repair is None or written is not None:
+            if repair is None or (written is not None and not (search.keeping and written.unsafe)):
                 return written
             search.refuse(repair)
         return None
@@ -200,7 +204,15 @@ class Solver(Record):
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
             if not self.trials.proven(mended, self.watched, patch.edits, sure=repair.sure):
                 return None
-        return replace(repair, goals=tuple(goals), patch=patch, only=only)
+            asked = {each.knob: each.facts[each.knob] for each in repair.options if each.knob in each.facts}
+            if not self.trials.reads(asked, self.watched, patch.edits):
+                return None
+        return replace(repair, goals=tuple(goals), patch=patch, only=only, results=self._results(repair))
+
+    def _results(self, repair: Repair) -> str:
+        """Return what the moves together put at risk of the results, on any target."""
+        facts = combined(repair.options) or {}
+        return worse(*(risk_to_results(self.trials, judged, facts) for judged in self.watched))
 
     # ── the best of several searches ───────────────────────────────────────────────────────────────────
     def best(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:

@@ -57,7 +57,8 @@ _HALVINGS_OF_RESULTS = 2  # a length below a quarter of what the user wrote make
 class Option(Record):
     """One knob moved to a value: the facts that change with it, what is in the file, and what is lost.
 
-    ``risk`` is what may change of the results: none, numerics, optimization or data (`RISKS`).
+    ``risk`` is what its moves may change of the results: none, numerics, optimization or data (`RISKS`);
+    ``results`` what it surely changes if it is made alone: another move may make up for that.
     ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
     ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
     present one, ``asked`` whether the requirement itself names it.
@@ -73,20 +74,22 @@ class Option(Record):
     effects: list[str]
     places: list[tuple[object, object]] = field(factory=list)
     writable: bool = True
+    results: str = "none"
 
     @property
     def weight(self) -> float:
         """What options are compared by: any safe change is better than one that may change results."""
-        return self.cost * RISKS[self.risk] + UNSAFE * self.unsafe
+        return self.cost * RISKS[worse(self.risk, self.results)] + UNSAFE * self.unsafe
 
     @property
     def unsafe(self) -> bool:
-        """Whether results may change."""
-        return self.risk != "none"
+        """Whether results may change, if nothing makes up for it."""
+        return worse(self.risk, self.results) != "none"
 
-    def puts_at_risk(self, risk: str) -> None:
-        """Take in what else may change of the results: the worst counts."""
-        self.risk = max(self.risk, risk, key=list(RISKS).index)
+
+def worse(*risks: str) -> str:
+    """Return the worst of some risks."""
+    return max(risks, key=list(RISKS).index, default="none")
 
 
 class Track(Record):

@@ -15,6 +15,7 @@ from cfglint.document.compose import edited
 from cfglint.engine.dependencies import WatchedValues, settled, watched
 from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
+from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
 from cfglint.repair.invert import Written
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _TRIALS = "values that a fix could take"
 _TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
 _RESULTS = "results."
+_ROUNDING = 1e-9  # of a number that a text says in a unit
 _BOUNDS = ("<", "<=", ">", ">=")
 
 
@@ -222,6 +224,17 @@ class Trials(Record):
         against = self.against(mended, watched, edits, sure=sure)
         return against is not None and next(against, None) is None
 
+    def reads(self, facts: Facts, watched: Collection[Judged], edits: tuple[Edit, ...]) -> bool:
+        """Whether facts are what they were to be in the edited text."""
+        after = self.judged_after(edits) or ()
+        own = {name: value for name, value in facts.items() if name not in self.keys}
+        return all(
+            _is_near(new.values[name], value)
+            for old, new in zip(self.judgements, after, strict=False)
+            if old in watched
+            for name, value in own.items()
+        )
+
     def against(
         self,
         mended: Collection[tuple[Judged, str]],
@@ -310,6 +323,12 @@ class Group(Record):
     code: str
     goals: tuple[Goal, ...]
     error: bool
+
+
+def _is_near(value: object, wanted: object) -> bool:
+    if is_number(value) and is_number(wanted):
+        return abs(value - wanted) <= _ROUNDING * abs(wanted)
+    return value is wanted or (value == wanted) is True
 
 
 def switches_of(condition: t.Expr | None) -> Iterator[str]:

@@ -13,11 +13,13 @@ from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, Sequence, dotted
 from cfglint.engine.describe import Evaluator
 from cfglint.engine.evaluation_scope import substitute
-from cfglint.engine.knobs import literal, tidy, word_of
+from cfglint.engine.knobs import literal, tidy
 from cfglint.lang import tree as t
 from cfglint.lang.types import Type, is_number
 from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field, replace
+from cfglint.repair.choose import Chooser
+from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import Written, invert
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, apply_edits
@@ -84,6 +86,16 @@ class Patch(Record):
         )
 
 
+class Way(Record):
+    """All that has to be in the file for a fact to be worth a value.
+
+    ``plain``: it is at the key that this fact alone is read from. What is not has to be read back.
+    """
+
+    keys: list[Written]
+    plain: bool = False
+
+
 class Writer(Record):
     """Writes facts of one document, as its framework's bindings read them."""
 
@@ -91,10 +103,11 @@ class Writer(Record):
     origins: Origins
     _definitions: dict[Steps, Definition] = field(factory=dict, init=False)
     _facts: dict[str, list[str]] | None = field(default=None, init=False)
+    _readers: dict[Steps, dict[str, None]] | None = field(default=None, init=False)
     _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
     _evaluator: Evaluator | None = field(default=None, init=False)
 
-    def writes(self, name: str, value: object, spelling: object = None) -> list[Written] | None:
+    def writes(self, name: str, value: object, spelling: object = None) -> Way | None:
         """Return all that has to be in the file for a fact to be worth ``value``, None where nobody knows.
 
         What the framework's block says (``write …``) goes before its bindings, read backwards.
@@ -104,9 +117,26 @@ class Writer(Record):
             if entry.value is None or literal(entry.value, kind) == value:
                 keys = self._keys(entry, value)
                 if keys:
-                    return keys
+                    return Way(keys)
         own = self.written(name, value, spelling)
-        return None if own is None else [own]
+        if own is not None:
+            return Way([own], plain=self.read_from([own.path]) == [name])
+        keys = self._chooser.of(name, value, spelling)
+        return None if keys is None else Way(keys)
+
+    @property
+    def _consumer(self) -> Consumer:
+        return Consumer(self.subject, self.origins.symbols)
+
+    @property
+    def _chooser(self) -> Chooser:
+        return Chooser(self.origins, self._evaluates, self._consumer)
+
+    @property
+    def _evaluates(self) -> Evaluator:
+        if self._evaluator is None:
+            self._evaluator = Evaluator(self.origins.symbols, self.origins.own_lets)
+        return self._evaluator
 
     def stated(self, name: str) -> list[t.Write]:
         """Return what the framework says of how a fact is written."""
@@ -121,19 +151,17 @@ class Writer(Record):
             return None
         moved = values.but({entry.name: value})
         keys = [Written(path.steps, self._worth(node, moved)) for path, node in entry.keys]
-        subject = self.subject
+        consumer = self._consumer
         for key in keys:
             known = not isinstance(key.value, (Interval, Open, Unknown))
-            if not known or not takes(subject.framework, subject.view, key.path, key.value):
+            if not known or not consumer.takes(key.path, key.value):
                 return None
         return [key for key in keys if not self._says(key)]
 
     def _worth(self, node: t.Expr, values: Values) -> object:
         if isinstance(node, t.ListOf):
             return [self._worth(item, values) for item in node.items]
-        if self._evaluator is None:
-            self._evaluator = Evaluator(self.origins.symbols, self.origins.own_lets)
-        worth = self._evaluator(node, values)[0]
+        worth = self._evaluates(node, values)[0]
         return tidy(worth) if is_number(worth) else worth
 
     def _says(self, written: Written) -> bool:
@@ -142,21 +170,21 @@ class Writer(Record):
         if path[-1] == EVERY:
             items = view.get(path[:-1])
             return isinstance(items, list) and written.value in items
+        if written.value is False and self._consumer.is_switch(path):
+            return True  # a flag that is not there
         now = view.get(path)
         return view.has(path) is True and type(now) is type(written.value) and now == written.value
 
     def read_from(self, paths: Iterable[Steps]) -> list[str]:
         """Return the facts that a binding of the framework reads from some keys."""
-        keys = set(paths)
-        return [
-            name
-            for name, bindings in self.origins.bindings.items()
-            if any(
-                isinstance(part, t.Path) and part.steps in keys
-                for binding in bindings
-                for part in t.walk((binding.source, binding.when))
-            )
-        ]
+        if self._readers is None:
+            self._readers = {}
+            for name, bindings in self.origins.bindings.items():
+                for binding in bindings:
+                    for part in t.walk((binding.source, binding.when)):
+                        if isinstance(part, t.Path):
+                            self._readers.setdefault(part.steps, {})[name] = None
+        return list(dict.fromkeys(name for path in paths for name in self._readers.get(path, ())))
 
     def written(self, name: str, value: object, spelling: object = None) -> Written | None:
         """Return what has to be in the file for a fact to be worth ``value`` (in base units)."""
@@ -170,30 +198,23 @@ class Writer(Record):
         switch = next((d.value for d in defaults if isinstance(d, t.Truth)), None) if kind.members else None
         if switch is not None and not isinstance(old, (str, int)):
             old = switch
-        source = self._switch_for(self._unfolded(origin.binding.source), value)
-        if isinstance(source, Written):
-            return source
+        source = self._unfolded(origin.binding.source)
         written = invert(source, value, kind, old, spelling, self.origins.values)
         if switch is not None and written is not None and str(written.value).lower() not in _SWITCH:
             return None
-        return written if written is None or not kind.members else self._taken(written, value, kind)
+        return None if written is None else self._taken(self._in_style(name, written), value, kind)
 
-    def _switch_for(self, source: t.Expr, value: object) -> t.Expr | Written:
-        """Return what makes an ``if`` over a switch choose a value; the expression where that is none."""
-        if not isinstance(source, t.If):
-            return source
-        wanted = next(
-            (i == 0 for i, arm in enumerate((source.then, source.other)) if word_of(arm) == value), None
-        )
-        condition = source.condition
-        if isinstance(condition, t.Not):
-            wanted, condition = None if wanted is None else not wanted, condition.operand
-        if isinstance(condition, t.Name):
-            binding = self.origins.of(condition.name).binding
-            condition = condition if binding is None else binding.source
-        if wanted is None or not isinstance(condition, t.Path) or "*" in condition.steps:
-            return source
-        return Written(condition.steps, wanted)
+    def _in_style(self, name: str, written: Written) -> Written:
+        """Write a flag that is not there as the command's others are: flat, or with dots."""
+        if not self._consumer.flags or self.subject.view.has(written.path):
+            return written
+        bindings = self.origins.bindings.get(name, ())
+        values = self.origins.values
+        sources = [b.source for b in bindings if b.when is None or self._worth(b.when, values) is not False]
+        paths = [source.steps for source in sources if isinstance(source, t.Path)]
+        if written.path not in paths:
+            return written
+        return Written(min([written.path, *paths], key=self._consumer.strangeness), written.value)
 
     def _taken(self, written: Written, member: object, kind: Type) -> Written | None:
         """Return what writes a member in a spelling that the framework takes: true, where full is none."""
@@ -202,7 +223,7 @@ class Writer(Record):
             written.value,
             *({"true": True, "false": False, "null": None}.get(w, w) for w in words),
         ):
-            if takes(self.subject.framework, self.subject.view, written.path, value):
+            if self._consumer.takes(written.path, value):
                 return Written(written.path, value)
         return None
 
@@ -287,7 +308,8 @@ class Writer(Record):
         at, view = change.edit.start, self.subject.view
         before = [change for change in patch.changes if change.edit.start == change.edit.end == at]
         again = edited(self.subject.document, [change.edit for change in before])
-        new = None if again is None else insert(again, written.path, written.value, view.dialect)
+        said, word = self._consumer.said(written.path), self._consumer.word(written.path, written.value)
+        new = None if again is None else insert(again, said, word, view.dialect)
         if new is None:
             return False
         start = at
@@ -322,10 +344,13 @@ class Writer(Record):
                 quoted = spell(value, None, view.dialect)
                 if takes(self.subject.framework, view, written.path, quoted):
                     value = quoted
-            edit = replace_value(document, node, value, view.dialect)
+            edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
         else:
-            edit = insert_key(document, written.path, value, view.dialect)
+            consumer = self._consumer
+            edit = insert_key(
+                document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
+            )
         return None if edit is None else Change(edit, title, written.key, old, tuple(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:

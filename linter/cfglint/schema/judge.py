@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _KIND = {bool: BOOL, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
 _DEEPEST = 60
 _MOST = 500  # problems of one document
+_CLASSES = ("subclass", "newer")  # the marks of sections whose other keys may be of another class
 _AS_FLAGS = "versions"  # the mark of a schema whose keys are a command line's
 BY_SCHEMA = ("refused_keys", "ignored_keys", "refused_values", "doubtful_values", "misfits")
 
@@ -117,6 +118,30 @@ def flags_of(framework: str | None) -> Collection[str]:
     """Return the flags of a framework whose schema is that of a command line; none of another one."""
     schema = None if framework is None else table(framework)
     return () if schema is None or schema.nodes[0][6] != _AS_FLAGS else schema.nodes[0][3] or ()
+
+
+def knows(framework: str | None, path: Path) -> bool:
+    """Whether a framework's schema names a key."""
+    schema = None if framework is None else table(framework)
+    return schema is not None and schema.at(path) is not None
+
+
+def closed(framework: str | None, path: Path) -> bool:
+    """Whether a framework's schema refuses a key, as far as it knows: it names all keys of a section.
+
+    A class of the job's own may have others, which a file says that has them already.
+    """
+    schema = None if framework is None else table(framework)
+    if schema is None:
+        return False
+    for i, part in enumerate(path):
+        node = schema.at(path[:i])
+        if node is None:
+            return False
+        own = isinstance(part, str) and part != "*"
+        if own and node[3] is not None and part not in node[3] and node[4] < 0:
+            return node[4] == NONE or node[6] in _CLASSES
+    return False
 
 
 def takes(framework: str | None, view: View, path: Path, value: object) -> bool:

@@ -11,6 +11,7 @@ import os
 import sys
 
 from cfglint.budget import BUDGET
+from cfglint.document.python.declared import declared
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import Code, Elsewhere, read_python
@@ -33,7 +34,7 @@ _ELSEWHERE = sys.stdlib_module_names | {
 }
 _LARGEST = 2**18  # characters of a file
 _MOST = 12  # modules of a program
-_SHARED = ("calls", "flags", "wondered", "_linked", "_active")
+_SHARED = ("calls", "flags", "parsers", "wondered", "_linked", "_active")
 _RESERVE = 4  # of a file's steps, the part that is left for judging it
 
 
@@ -80,8 +81,15 @@ class Linked(Program):
     def __init__(self, code: Code, file: File, modules: Modules, said: Said | None = None) -> None:
         super().__init__(code)
         self.wondered: set[str] = set()
+        self._words: tuple[frozenset[str], bool] | None = None
         self._file, self._modules, self._said = file, modules, said
         self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
+
+    def declared(self) -> tuple[frozenset[str], bool]:
+        """Return the words that the project's files declare as arguments; see declared.py."""
+        if self._words is None:
+            self._words = declared(self._file, self._modules.imported)
+        return self._words
 
     def again(self, said: Said) -> Linked:
         """Go through the program again, with what is said of its flags."""

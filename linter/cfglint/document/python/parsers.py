@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.python.source import Code
 
+_SWITCHES = ("store_true", "store_false")
 _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
 _SAME = (
     "to",
@@ -40,7 +41,8 @@ _SAME = (
 class Parsing(Evaluator):
     """Notes calls and flags: ``calls`` are those of anything that is not the program's own, in their order.
 
-    ``flags`` are the arguments that its parsers take, by name; a program is ``asked`` for what those are that
+    ``flags`` are the arguments that its parsers take, by name, and ``parsers`` says whether these
+    are all; a program is ``asked`` for what those are that
     somebody gives, and all others have their defaults; None where nothing says how it is started.
     ``at_start`` are the places of calls that are made when the program is started, and not only in functions
     that others may call.
@@ -51,6 +53,7 @@ class Parsing(Evaluator):
         self.asked = asked
         self.calls: dict[int, Object] = {}
         self.flags: dict[str, Flag] = {}
+        self.parsers: set[str] = set()  # whole where all arguments are known, else open
         self.at_start: frozenset[Span] = frozenset()
 
     def bound(self, function: Function, given: Object) -> dict[str, object]:
@@ -113,6 +116,7 @@ class Parsing(Evaluator):
         if name == "add_argument":
             self._add_argument(parser, given, node)
         elif name in ("parse_args", "parse_known_args"):
+            self.parsers.add("whole" if name == "parse_args" and not parser.rest else "open")
             flags = {key: (span, self._worth(flag)) for key, (span, flag) in parser.items.items()}
             made = Object("arguments", given.span, flags, branch=self.branch, rest=parser.rest)
             return (
@@ -153,12 +157,16 @@ class Parsing(Evaluator):
         required = given.get("required")
         needed = not long.startswith("-") or (isinstance(required, Literal) and required.value is True)
         default = default or Literal(None, given.span)
-        self._add_flag(parser, Flag(key, None if needed else default, given.span))
+        kind = "switch" if switch in _SWITCHES else _kind(given.get("type"))
+        self._add_flag(
+            parser, Flag(key, None if needed else default, given.span, kind, _choices(given.get("choices")))
+        )
 
     def _add_flag(self, parser: Object, flag: Flag) -> None:
         old = parser.items.get(flag.name)
         if old is not None or parser.branch != self.branch:
             flag.default = None  # another may be the one that counts
+            flag.kind, flag.choices = "", ()
         parser.items[flag.name] = flag.span, flag
         self.flags[flag.name] = flag
 
@@ -191,6 +199,7 @@ class Parsing(Evaluator):
             self.flags[name] = flag
             made.items[name] = place, self._worth(flag)
         made.rest = "flags" if base else ""
+        self.parsers.add("open" if base or cls is None else "whole")
         made.calls.add("parsed")
         self.calls[id(made)] = made
         return made
@@ -213,3 +222,14 @@ class Parsing(Evaluator):
         if isinstance(function.node, ast.Lambda):
             return self._computed(node)
         return self.enter(function, bound, node)
+
+
+def _kind(given: object) -> str:
+    """Return the name of the type that an argument's words become."""
+    return given.name if isinstance(given, Symbol) and given.name in ("int", "float", "str", "bool") else ""
+
+
+def _choices(given: object) -> tuple[object, ...]:
+    items = given.items if isinstance(given, Items) else []
+    known = tuple(item.value for item in items if isinstance(item, Literal))
+    return known if len(known) == len(items) else ()

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 
 
+_PARSED: dict[str, type] = {"int": int, "float": float}
+
+
 class Literal(Record):
     """A number, text, truth or None; ``reads`` are the definitions that it is put together from.
 
@@ -52,12 +55,33 @@ class Items(Record):
 class Flag(Record):
     """An argument of the program: its name, what it is worth where nobody gives it.
 
-    None is not known, as of a flag that must be given.
+    None is not known, as of a flag that must be given. ``kind`` is what its words become: ``switch`` for a
+    flag without words, a type's name, empty where that is not known; ``choices`` are the words that it takes.
     """
 
     name: str
     default: object
     span: Span
+    kind: str = ""
+    choices: tuple[object, ...] = ()
+
+    def accepts(self, value: object) -> bool:
+        """Whether the flag can be given so that it is worth a value."""
+        if self.kind == "switch":
+            return isinstance(value, bool)
+        if self.choices and value not in self.choices and str(value) not in self.choices:
+            return False
+        if self.kind == "bool" and value is False:  # bool("False") is true
+            return False
+        return self.kind not in _PARSED or _parses(_PARSED[self.kind], value)
+
+
+def _parses(kind: type, value: object) -> bool:
+    try:
+        kind(str(value))
+    except ValueError:
+        return False
+    return not isinstance(value, bool)
 
 
 class Object(Record):

@@ -34,15 +34,19 @@ def spelled(value: object) -> str | None:
     return text if _PLAIN.match(text) else None
 
 
-def replace(_: Document, node: Scalar, value: object) -> Edit | None:
+def replace(document: Document, node: Scalar, value: object) -> Edit | None:
     """Return the edit that puts ``value`` in the place of ``node``; false takes a flag without value away."""
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
     if isinstance(node, Composite):
-        return Edit(node.cut, node.end, "") if value is False and node.cut >= 0 else None
+        if node.cut < 0:
+            return None
+        if isinstance(value, str):  # the word of a flag that had none
+            return Edit(node.end, node.end, f" {value}")
+        return Edit(node.cut, node.end, "") if value is False else None
     new = spelled(value)
-    if new is None:
-        return None
+    if new is None or (value is None and document.file.text[node.start - 1 : node.start] != "="):
+        return None  # a flag's word is no null
     if isinstance(value, bool) and node.text[:1].isupper():
         new = new.capitalize()
     return Edit(node.start, node.end, new)
@@ -72,15 +76,15 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     if len(leaves) < 2:
         return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
-    style = _OVERRIDE.match(text, flag.start)
+    override = _is_override(document, leaves)
     if not 0 <= flag.start <= last.start or (last.end > document.end and not document.listed):
         return _behind(document, names, value, leaves)  # where the word itself ends is not kept
     end = max(_word_end(text, last.start, last.end), flag.end)
     word = spelled(value)
     unplaced = len({flag.start for flag, _ in leaves}) < len(leaves)  # the file does not say where each is
-    if word is None or unplaced or (value is False and style is None):
+    if word is None or unplaced or not _can_say(value, word, override=override):
         return None
-    words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=style is not None)
+    words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=override)
     if document.listed:
         joined = len(words) > 1 and "=" in text[flag.start : last.start]
         return _items(text, flag.start, end, ["=".join(words)] if joined else words)
@@ -102,6 +106,20 @@ def _config_option(document: Document, names: list[str], value: object) -> Edit 
     return Edit(end, end, f"{goes_on[-1] if goes_on else ' '}--cfg-options {'.'.join(names)}={word}")
 
 
+def _is_override(document: Document, leaves: list[tuple[Scalar, Node]]) -> bool:
+    """Whether a command says settings as ``key=value``: OmegaConf's do, others as the last flag does."""
+    if document.loader == "omegaconf":
+        return True
+    text = document.file.text
+    said = (bool(_OVERRIDE.match(text, flag.start)) for flag, _ in reversed(leaves) if flag.start >= 0)
+    return next(said, False)
+
+
+def _can_say(value: object, word: str, *, override: bool) -> bool:
+    """Whether a command can say a value; a comma is a sweep to Hydra, and no flag takes a null."""
+    return "," not in word if override else value is not None and value is not False
+
+
 def _flag(name: str, value: object, word: str, *, dashes: bool, override: bool) -> list[str]:
     """Return the words of a flag or an override."""
     name = name.replace("_", "-") if dashes else name
@@ -116,16 +134,18 @@ def _behind(
     """Return the edit that adds a flag at the end of a command."""
     text, end = document.file.text, document.end
     word = spelled(value)
-    if document.listed or end <= document.start or word is None or value is False:
+    if document.listed or end <= document.start or word is None:
         return None
     suite = text_at(document.root, "launch", "suite")  # the framework whose own command it is
     hydra = isinstance(document.root, Mapping) and not _HYDRA_NAMES.isdisjoint(document.root.entries)
-    if leaves:
-        overrides = _OVERRIDE.match(text, leaves[-1][0].start) is not None
+    if leaves or document.loader == "omegaconf":
+        overrides = _is_override(document, leaves)
     elif len(names) > 1 and suite not in (*_OVERRIDING, "prime_rl") and not hydra:
         return None  # `--a.b c` to some, `a.b=c` to others
     else:
         overrides = suite in _OVERRIDING or hydra
+    if not _can_say(value, word, override=overrides):
+        return None
     dashes = suite == "axolotl" or _has_dashes(text, leaves)
     goes_on = _CONTINUED.findall(text, document.start, end)
     words = _flag(".".join(names), value, word, dashes=dashes, override=overrides)

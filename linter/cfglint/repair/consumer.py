@@ -1,0 +1,126 @@
+"""What will read a repaired text: whether it takes a value at a key, and how the key has to be said.
+
+What takes a command's flags is its program, where that is at hand (document/follow.py), and the framework's
+schema. Where neither says anything, anything is taken.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.tree import Mapping
+from cfglint.lang import tree as t
+from cfglint.record import Record
+from cfglint.schema.judge import closed, knows, takes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.document.tree import Entry
+    from cfglint.engine.subject import Subject
+    from cfglint.facts import Steps
+    from cfglint.lang.symbols import Symbols
+
+
+class Consumer(Record):
+    """The reader of one document."""
+
+    subject: Subject
+    symbols: Symbols
+
+    @property
+    def flags(self) -> bool:
+        """Whether the keys are a command's."""
+        return self.subject.document.format == "shell"
+
+    def takes(self, path: Steps, value: object) -> bool:
+        """Whether a value at a key is taken."""
+        framework, view = self.subject.framework, self.subject.view
+        there = view.has(path)
+        if self.flags and not self._of_hydra:
+            accepted = self._accepted(path, value)
+            if accepted is False:
+                return False
+            there = there or accepted is True
+        elif self.flags:
+            there = True  # and where it is not, ++ says so
+        if not there and closed(framework, path):
+            return False
+        return takes(framework, view, path, value)
+
+    def _accepted(self, path: Steps, value: object) -> bool | None:
+        """Whether the program at hand takes a flag; None where none is, or where that is not known."""
+        program, root = self.subject.document.program, self.subject.document.root
+        if program is None or not isinstance(root, Mapping):
+            return None
+        if self.subject.view.has(path) and path[0] not in root.entries:
+            return None  # what the program makes of its flags
+        given = [
+            key for name, entry in root.entries.items() if name != "launch" for key in _keys(name, entry)
+        ]
+        return program.accepts(".".join(map(str, path)), value, given)  # type: ignore[no-any-return]
+
+    def offers(self, path: Steps, binding: t.Binding) -> bool:
+        """Whether a key that is not there can be given: a program need not have all flags of its kind."""
+        return not self.flags or binding.default is not None or knows(self.subject.framework, path)
+
+    def said(self, path: Steps) -> Steps:
+        """Return a key as its document has to say it where it is not there yet.
+
+        Hydra takes no override of what its config does not have, unless that says so: ``++a.b=c``.
+        """
+        if not self.flags or not self._of_hydra or not isinstance(path[0], str):
+            return path
+        known = not self.subject.document.over and knows(self.subject.framework, path)
+        return path if known else (f"++{path[0]}", *path[1:])
+
+    @property
+    def _of_hydra(self) -> bool:
+        """Whether overrides are of a config whose keys are known: composed here, or by the schema."""
+        subject = self.subject
+        hydra = subject.pack.frameworks[subject.framework or ""]["composes"] == "hydra"
+        return hydra and (bool(subject.document.over) or knows(subject.framework, ()))
+
+    def is_switch(self, path: Steps) -> bool:
+        """Whether a key is a flag that is not there, which says false of a switch."""
+        return self.flags and not self._has_words and not self._of_hydra and not self.subject.view.has(path)
+
+    def word(self, path: Steps, value: object) -> object:
+        """Return what a flag's word is for a value: a switch of HfArgumentParser takes true and false.
+
+        Without a word, it would not take one whose default is None (``tf32``).
+        """
+        words = isinstance(value, bool) and self.flags and self._has_words and not self._is_bare(path)
+        return str(value) if words else value
+
+    def _is_bare(self, path: Steps) -> bool:
+        """Whether the program at hand has a flag that takes no word."""
+        program = self.subject.document.program
+        flag = None if program is None else program.program.flags.get(".".join(map(str, path)))
+        return flag is not None and flag.kind == "switch"
+
+    @property
+    def _has_words(self) -> bool:
+        blocks = self.symbols.frameworks.get(self.subject.framework or "", ())
+        entries = (entry for block in blocks for entry in block.entries)
+        return any(isinstance(each, t.Setting) and each.key == "switches" for each in entries)
+
+    def strangeness(self, path: Steps) -> int:
+        """Return how unlike the command's own flags a key is: in its dots first, then in its section.
+
+        A fork that has ``--adam_offload`` does not have ``--ds.adam_offload``.
+        """
+        root = self.subject.document.root
+        if not self.flags or not isinstance(root, Mapping) or self.subject.view.has(path):
+            return 0
+        entries = {key: each.value for key, each in root.entries.items() if key != "launch"}
+        dotted = any(isinstance(value, Mapping) for value in entries.values())
+        return 2 * ((len(path) > 1) != dotted) + (dotted and path[0] not in entries)
+
+
+def _keys(name: str, entry: Entry) -> Iterator[str]:
+    """Yield the flags of a command at a key, and below it where they have dots."""
+    if not isinstance(entry.value, Mapping):
+        yield name
+        return
+    for inner, each in entry.value.entries.items():
+        yield from _keys(f"{name}.{inner}", each)

@@ -1,0 +1,133 @@
+"""What a fix adds to a command is what the program takes: its style, its words, its own arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfglint.document.compose import edited
+from cfglint.document.reading import Library, read_text
+from cfglint.engine.describe import Origins
+from cfglint.engine.judge import values_for
+from cfglint.engine.run import Run
+from cfglint.lang.pack import load
+from cfglint.repair.write import Writer
+
+FLAT = "deepspeed --module openrlhf.cli.train_sft --pretrain m --dataset d --save_path out"
+DOTTED = "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path m --data.dataset d"
+VERL = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=m data.train_batch_size=64"
+TRANSFORMERS = (
+    "torchrun --nproc_per_node 8 tune.py --model_name_or_path m --output_dir out --logging_steps 1 "
+    "--per_device_train_batch_size 4"
+)
+MEGATRON = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 64 --global-batch-size 8 "
+    "--tensor-model-parallel-size 2 --micro-batch-size 4 --bf16"
+)
+
+
+@pytest.fixture(scope="module")
+def pack():
+    return load()
+
+
+def added(pack, command: str, name: str, value: object, files: dict[str, str] | None = None) -> str | None:
+    """Return what a command becomes so that a fact is worth a value: the words that are new, None without."""
+    found = {path: text.encode() for path, text in (files or {}).items()}
+    run = Run(pack, selected=lambda _: False, library=Library(lambda by, path=None: found.get(path or by)))
+    subject = next(s for s in run.subjects(read_text(f"{command}\n", "run.sh"), judge_broken=True))
+    writer = Writer(subject, Origins(run.finder.symbols, values_for(subject, {}), {}, subject.framework))
+    way = writer.writes(name, value)
+    patch = writer.patch(way.keys) if way is not None else None
+    if patch is None:
+        return None
+    text = edited(subject.document, patch.edits).file.text
+    return " ".join(word for word in text.split() if word not in command.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value", "words"),
+    [
+        # a fork with flat flags, or an older version, and a newer one with dots
+        (FLAT, "offload_optimizer", True, "--adam_offload"),
+        (DOTTED, "offload_optimizer", True, "--ds.adam_offload"),
+        (f"{FLAT} --adam_offload", "zero_stage", 3, "--zero_stage 3"),
+        (FLAT, "fused_loss", "liger", "--use_liger_kernel"),
+        (DOTTED, "fused_loss", "liger", "--ds.use_liger_kernel"),
+        # a flag without words takes none
+        (FLAT, "gradient_checkpointing", "full", "--gradient_checkpointing"),
+        (DOTTED, "gradient_checkpointing", "full", "--model.gradient_checkpointing_enable"),
+        # HfArgumentParser's switches take words
+        (TRANSFORMERS, "gradient_checkpointing", "full", "--gradient_checkpointing True"),
+        (TRANSFORMERS, "tf32", True, "--tf32 True"),
+        (f"{TRANSFORMERS} --tf32 True", "tf32", False, "False"),
+        (f"{TRANSFORMERS} --gradient_checkpointing", "gradient_checkpointing", "none", "False"),
+        # overrides have no dashes, and ++ where the config does not have the key
+        (VERL, "enforce_eager", True, "actor_rollout_ref.rollout.enforce_eager=true"),
+        (VERL, "attn_impl", "sdpa", "++actor_rollout_ref.model.override_config.attn_implementation=sdpa"),
+        # what the program asserts beside
+        (
+            MEGATRON,
+            "gradient_checkpointing",
+            "full",
+            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+        ),
+        (MEGATRON, "offload_optimizer", True, "--optimizer-cpu-offload --use-precision-aware-optimizer"),
+        (MEGATRON, "dtype", "fp16", "--fp16"),
+        (
+            f"{MEGATRON} --recompute-granularity selective --recompute-num-layers 1 --recompute-method block",
+            "gradient_checkpointing",
+            "full",
+            "full",
+        ),
+        (f"{MEGATRON} --recompute-method uniform", "gradient_checkpointing", "selective", None),
+    ],
+)
+def test_what_a_command_gets(pack, command: str, name: str, value: object, words: str | None) -> None:
+    assert added(pack, command, name, value) == words
+
+
+OWN = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--output_dir")
+parser.add_argument("--per_device_train_batch_size", type=int, default=4)
+parser.add_argument("--model_name_or_path")
+parser.add_argument("--logging_steps", type=int)
+{}
+args = parser.parse_args()
+"""
+
+
+SWITCH = "--gradient_checkpointing"
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("", None),
+        (f'parser.add_argument("{SWITCH}", type=bool)', f"{SWITCH} True"),
+        (f'parser.add_argument("{SWITCH}", action="store_true")', SWITCH),
+        (f'parser.add_argument("{SWITCH}", choices=["unsloth"])', None),
+        ("parser = more(parser)", None),
+    ],
+)
+def test_the_programs_own_arguments_count(pack, argument: str, words: str | None) -> None:
+    files = {"tune.py": OWN.format(argument)}
+    assert added(pack, TRANSFORMERS, "gradient_checkpointing", "full", files) == words
+
+
+def test_the_words_of_its_modules_count(pack) -> None:
+    """A parser that is not followed is known by its words where those of the command are among them."""
+    words = "output_dir per_device_train_batch_size model_name_or_path logging-steps"
+    options = "WORDS = [" + ", ".join(f'"--{word}"' for word in words.split()) + "{}]\n"
+    files = {
+        "tune.py": "from own.options import WORDS\nimport own.build\nargs = own.build.parser(WORDS)\n",
+        "own/build.py": "def parser(options):\n    return load(options)\n",
+    }
+    few = {**files, "own/options.py": options.format("")}
+    more = {**files, "own/options.py": options.format(f', "{SWITCH}"')}
+    name, value = "gradient_checkpointing", "full"
+    assert added(pack, TRANSFORMERS, name, value, few) is None
+    assert added(pack, TRANSFORMERS, name, value, more) == f"{SWITCH} True"
+    strange = f"{TRANSFORMERS} --bf16 True --save_steps 9"  # which a library must take
+    assert added(pack, strange, name, value, few) == SWITCH  # and True, which stands there already
