@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 
 from cfglint.document.tree import dotted
-from cfglint.engine.knobs import move_of
+from cfglint.engine.knobs import literal, move_of
 from cfglint.facts import Values, convert
 from cfglint.lang import tree as t
 from cfglint.lang.show import path as path_text
@@ -278,7 +278,7 @@ class Options(Record):
             if name not in option.facts and not _is_equal(after[name], self.judged.values[name]):
                 option.facts[name] = after[name]
                 if name in self.writer.origins.symbols.knobs:
-                    self._pay(name, option)
+                    self._bear(name, option)
         return _is_equal(after[option.knob], option.facts[option.knob])
 
     def _tie(self, name: str, option: Option) -> None:
@@ -312,17 +312,31 @@ class Options(Record):
 
     def _pay(self, name: str, option: Option) -> None:
         """Add to an option what moving a fact beside the knob's own costs."""
+        cost, move = self._priced(name, option)
+        option.cost += cost
+        option.risk = worse(option.risk, risk_of(move))
+        option.effects.append(move.effect)
+
+    def _bear(self, name: str, option: Option) -> None:
+        """Take in another knob that reads what is written: of two prices the dearer, of their words the first."""
+        cost, move = self._priced(name, option)
+        option.cost = max(option.cost, cost)
+        option.risk = worse(option.risk, risk_of(move))
+        if not any(option.effects):
+            option.effects = [move.effect]
+
+    def _priced(self, name: str, option: Option) -> tuple[float, t.Move]:
+        """Return what moving a fact beside the knob's own costs."""
         knob = self.writer.origins.symbols.knobs.get(name)
         if knob is None:
-            option.cost += READER
-            return
+            return READER, UNPRICED
         old = self.judged.values[name]
         new = option.facts.get(name, old)
         kind = self.trials.run.finder.evaluator.type_of(name)
+        if knob.domain == "values" and new not in [literal(node, kind) for node in knob.values]:
+            return READER, UNPRICED
         move = move_of(knob, old, new, kind, self._holds) or UNPRICED
-        option.cost += priced(knob, move, kind, old, new)
-        option.risk = worse(option.risk, risk_of(move))
-        option.effects.append(move.effect)
+        return priced(knob, move, kind, old, new), move
 
     def _follow(self, key: str, value: object, option: Option) -> None:
         for name in self.writer.facts_at(key):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _WORK = "step.work"
 _HOST, _HOST_TIMES = "need.host", 2.5  # times the memory of a machine's GPUs
+_PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"))
+_MORE = 1.05  # times the memory before
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
 _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
 
@@ -44,6 +46,18 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
     if need is None or was is None or vram is None or ranks is None or need[0] <= was[0]:
         return False
     return need[0] > _HOST_TIMES * vram[1] * ranks[1]
+
+
+def overfills_gpu(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether the job certainly runs out of a GPU's memory after a move, and needs notably more than before."""
+    before, after = judged.values, trials.values(judged, facts)
+    vram = bounds_of(after["gpu.vram"])
+    for name, part in _PARTS:
+        need, was = bounds_of(after[name]), bounds_of(before[name])
+        if after[part] is True and vram is not None and need is not None and was is not None:
+            if need[0] > max(vram[1], _MORE * was[0]):
+                return True
+    return False
 
 
 def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:

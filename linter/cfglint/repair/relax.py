@@ -13,9 +13,19 @@ from cfglint.repair.options import Repair
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
-    from cfglint.repair.search import Search
-    from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.tracks import Option, Progress, Track
+
+    class Search(Protocol):
+        """What is asked of a search: its goals, and what stands in the way (search.py)."""
+
+        def spent(self) -> bool: ...
+        def progress(self, options: Sequence[Option]) -> Progress: ...
+        def harms(self, options: Sequence[Option]) -> bool: ...
+        def possible(self, options: Sequence[Option]) -> bool: ...
+        def mends(self, options: Sequence[Option]) -> bool: ...
+
 
 _SAMPLE = 6  # places of a track that are tried for how far it may be moved
 

@@ -13,6 +13,7 @@ from itertools import combinations
 from cfglint.lang import tree as t
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
+from cfglint.repair.price import overfills_gpu
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.tracks import worse
@@ -197,6 +198,9 @@ class Solver(Record):
 
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
+        facts = combined(repair.options) or {}
+        if any(overfills_gpu(self.trials, judged, facts) for judged in self.watched):
+            return None
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
         patch = self.writer(goals[0].judged).patch(repair.written) if writable else None
