@@ -318,7 +318,7 @@ class Options(Record):
         option.effects.append(move.effect)
 
     def _bear(self, name: str, option: Option) -> None:
-        """Take in another knob that reads what is written: the dearer price, and its words where there are none."""
+        """Take in another knob that reads what is written: the dearer price, and words if there are none."""
         cost, move = self._priced(name, option)
         option.cost = max(option.cost, cost)
         option.risk = worse(option.risk, risk_of(move))

@@ -18,13 +18,22 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option, Progress, Track
 
     class Search(Protocol):
-        """What is asked of a search: its goals, and what stands in the way (search.py)."""
+        """What is asked of a search (search.py): its goals, and what stands in the way."""
 
-        def spent(self) -> bool: ...
-        def progress(self, options: Sequence[Option]) -> Progress: ...
-        def harms(self, options: Sequence[Option]) -> bool: ...
-        def possible(self, options: Sequence[Option]) -> bool: ...
-        def mends(self, options: Sequence[Option]) -> bool: ...
+        def spent(self) -> bool:
+            """Whether it has used up its trials."""
+
+        def progress(self, options: Sequence[Option]) -> Progress:
+            """What becomes of the goals with some options."""
+
+        def harms(self, options: Sequence[Option]) -> bool:
+            """Whether they break what held."""
+
+        def possible(self, options: Sequence[Option]) -> bool:
+            """Whether they can be made together."""
+
+        def mends(self, options: Sequence[Option]) -> bool:
+            """Whether they reach the goals and break nothing."""
 
 
 _SAMPLE = 6  # places of a track that are tried for how far it may be moved
