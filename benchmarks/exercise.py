@@ -19,13 +19,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.budget import BUDGET
-from cfglint.engine.run import Run
-from cfglint.hardware.target import parse_target
-from cfglint.lang.pack import load
 from cfglint.repair.apply import attach
 from cfglint.report.changes import unified
 from cfglint.text import apply_edits
-from folders import paths_of, read
+from folders import paths_of, read, run_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.tree import File
     from cfglint.engine.find import Found
+    from cfglint.engine.run import Run
 
 GPUS = ("rtx-4090", "rtx-3090:2", "a40", "l40s:4", "a100-40gb:8", "h100-sxm:8")
 
@@ -74,9 +72,10 @@ def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str)
         )
     for result in fix.results:
         yield f"  {result.name}: {result.before or '?'} -> {result.after or '?'}"
-    yield "```diff"
-    yield from unified("file", file.text, text).splitlines()[2:40]
-    yield "```"
+    if text != file.text:
+        yield "```diff"
+        yield from unified("file", file.text, text).splitlines()[2:40]
+        yield "```"
     yield from others
 
 
@@ -89,11 +88,10 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=8, help="repairs of a suite")
     parser.add_argument("--gpu", action="append", default=[])
     args = parser.parse_args()
-    pack = load()
-    runs = {gpu: Run(pack, [parse_target(gpu)]) for gpu in args.gpu or GPUS}
     number = 0
     kinds: Counter[str] = Counter()
     for folder in args.folder:
+        runs = {gpu: run_of(folder, gpu) for gpu in args.gpu or GPUS}
         sampler = random.Random(f"{args.seed} {os.path.basename(folder.rstrip('/'))}")
         paths = paths_of([folder])
         sampler.shuffle(paths)

@@ -18,21 +18,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.document.reading import read_text
-from cfglint.engine.run import Run
-from cfglint.hardware.target import parse_target
-from cfglint.lang.pack import load
 from cfglint.repair.apply import attach, repair
 from cfglint.report.changes import unified
-from folders import paths_of, read
+from folders import paths_of, read, run_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.tree import File
+    from cfglint.engine.run import Run
     from cfglint.findings import Finding
 
 GPUS = ("a40", "rtx-4090", "a100-80gb", "h100-sxm:8")
@@ -90,16 +89,15 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print every error with its fix")
     args = parser.parse_args()
     gc.set_threshold(100_000, 50, 100)  # as the command does (cli/__init__.py)
-    pack = load()
     kinds: Counter[str] = Counter()
     memory: Counter[str] = Counter()  # errors of memory, by what is proposed
     without: Counter[str] = Counter()
     knobs: Counter[int] = Counter()
     reports, fixes, wrong = [], [], []
-    for gpu in args.gpu or GPUS:
-        run = Run(pack, [parse_target(gpu)])
+    for gpu, folder in product(args.gpu or GPUS, args.folder):
+        run = run_of(folder, gpu)
         assert run.finder.symbols  # the trees are loaded once a run, not once a file
-        for path, file in read(args.folder, paths_of(args.folder)):
+        for path, file in read([folder], paths_of([folder])):
             for subject in run.subjects(file, judge_broken=False):
                 judgements = run.judged(subject)
                 found = list(run.findings(judgements))

@@ -35,7 +35,7 @@ def test_the_shipped_rules_are_at_peace() -> None:
             " on ",
         ),
         ("num_epochs == 3", "num_epochs mod 2 == 0", ""),
-        ("gpu.bf16 -> dtype == bf16", "dtype == fp16", " on "),
+        ("gpu.bf16 -> dtype == bf16", "dtype == fp32", " on "),
     ],
 )
 def test_two_that_cannot_hold_together(one: str, other: str, where: str) -> None:

@@ -51,8 +51,6 @@ def added(pack, command: str, name: str, value: object, files: dict[str, str] | 
         (FLAT, "offload_optimizer", True, "--adam_offload"),
         (DOTTED, "offload_optimizer", True, "--ds.adam_offload"),
         (f"{FLAT} --adam_offload", "zero_stage", 3, "--zero_stage 3"),
-        (FLAT, "fused_loss", "liger", "--use_liger_kernel"),
-        (DOTTED, "fused_loss", "liger", "--ds.use_liger_kernel"),
         # a flag without words takes none
         (FLAT, "gradient_checkpointing", "full", "--gradient_checkpointing"),
         (DOTTED, "gradient_checkpointing", "full", "--model.gradient_checkpointing_enable"),

@@ -150,7 +150,7 @@ class _Wants(Record):
             if fix is not None and any(_shrinks(change) for change in fix.memory):
                 return [fix, *elsewhere], ""
             told = unfixed(self.solver, group) if code in lost or not lost else ""
-            return elsewhere, told or _STRANDED.format(", ".join(lost) or code)
+            return elsewhere, told or _STRANDED.format(", ".join(self.solver.named(lost or (code,))))
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
             if repair is not None:

@@ -129,13 +129,14 @@ class Market(Record):
         judged, trials = self.judged, self.trials
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
-        if any(goal.compiled.test(values) not in (True, None) for goal in goals):
+        if any(goal.compiled.test(values) not in (True, None) for goal in goals) or not _is_tiled(values):
             return None
         steps = self._steps(values, facts)
         if steps == 0:
             return None
         if steps is not None:
-            values = trials.values(judged, {**facts, "grad_accum": steps})
+            facts["grad_accum"] = steps
+            values = trials.values(judged, facts)
         if not self._runs(values, facts):
             return None
         assert judged.target is not None
@@ -180,6 +181,12 @@ class Market(Record):
             if name.startswith("gpu.") and name not in facts and name in specs:
                 facts[name] = missing(name, specs[name])
         return facts
+
+
+def _is_tiled(values: Values) -> bool:
+    """Whether the parallel sizes divide the GPUs, as far as both are known."""
+    replicas = values["train_dp"]
+    return not is_number(replicas) or (replicas >= 1 and replicas == int(replicas))
 
 
 def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Steps
     from cfglint.repair.trials import Goal, Trials
     from cfglint.repair.write import Patch, Writer
 
@@ -138,14 +139,20 @@ class Options(Record):
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
             names = sorted({name for way in ways for name in way})
-            knob = self.writer.origins.symbols.knobs.get(names[0]) if len(names) == 1 else None
+            knob = self._knob_at(names[0], ways[0][names[0]][0]) if len(names) == 1 else None
             if knob is None:
                 yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
                 continue
             for way in ways:
-                (steps, value) = way[knob.name]
+                (steps, value) = way[names[0]]
                 old = self.judged.subject.view.get(steps)
                 yield Track(knob, old, [way], move_of(knob, old, value, ANY, self._holds) or _OF_KEYS)
+
+    def _knob_at(self, name: str, steps: Steps) -> t.Knob | None:
+        """Return the knob of a key, or of one that is read from it."""
+        knobs = self.writer.origins.symbols.knobs
+        shared = (f"$.{key}" for key in self.writer.definition(steps).shared)
+        return next((knobs[each] for each in (name, *shared) if each in knobs), None)
 
     def _key_option(self, track: Track, i: int) -> Option | None:
         """Return what writing some keys comes to; None where no edit of the file can do it."""

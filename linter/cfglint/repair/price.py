@@ -49,14 +49,14 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
 
 
 def overfills_gpu(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
-    """Whether a job certainly runs out of a GPU's memory after a move, and needs notably more than before."""
+    """Whether a job runs out of memory after a move, by the middle of its estimate, and more than before."""
     before, after = judged.values, trials.values(judged, facts)
     vram = bounds_of(after["gpu.vram"])
     for name, part in _PARTS:
         need, was = bounds_of(after[name]), bounds_of(before[name])
         if after[part] is not True or vram is None or need is None or was is None:
             continue
-        if need[0] > max(vram[1], _MORE * was[0]):
+        if sum(need) / 2 > max(vram[1], _MORE * sum(was) / 2):
             return True
     return False
 

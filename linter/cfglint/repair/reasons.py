@@ -12,7 +12,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record
 from cfglint.repair.options import Repair, combined
-from cfglint.repair.search import LIMIT
+from cfglint.repair.price import overfills_gpu
 from cfglint.repair.solve import ANY
 from cfglint.repair.write import shown
 
@@ -50,18 +50,17 @@ def unfixed(solver: Solver, group: Group) -> str:
         them = "it" if len(moved) == 1 else "them"
         lack = f"{short[0] / GIB:.1f} GiB are still missing"
         return f"{lack} with {_listed(moved)} as far as cfglint moves {them}"
-    if group.code in solver.exhausted:
-        return _in_vain(LIMIT, knobs)
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
-    if not ways and solver.trials.count - start >= _TRIALS:
-        return _in_vain(_TRIALS, knobs)
+    spent = not ways and solver.trials.count - start >= _TRIALS
     if not ways and short is not None and short[0] < INF:
         ways = [Repair(short[1])]
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
         return f"{_values(best.way)} keeps this rule, but {best.text}"
+    if spent or group.code in solver.exhausted:
+        return f"no change of {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
     keys = _by_hand(origins, group.goals[0].rule, knobs)
     which = "one of " if len(keys) > 1 else ""
     tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
@@ -97,6 +96,9 @@ class _Objection(Record):
 
 def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
+    facts = combined(way.options) or {}
+    if any(overfills_gpu(solver.trials, judged, facts) for judged in solver.watched):
+        return _Objection(way, "then the job takes more memory than a GPU has")
     truths = dict(_harmed(solver, way))
     if not truths:
         patch = solver.writer(group.goals[0].judged).patch(way.written)
@@ -111,14 +113,15 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
             return None
     broken = [code for code, truth in truths.items() if truth is False]
     if broken:
-        return _Objection(way, f"breaks {_listed(broken)}")
+        return _Objection(way, f"breaks {_listed(solver.named(broken))}")
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     if needs:
-        text = (
-            f"{_listed(truths)} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
-        )
+        asked = _asked(needs, solver.trials.run.pack.asks)
+        text = f"{_listed(solver.named(truths))} can then no longer be judged ({asked})"
         return _Objection(way, text, settled=True)
-    return _Objection(way, f"may break {_listed(truths)}" if truths else "not beside the other fixes")
+    if truths:
+        return _Objection(way, f"may break {_listed(solver.named(truths))}")
+    return _Objection(way, "not beside the other fixes")
 
 
 def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
@@ -130,11 +133,6 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 
 
 # ── in words ───────────────────────────────────────────────────────────────────────────────────────────
-def _in_vain(trials: int, keys: Sequence[str]) -> str:
-    what = "values" if len(keys) == 1 else "combinations"
-    return f"cfglint tried {trials:,} {what} of {_listed(keys)} and found none that keeps this rule"
-
-
 def _values(way: Repair) -> str:
     return " and ".join(f"{shown(written.value)} for {spoken(written.path)}" for written in way.written)
 

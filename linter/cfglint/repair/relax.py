@@ -24,7 +24,7 @@ if TYPE_CHECKING:
             """Whether it has used up its trials."""
 
         def progress(self, options: Sequence[Option]) -> Progress:
-            """What becomes of the goals with some options."""
+            """Return what becomes of the goals with some options."""
 
         def harms(self, options: Sequence[Option]) -> bool:
             """Whether they break what held."""

@@ -21,6 +21,7 @@ from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
 from cfglint.repair.relax import relaxed
+from cfglint.repair.price import overfills_gpu
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
 from cfglint.repair.trials import Goal, Trials, key_of
@@ -41,6 +42,7 @@ SMALL = 300  # combinations that are enumerated
 FEW = 10  # tracks, among which those that help only beside another are always looked for
 SEVERAL = 2  # tracks, from which on a repair is looked for that moves many at once
 COMPANY = 400  # trials that look for them
+SETS = 4000  # of tracks that are looked at
 NEAR = 32  # places of each track that are looked at before one is followed to its end
 COARSE = 48  # places of a track that are looked at where nothing is sure
 _GOAL = 40  # steps: to see whether a goal is reached
@@ -110,7 +112,12 @@ class Search(Record):
         weight = sum(option.weight for option in options)
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
-        return bool(harmed) or key_of(facts) in self.refused or (self.keeping and not self._keeps(options))
+        return (
+            bool(harmed)
+            or key_of(facts) in self.refused
+            or (self.keeping and not self._keeps(options))
+            or any(overfills_gpu(self.trials, judged, facts) for judged in watched)
+        )
 
     def _keeps(self, options: Sequence[Option]) -> bool:
         """Whether moves together keep the results, where one of them alone would not."""
@@ -317,7 +324,9 @@ class Search(Record):
     def _by_sets(self, tracks: Sequence[Track], best: Repair | None) -> Repair | None:
         """Try sets of tracks, that with the lowest price of its first places first."""
         heap: list[tuple[float, int, tuple[int, ...]]] = [(tracks[0].weight(0), 1, (0,))]
-        while heap and not self.spent():
+        for _ in range(SETS):
+            if not heap or self.spent():
+                break
             least, size, chosen = heappop(heap)
             if best is not None and round(least, DIGITS) > best.weight:
                 break

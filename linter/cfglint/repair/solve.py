@@ -13,7 +13,6 @@ from itertools import combinations
 from cfglint.lang import tree as t
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
-from cfglint.repair.price import overfills_gpu
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.tracks import worse
@@ -97,6 +96,10 @@ class Solver(Record):
                 if verdict.rule.code == code and to_mend(verdict)
             )
         return self._goals[code]
+
+    def named(self, codes: Iterable[str]) -> list[str]:
+        """Return rules as they are told: their codes with their names."""
+        return [f"{code} ({self.trials.run.finder.symbols.rules[code].name})" for code in codes]
 
     def rests_on_target(self, goal: Goal) -> bool:
         """Whether another target might satisfy a rule."""
@@ -198,9 +201,6 @@ class Solver(Record):
 
     def written(self, repair: Repair, goals: Sequence[Goal]) -> Repair | None:
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
-        facts = combined(repair.options) or {}
-        if any(overfills_gpu(self.trials, judged, facts) for judged in self.watched):
-            return None
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
         patch = self.writer(goals[0].judged).patch(repair.written) if writable else None

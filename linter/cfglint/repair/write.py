@@ -96,6 +96,11 @@ class Way(Record):
     plain: bool = False
 
 
+def _told(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys that a user knows: not those that say what a command launches."""
+    return tuple(key for key in keys if not key.startswith("launch."))
+
+
 class Writer(Record):
     """Writes facts of one document, as its framework's bindings read them."""
 
@@ -351,7 +356,7 @@ class Writer(Record):
             edit = insert_key(
                 document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
             )
-        return None if edit is None else Change(edit, title, written.key, old, tuple(trace.shared))
+        return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
         """Return the edit that puts one more item into a list, or makes the list."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from cfglint.document.shell.processes import text_at
 from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved
@@ -72,7 +73,12 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     leaves = [
         n for key, e in root.entries.items() if key not in _NO_SETTINGS for n in _leaves(e.value, e.key)
     ]
-    leaves.sort(key=lambda leaf: leaf[0].start)
+    # What another file says, or an expansion, is all at one place: the file does not say where each is.
+    at = Counter(flag.start for flag, _ in leaves)
+    placed = sorted((leaf for leaf in leaves if at[leaf[0].start] == 1), key=lambda leaf: leaf[0].start)
+    if len(placed) < min(len(leaves), 2):
+        return None
+    leaves = placed
     if len(leaves) < 2:
         return _behind(document, names, value, leaves)
     (_, before), (flag, last) = leaves[-2:]
@@ -81,8 +87,7 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
         return _behind(document, names, value, leaves)  # where the word itself ends is not kept
     end = max(_word_end(text, last.start, last.end), flag.end)
     word = spelled(value)
-    unplaced = len({flag.start for flag, _ in leaves}) < len(leaves)  # the file does not say where each is
-    if word is None or unplaced or not _can_say(value, word, override=override):
+    if word is None or not _can_say(value, word, override=override):
         return None
     words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=override)
     if document.listed:

@@ -308,6 +308,8 @@ class _Proof(Record):
         for name, cell in chosen.items():
             if name in self.functions and isinstance(cell, (int, float, Interval)):
                 value = self.functions[name](_Cells(self, chosen))
+                if isinstance(value, Unknown):
+                    continue
                 (low, high, _), (first, last, _) = parts(value), parts(cell)
                 if high < first or low > last:
                     return False
