@@ -141,16 +141,8 @@ class _Wants(Record):
         from cfglint.repair.reasons import unfixed  # seldom needed
 
         group, repair = self.groups[code], self.repairs.of(code, judged)
-        stranded = self._stranding(judged)
-        if any(goal.code == code for goal in stranded):
-            elsewhere = self._elsewhere(judged, stranded)
-            lost = self.repairs.lost.get(judged, ())
-            near = self.solver.watching(judged).nearest(tuple(stranded), SAFE)
-            fix = None if near is None else fix_of(near, self.solver.trials, judged)
-            if fix is not None and any(_shrinks(change) for change in fix.memory):
-                return [fix, *elsewhere], ""
-            told = unfixed(self.solver, group) if code in lost or not lost else ""
-            return elsewhere, told or _STRANDED.format(", ".join(self.solver.named(lost or (code,))))
+        if any(goal.code == code for goal in self._stranding(judged)):
+            return self._of_stranded(group, judged)
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
             if repair is not None:
@@ -167,11 +159,23 @@ class _Wants(Record):
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
         missed = elsewhere or code.startswith(MEMORY)
         if missed and fixes and all(fix.risk == "data" for fix in fixes):
-            return [*elsewhere, *fixes[: MOST - len(elsewhere)]], _CUT  # nobody cuts data for what money buys
+            near = self._near(group.goals, judged)  # nobody cuts data for what money buys
+            return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
         return fixes, ""
+
+    def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
+        """Return what helps where an error has no repair: what may be enough, or other hardware."""
+        from cfglint.repair.reasons import unfixed
+
+        stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
+        elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged)
+        if near:
+            return [*near, *elsewhere][:MOST], ""
+        told = unfixed(self.solver, group) if group.code in lost or not lost else ""
+        return elsewhere, told or _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""
@@ -181,15 +185,23 @@ class _Wants(Record):
             self._stranded[judged] = goals if lost else []
         return self._stranded[judged]
 
+    def _near(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
+        """Return a safe move that may be enough, and at best saves much."""
+        repair = self.solver.watching(judged).nearest(tuple(goals), SAFE)
+        fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
+        return [fix] if fix is not None and any(_shrinks(change) for change in fix.memory) else []
+
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
+        """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""
         if judged not in self._markets:
             steps = self.solver.writer(judged).origins.key("grad_accum")
             self._markets[judged] = Market(self.solver.trials, judged, steps)
         market = self._markets[judged]
-        place = hardware_fix(market.places(tuple(goals)), judged)
-        if place is None and self._stranding(judged):
-            place = mended_elsewhere(market, judged.subject)
-        return [] if place is None else [place]
+        places = market.places(tuple(goals))
+        found = [hardware_fix(places, judged)]
+        if self._stranding(judged):
+            found.insert(0, mended_elsewhere(market, judged.subject, places))
+        return [fix for fix in found if fix is not None]
 
     def _doubt(self, judged: Judged) -> Doubt | None:
         if judged not in self._doubts:

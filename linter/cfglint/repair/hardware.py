@@ -7,6 +7,8 @@ steps that keep the batch are told as well. A number of GPUs that the job itself
 
 from __future__ import annotations
 
+from math import inf
+
 from cfglint.engine.judge import judge
 from cfglint.engine.memory import HERE, memory_of
 from cfglint.facts import missing
@@ -21,7 +23,7 @@ from cfglint.repair.trials import to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cfglint.engine.subject import Judged, Subject
     from cfglint.facts import Values
@@ -35,6 +37,8 @@ _MIB = 1 << 20
 _TERA = 1e12
 _AS_FAST = 0.7  # of the present rate
 _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
+_STATES = "MEM105"  # the rule about what is needed whatever the batch
+_HALF = 0.5  # of what a place costs where nothing has to change
 _MOST_HOURLY, _TIMES_OWN = (
     40.0,
     4,
@@ -145,6 +149,26 @@ class Market(Record):
         told = f"{self.key} {steps}" if steps is not None else ""
         return Place(name, hourly, memory, told) if memory.verdict == "fits" else None
 
+    def larger(self, most: float) -> list[tuple[str, float, int, int]]:
+        """Return some GPUs with more memory, with their price, up to a price: the cheapest of each size."""
+        sizes = [self.judged.values.given.get("gpu.vram", 0)]
+        found: list[tuple[str, float, int, int]] = []
+        for hourly, gpu, count, nodes in self.offers():
+            size = (gpu.usable_mib or 0) * _MIB
+            if hourly > most or len(found) == _MOST_ELSEWHERE:
+                break
+            larger = all(is_number(other) and size > _LARGER * other for other in sizes)
+            if larger and not self.is_too_small(gpu, count, nodes):
+                sizes.append(size)
+                found.append((gpu.name, hourly, count, nodes))
+        return found
+
+    def is_too_small(self, gpu: Gpu, count: int, nodes: int) -> bool:
+        """Whether not even the model's states fit there."""
+        values = self.trials.values(self.judged, self._facts(gpu, count, nodes))
+        rules = (rule for rule in self.trials.base(self.judged).rules if rule.code == _STATES)
+        return any(rule.test(values) is False for rule in rules)
+
     def _steps(self, values: Values, facts: dict[str, object]) -> int | None:
         """Return the accumulation steps that keep the effective batch: None for those of now, 0 for none."""
         before = self.judged.values
@@ -197,20 +221,16 @@ def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
     return _shown("run it " + ", or ".join(words), judged)
 
 
-def mended_elsewhere(market: Market, subject: Subject) -> Fix | None:
+def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) -> Fix | None:
     """Return other hardware on which a safe repair lets the job run; None where the next larger do not.
 
-    Asked where it runs nowhere as it is.
+    ``places`` are those where it runs as it is: what costs more than half as much is no advice beside them.
     """
     from cfglint.repair.proposals import groups_of, mend
     from cfglint.repair.solve import SAFE, solver_of
 
-    own = market.judged.values.given.get("gpu.vram")
-    larger: dict[str, tuple[float, int, int]] = {}
-    for hourly, gpu, count, nodes in market.offers():
-        if is_number(own) and gpu.usable_mib is not None and gpu.usable_mib * _MIB > _LARGER * own:
-            larger.setdefault(gpu.name, (hourly, count, nodes))
-    for name, (hourly, count, nodes) in list(larger.items())[:_MOST_ELSEWHERE]:
+    most = min((place.hourly for place in places), default=inf) * _HALF
+    for name, hourly, count, nodes in market.larger(most):
         there = market.trials.run.but(targets=(parse_target(f"{name}:{count}x{nodes}"),), named=True)
         judgements = there.judged(subject)
         found = there.findings(judgements)
@@ -222,7 +242,7 @@ def mended_elsewhere(market: Market, subject: Subject) -> Fix | None:
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
         if not titles:
             continue
-        where = f"run it on {judgements[0].name} (about ${hourly:.2f} an hour)"
+        where = f"run it on {judgements[0].name.removesuffix(':1')} (about ${hourly:.2f} an hour)"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
 

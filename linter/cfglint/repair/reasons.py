@@ -115,13 +115,11 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if broken:
         return _Objection(way, f"breaks {_listed(solver.named(broken))}")
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
+    told = _listed(solver.named(truths))
     if needs:
-        asked = _asked(needs, solver.trials.run.pack.asks)
-        text = f"{_listed(solver.named(truths))} can then no longer be judged ({asked})"
+        text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
         return _Objection(way, text, settled=True)
-    if truths:
-        return _Objection(way, f"may break {_listed(solver.named(truths))}")
-    return _Objection(way, "not beside the other fixes")
+    return _Objection(way, f"may break {told}" if truths else "not beside the other fixes")
 
 
 def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:

@@ -20,8 +20,8 @@ from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
-from cfglint.repair.relax import relaxed
 from cfglint.repair.price import overfills_gpu
+from cfglint.repair.relax import relaxed
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
 from cfglint.repair.trials import Goal, Trials, key_of
