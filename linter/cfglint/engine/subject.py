@@ -250,9 +250,10 @@ class Reading(Record):
         found = [(-signs, name) for name, signs, _ in self.claims(document, composed=composed) if signs]
         if found:
             best, *others = (name for _, name in sorted(found))
-            document.claimed = (
-                tuple(others) if document.format != "shell" else ()
-            )  # a program is its framework's
+            if document.format == "shell":  # a program is its framework's
+                others = []
+            base = self.pack.frameworks[best]["extends"]  # whose keys it takes
+            document.claimed = tuple(name for name in others if name not in base)
             return best
         if names_bases(document) and self.library is not None and not composed:
             return self.recognise(document, whole=True)

@@ -186,8 +186,9 @@ class _Wants(Record):
         return self._stranded[judged]
 
     def _near(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
-        """Return a safe move that may be enough, and at best saves much."""
-        repair = self.solver.watching(judged).nearest(tuple(goals), SAFE)
+        """Return safe moves that may be enough, and at best save much."""
+        solver = self.solver.watching(judged)
+        repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
         return [fix] if fix is not None and any(_shrinks(change) for change in fix.memory) else []
 

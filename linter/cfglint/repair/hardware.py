@@ -242,7 +242,8 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
         if not titles:
             continue
-        where = f"run it on {judgements[0].name.removesuffix(':1')} (about ${hourly:.2f} an hour)"
+        place = f"{name}:{count * nodes}" if count * nodes > 1 else name
+        where = f"run it on {place} (about ${hourly:.2f} an hour)"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
 

@@ -48,6 +48,13 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
     return need[0] > _HOST_TIMES * vram[1] * ranks[1]
 
 
+def overfilled(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> str:
+    """Return whose memory does not hold what a job needs after some moves, in words."""
+    if overfills_gpu(trials, judged, facts):
+        return "a GPU has"
+    return "rented machines have beside their GPUs" if overfills_host(trials, judged, facts) else ""
+
+
 def overfills_gpu(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether a job runs out of memory after a move, by the middle of its estimate, and more than before."""
     before, after = judged.values, trials.values(judged, facts)

@@ -12,7 +12,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record
 from cfglint.repair.options import Repair, combined
-from cfglint.repair.price import overfills_gpu
+from cfglint.repair.price import overfilled
 from cfglint.repair.solve import ANY
 from cfglint.repair.write import shown
 
@@ -97,8 +97,9 @@ class _Objection(Record):
 def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
     facts = combined(way.options) or {}
-    if any(overfills_gpu(solver.trials, judged, facts) for judged in solver.watched):
-        return _Objection(way, "then the job takes more memory than a GPU has")
+    memory = next(filter(None, (overfilled(solver.trials, judged, facts) for judged in solver.watched)), "")
+    if memory:
+        return _Objection(way, f"then the job takes more memory than {memory}")
     truths = dict(_harmed(solver, way))
     if not truths:
         patch = solver.writer(group.goals[0].judged).patch(way.written)

@@ -20,7 +20,7 @@ from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
-from cfglint.repair.price import overfills_gpu
+from cfglint.repair.price import overfilled
 from cfglint.repair.relax import relaxed
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
@@ -54,9 +54,9 @@ class Search(Record):
     """A search for moves that reach ``goals`` and leave all other rules of the judged targets as they are.
 
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
-    could not be written or proven. A ``keeping`` search leaves the results as they are. ``helpful`` are the
-    knobs that the last search had to do with, and it is ``hopeless`` if memory is missing however far they
-    are moved.
+    could not be written or proven. A ``keeping`` search leaves the results as they are; a ``lenient`` one
+    may leave other rules possible. ``helpful`` are the knobs that the last search had to do with, and it is
+    ``hopeless`` if memory is missing however far they are moved.
     """
 
     trials: Trials
@@ -64,6 +64,7 @@ class Search(Record):
     watched: Sequence[Judged]
     limit: int = LIMIT
     keeping: bool = False
+    lenient: bool = False
     refused: set[Key] = field(factory=set)
     exhausted: bool = False
     hopeless: bool = False
@@ -107,7 +108,7 @@ class Search(Record):
         """Whether a rule that held is broken or open afterwards, or, with ``surely``, certainly broken."""
         facts = combined(options)
         assert facts is not None
-        watched = self.watched
+        watched, surely = self.watched, surely or self.lenient
         harmed = [rule for judged in watched for rule in self.trials.harmed(judged, facts, surely=surely)]
         weight = sum(option.weight for option in options)
         for rule in harmed:
@@ -116,7 +117,7 @@ class Search(Record):
             bool(harmed)
             or key_of(facts) in self.refused
             or (self.keeping and not self._keeps(options))
-            or any(overfills_gpu(self.trials, judged, facts) for judged in watched)
+            or any(overfilled(self.trials, judged, facts) for judged in watched)
         )
 
     def _keeps(self, options: Sequence[Option]) -> bool:

@@ -194,6 +194,16 @@ class Solver(Record):
             if compiled is not None and code not in base.before:
                 yield Goal(judged, compiled, rule, held=True)
 
+    def likely(self, goals: Sequence[Goal]) -> Repair | None:
+        """Return safe moves that reach the goals, where another rule may be broken then: the cheapest."""
+        search = replace(self.search(goals, SAFE_LIMIT), keeping=True, lenient=True)
+
+        def found() -> Repair | None:
+            repair = self._extended(search, goals, SAFE, None)
+            return None if repair is None else replace(repair, sure=False)
+
+        return self._proven(search, goals, found)
+
     def nearest(self, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return the single move that comes nearest, where none reaches the goals for certain."""
         search = self.search(goals)

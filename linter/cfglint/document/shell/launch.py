@@ -453,6 +453,13 @@ class _Reader:
         if node is None or whole(node) is None:
             node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
         _add(head, "processes", Alias("processes", target(node), node.start, node.end), self._start.name)
+        number, several = self._start.per_machine()
+        if number is not None or several:
+            here = self.scalar(number) if number is not None else None
+            if here is None or whole(here) is None:
+                here = self._unread(self._start.name, f"how many machines {name} uses is not known")
+            alias = Alias("processes_per_node", target(here), here.start, here.end)
+            _add(head, "processes_per_node", alias, self._start.name)
 
     def _variable(self, name: str) -> Node | None:
         """Return what the program finds in its environment; None where the script does not set it."""

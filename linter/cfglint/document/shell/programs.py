@@ -32,6 +32,12 @@ _SPREADERS = {
     **dict.fromkeys(("mpirun", "mpiexec"), ("-n", "-np", "--np", "-c")),
     "horovodrun": ("-np", "--num-proc"),
 }
+_PER_MACHINE = {
+    "srun": ("--ntasks-per-node", "--gpus-per-node"),
+    **dict.fromkeys(("mpirun", "mpiexec"), ("-ppn", "-npernode", "--npernode", "-perhost")),
+    "horovodrun": (),
+}
+_HOSTS = ("-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-host", "--host", "-H", "-hosts")
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
 # `uv pip install deepspeed` starts nothing.
@@ -199,6 +205,20 @@ class Start(Record):
         names = [(_base(word), at) for at, word in enumerate(self.before)]
         name, at = next((pair for pair in reversed(names) if pair[0] in _SPREADERS), ("", 0))
         return name, next(values_of(self.before[at:], _SPREADERS.get(name, ())), None)
+
+    def per_machine(self) -> tuple[Word | None, bool]:
+        """Return how many times mpirun or srun starts it on a machine, and whether there may be several."""
+        name, at = next(
+            (
+                (base, at)
+                for at, word in reversed(list(enumerate(self.before)))
+                if (base := _base(word)) in _SPREADERS
+            ),
+            ("", 0),
+        )
+        behind = self.before[at:]
+        hosts = any(word.spelled.partition("=")[0] in _HOSTS for word in behind)
+        return next(values_of(behind, _PER_MACHINE.get(name, ())), None), hosts
 
     def key(self, flag: str) -> str:
         """Return the key that a flag sets."""
