@@ -6,6 +6,7 @@ Asked only where the search found nothing, and within a limited number of trials
 from __future__ import annotations
 
 from cfglint.document.spoken import spoken
+from cfglint.document.trace import Trace
 from cfglint.engine.memory import GIB
 from cfglint.findings import question
 from cfglint.lang import tree as t
@@ -40,6 +41,9 @@ def unfixed(solver: Solver, group: Group) -> str:
     ]
     origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
     if not tracks:
+        elsewhere = _elsewhere(solver, group)
+        if elsewhere:
+            return elsewhere
         named = [spoken(path) for path in t.paths_in(rule.requirement) if "*" not in path]
         return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
@@ -65,6 +69,19 @@ def unfixed(solver: Solver, group: Group) -> str:
     which = "one of " if len(keys) > 1 else ""
     tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
     return f"{tried}: change {which}{_listed(keys)} by hand"
+
+
+def _elsewhere(solver: Solver, group: Group) -> str:
+    """Say where a value is set that could be moved, but not by an edit of this file."""
+    writer = solver.writer(group.goals[0].judged)
+    for track in solver.tracks(group.goals):
+        option = track.option(0)
+        for written in option.written if option is not None and not option.writable else ():
+            trace = Trace(writer.subject.view, written.path)
+            if trace.present and trace.where:
+                where = trace.where.partition(" through ")[0]
+                return f"{written.path[-1]} is set in {where}: change it there"
+    return ""
 
 
 def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
