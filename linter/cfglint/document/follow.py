@@ -27,6 +27,7 @@ from cfglint.document.tree import (
     File,
     Mapping,
     Node,
+    Off,
     Scalar,
     Sequence,
     Unresolved,
@@ -338,7 +339,8 @@ def _lay_defaults(layers: Layers, started: Started) -> None:
         *sections, last = name.split(".")
         for section in sections:
             holder = _section(holder, section, flag.span)
-        holder.entries[last] = Entry(Scalar(last, *flag.span, '"'), Scalar(str(value), start, end, style))
+        made = Off if flag.kind == "switch" and value is False else Scalar
+        holder.entries[last] = Entry(Scalar(last, *flag.span, '"'), made(str(value), start, end, style))
     if base.entries:
         layers.adopt(base, source)
         if source.file not in [each.file for each in layers.files]:

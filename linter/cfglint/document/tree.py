@@ -105,6 +105,10 @@ class Scalar(Record):
         self.origin = origin
 
 
+class Off(Scalar):
+    """What a flag without value is worth where it is not given: it is known, and not there."""
+
+
 class Composite(Scalar):
     """A scalar whose text is put together from parts, as a shell does it; ``reads`` are their definitions.
 

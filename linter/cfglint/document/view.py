@@ -22,6 +22,7 @@ from cfglint.document.tree import (
     Mapping,
     Missing,
     Node,
+    Off,
     Path,
     Place,
     Scalar,
@@ -190,7 +191,8 @@ class View(Record):
             self.refill()
             try:
                 node = None if ALL in path else self.place(path)[0]
-                present = bool(self.get(path)) if ALL in path else node is not None
+                there = node is not None and node.__class__ is not Off
+                present = bool(self.get(path)) if ALL in path else there
                 if node.__class__ is Computed and isinstance(node.value, Missing):
                     self.unsettled[path] = node.value.needs
             except (BudgetError, RecursionError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from cfglint.document.trace import Trace
 from cfglint.document.tree import dotted
 from cfglint.engine.knobs import literal, move_of
 from cfglint.facts import Values, convert
@@ -297,8 +298,8 @@ class Options(Record):
             return
         definition = self.writer.definition(own.path)
         for path in self.writer.tied(name):
-            if not view.has(path) or view.get(path) != view.get(own.path):
-                continue
+            if not view.has(path) or view.get(path) != view.get(own.path) or Trace(view, path).overrides:
+                continue  # what lies beneath the file, such as a program's default, is not what the user wrote
             if self.writer.definition(path).key != definition.key:
                 option.written.append(Written(path, own.value))
                 self._follow(dotted(path), own.value, option)
