@@ -299,7 +299,7 @@ class Options(Record):
         definition = self.writer.definition(own.path)
         for path in self.writer.tied(name):
             if not view.has(path) or view.get(path) != view.get(own.path) or Trace(view, path).overrides:
-                continue  # what lies beneath the file, such as a program's default, is not what the user wrote
+                continue  # what lies beneath the file, such as a program's default, nobody wrote
             if self.writer.definition(path).key != definition.key:
                 option.written.append(Written(path, own.value))
                 self._follow(dotted(path), own.value, option)
