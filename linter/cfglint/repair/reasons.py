@@ -117,18 +117,11 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     memory = next(filter(None, (overfilled(solver.trials, judged, facts) for judged in solver.watched)), "")
     if memory:
         return _Objection(way, f"then the job takes more memory than {memory}")
-    truths = dict(_harmed(solver, way))
-    if not truths:
-        patch = solver.writer(group.goals[0].judged).patch(way.written)
-        mended = {(goal.judged, goal.code) for goal in group.goals}
-        against = None
-        if patch is not None:
-            against = solver.trials.against(mended, solver.watched, patch.edits, sure=True)
-        if against is None:
-            return _Objection(way, "cfglint cannot write it into this file")
-        truths = {verdict.rule.code: verdict.truth for verdict in against}
-        if group.code in truths:
-            return None
+    truths = dict(_harmed(solver, way)) or _disproved(solver, group, way)
+    if truths is None:
+        return _Objection(way, "cfglint cannot write it into this file")
+    if group.code in truths or (not truths and group.code in solver.exhausted):
+        return None
     broken = [code for code, truth in truths.items() if truth is False]
     if broken:
         return _Objection(way, f"breaks {_listed(solver.named(broken))}")
@@ -138,6 +131,16 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
         return _Objection(way, text, settled=True)
     return _Objection(way, f"may break {told}" if truths else "not beside the other fixes")
+
+
+def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] | None:
+    """Return the rules that the edited text breaks or leaves open, with their truths; None if it is no text."""
+    patch = solver.writer(group.goals[0].judged).patch(way.written)
+    if patch is None:
+        return None
+    mended = {(goal.judged, goal.code) for goal in group.goals}
+    against = solver.trials.against(mended, solver.watched, patch.edits, sure=True)
+    return None if against is None else {verdict.rule.code: verdict.truth for verdict in against}
 
 
 def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
