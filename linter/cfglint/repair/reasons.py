@@ -134,7 +134,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
 
 
 def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] | None:
-    """Return the rules that the edited text breaks or leaves open, with their truths; None if it is no text."""
+    """Return the rules that the edited text breaks or leaves open, with their truths; None without a text."""
     patch = solver.writer(group.goals[0].judged).patch(way.written)
     if patch is None:
         return None
