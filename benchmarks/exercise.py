@@ -2,9 +2,9 @@
 
     python benchmarks/exercise.py FOLDER... --seed N [--each 8] [--gpu NAME]... > sheet.md
 
-A suite is a folder on the command line. Each entry shows what a user would see of the first proposal: the
-finding, the proposal with its memory, time and results, and the edit. A finding without a proposal is drawn
-like the others, and counted at the end.
+A suite is a folder on the command line; what it keeps for its own tests is no job, and not drawn. Each entry
+shows what a user sees of a finding: the first proposal with memory, time and results, the edit, the others.
+A finding without a proposal is drawn like the others, and counted at the end.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 from cfglint.budget import BUDGET
 from cfglint.repair.apply import attach
 from cfglint.report.changes import unified
+from cfglint.report.outcome import price_told, results_told
 from cfglint.text import apply_edits
 from folders import paths_of, read, run_of
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cfglint.document.tree import File
     from cfglint.engine.find import Found
     from cfglint.engine.run import Run
+    from cfglint.findings import Fix
 
 GPUS = ("rtx-4090", "rtx-3090:2", "a40", "l40s:4", "a100-40gb:8", "h100-sxm:8")
 
@@ -53,25 +55,30 @@ def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str] | N
     return None
 
 
+def proposal(fix: Fix) -> str:
+    """Return a proposal on one line."""
+    sure = "" if fix.certainty == "sure" else ", may not be enough"
+    price = price_told(fix)
+    effect, told = (f"; {fix.effect}" if fix.effect else ""), (f" ({price})" if price else "")
+    return f"({fix.applicability}{sure}): {fix.title}{effect}{told}"
+
+
 def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str) -> Iterator[str]:
     """Yield the lines of a drawn repair."""
     finding, fix = each.finding, each.finding.fix
     line = file.text.count("\n", 0, finding.place.start) + 1
     yield f"## {number}. {place} on {gpu}"
     yield f"{finding.level} {finding.code} {finding.name}, line {line}: {finding.message}"
-    others = [f"or ({other.applicability}): {other.title}; {other.effect}" for other in finding.alternatives]
+    others = [f"or {proposal(other)}" for other in finding.alternatives]
     if fix is None:
         yield f"no fix: {finding.unfixed or 'nothing in the file could be moved'}"
         yield from others
         return
-    sure = "" if fix.certainty == "sure" else ", may not be enough"
-    yield f"proposal ({fix.applicability}{sure}): {fix.title}; {fix.effect}"
-    for change in fix.memory:
-        yield "  {}: {:.1f}-{:.1f} -> {:.1f}-{:.1f} GiB".format(
-            change.part, *change.before_gib, *change.after_gib
-        )
-    for result in fix.results:
-        yield f"  {result.name}: {result.before or '?'} -> {result.after or '?'}"
+    yield f"proposal {proposal(fix)}"
+    if not fix.memory:
+        yield "  memory: not judged"
+    if fix.results:
+        yield f"  results: {results_told(fix.results)}"
     if text != file.text:
         yield "```diff"
         yield from unified("file", file.text, text).splitlines()[2:40]
@@ -93,7 +100,7 @@ def main() -> int:
     for folder in args.folder:
         runs = {gpu: run_of(folder, gpu) for gpu in args.gpu or GPUS}
         sampler = random.Random(f"{args.seed} {os.path.basename(folder.rstrip('/'))}")
-        paths = paths_of([folder])
+        paths = [path for path in paths_of([folder]) if "tests" not in path.split(os.sep)]
         sampler.shuffle(paths)
         here = 0
         for path, file in read([folder], paths):

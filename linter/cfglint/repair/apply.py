@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cfglint.budget import BUDGET, TOO_LONG, Searching
 from cfglint.document.reading import read_text
+from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
@@ -141,7 +142,8 @@ class _Wants(Record):
         from cfglint.repair.reasons import unfixed  # seldom needed
 
         group, repair = self.groups[code], self.repairs.of(code, judged)
-        if any(goal.code == code for goal in self._stranding(judged)):
+        stranded = self._stranding(judged)
+        if any(goal.code == code for goal in stranded) or (stranded and code.startswith("MEM")):
             return self._of_stranded(group, judged)
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
@@ -149,7 +151,7 @@ class _Wants(Record):
                 self._fixes[repair, judged] = fixes
         else:
             fixes = self._fixes[repair, judged]
-        fixes = list(fixes)
+        fixes = sorted(fixes, key=lambda fix: fix.risk == "data")  # nobody cuts data first
         doubted = self._doubt(judged) if code.startswith(MEMORY) else None
         if doubted is not None:
             fixes = [fix for fix in fixes if fix.applicability == "safe" and fix.certainty == "sure"]
@@ -157,10 +159,10 @@ class _Wants(Record):
                 return fixes, doubted.text
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
-        missed = elsewhere or code.startswith(MEMORY)
-        if missed and fixes and all(fix.risk == "data" for fix in fixes):
-            near = self._near(group.goals, judged)  # nobody cuts data for what money buys
-            return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
+        if code.startswith("MEM") and fixes and fixes[0].risk in ("optimization", "data"):
+            near = self._near(group.goals, judged)  # first what may be enough, and changes no results
+            if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
+                return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
@@ -190,7 +192,11 @@ class _Wants(Record):
         solver = self.solver.watching(judged)
         repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
-        return [fix] if fix is not None and any(_shrinks(change) for change in fix.memory) else []
+        if fix is None or not any(_shrinks(change) for change in fix.memory):
+            return []
+        vram = bounds_of(judged.values["gpu.vram"])
+        least = [change.after_gib[0] for change in fix.memory if change.part in ("engine", "trainer")]
+        return [fix] if vram is None or max(least, default=0) * GIB < vram[1] else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""

@@ -38,6 +38,7 @@ _TERA = 1e12
 _AS_FAST = 0.7  # of the present rate
 _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
+_WIDE = 3.0  # times the lower end of an estimate
 _HALF = 0.5  # of what a place costs where nothing has to change
 _MOST_HOURLY, _TIMES_OWN = (
     40.0,
@@ -147,7 +148,8 @@ class Market(Record):
         name = f"{gpu.name}:{count * nodes}" if count * nodes > 1 else gpu.name
         memory = memory_of(values, judged.target, narrow="")[0]
         told = f"{self.key} {steps}" if steps is not None else ""
-        return Place(name, hourly, memory, told) if memory.verdict == "fits" else None
+        wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
+        return Place(name, hourly, memory, told) if memory.verdict == "fits" and not wide else None
 
     def larger(self, most: float) -> list[tuple[str, float, int, int]]:
         """Return some GPUs with more memory, with their price, up to a price: the cheapest of each size."""

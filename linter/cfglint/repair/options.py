@@ -147,7 +147,9 @@ class Options(Record):
             for way in ways:
                 (steps, value) = way[names[0]]
                 old = self.judged.subject.view.get(steps)
-                yield Track(knob, old, [way], move_of(knob, old, value, ANY, self._holds) or _OF_KEYS)
+                move = move_of(knob, old, value, ANY, self._holds)
+                if move is not None:
+                    yield Track(knob, old, [way], move)
 
     def _knob_at(self, name: str, steps: Steps) -> t.Knob | None:
         """Return the knob of a key, or of one that is read from it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
-from cfglint.engine.memory import GIB
+from cfglint.engine.memory import GIB, bounds_of
 from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
@@ -52,7 +52,9 @@ def unfixed(solver: Solver, group: Group) -> str:
     if short is not None and 0 < short[0] < INF:
         moved = [origins.key(option.knob) for option in short[1]] or knobs
         them = "it" if len(moved) == 1 else "them"
-        lack = f"{short[0] / GIB:.1f} GiB are still missing"
+        vram = bounds_of(group.goals[0].judged.values["gpu.vram"])
+        some = vram is None or short[0] < vram[1]  # more than a whole GPU says nothing to anybody
+        lack = f"{short[0] / GIB:.1f} GiB are still missing" if some else "far too much memory is needed"
         return f"{lack} with {_listed(moved)} as far as cfglint moves {them}"
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
@@ -65,10 +67,9 @@ def unfixed(solver: Solver, group: Group) -> str:
         return f"{_values(best.way)} keeps this rule, but {best.text}"
     if spent or group.code in solver.exhausted:
         return f"no change of {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
-    keys = _by_hand(origins, group.goals[0].rule, knobs)
-    which = "one of " if len(keys) > 1 else ""
+    keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
     tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
-    return f"{tried}: change {which}{_listed(keys)} by hand"
+    return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
 
 
 def _elsewhere(solver: Solver, group: Group) -> str:
@@ -78,7 +79,7 @@ def _elsewhere(solver: Solver, group: Group) -> str:
         option = track.option(0)
         for written in option.written if option is not None and not option.writable else ():
             trace = Trace(writer.subject.view, written.path)
-            if trace.present and trace.where:
+            if trace.present and trace.source is not None:
                 where = trace.where.partition(" through ")[0]
                 return f"{written.path[-1]} is set in {where}: change it there"
     return ""

@@ -9,8 +9,10 @@ of GPUs.
 from __future__ import annotations
 
 from cfglint.engine.describe import show_value
+from cfglint.engine.knobs import tidy
 from cfglint.findings import ResultChange
 from cfglint.hardware.target import count_facts
+from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.repair.tracks import RISKS
 
@@ -29,6 +31,7 @@ _RISKS = {
     "results.weights": "numerics",
     "results.bits": "numerics",
 }
+_MANY = 1 << 20  # GPUs
 _PROBES = (3, 7)  # in the place of what is missing
 
 
@@ -93,7 +96,11 @@ def _shown(trials: Trials, name: str, values: Values) -> str:
     value = values[name]
     if not needs_of(value):
         return show_value(value, kind)
-    if values.given.get("gpu.count") is None:  # on one GPU, as in fit
-        alone = values.but(dict.fromkeys(count_facts(1, 1, ""), 1))[name]
-        return "" if needs_of(alone) else f"{show_value(alone, kind)} per GPU"
+    if values.given.get("gpu.count") is None and name != "results.longest":
+        counts = {fact: worth for fact, (worth, _) in count_facts(_MANY, 1, "").items()}
+        many = values.but(counts)[name]
+        if isinstance(many, Interval):
+            return f"{show_value(Interval(many.lo / _MANY, many.hi / _MANY), kind)} per GPU"
+        if is_number(many):  # of so many GPUs that all parallel sizes divide them
+            return f"{show_value(tidy(many / _MANY), kind)} per GPU"
     return ""

@@ -20,6 +20,7 @@ from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
+from cfglint.repair.order import cheapest_first
 from cfglint.repair.price import overfilled
 from cfglint.repair.relax import relaxed
 from cfglint.repair.results import risk_to_results
@@ -28,8 +29,7 @@ from cfglint.repair.trials import Goal, Trials, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
@@ -109,7 +109,12 @@ class Search(Record):
         facts = combined(options)
         assert facts is not None
         watched, surely = self.watched, surely or self.lenient
-        harmed = [rule for judged in watched for rule in self.trials.harmed(judged, facts, surely=surely)]
+        infos = not self.trials.is_serious(goal.code for goal in self.goals if not goal.held)
+        harmed = [
+            rule
+            for judged in watched
+            for rule in self.trials.harmed(judged, facts, surely=surely, infos=infos)
+        ]
         weight = sum(option.weight for option in options)
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
@@ -202,7 +207,7 @@ class Search(Record):
         def moved(places: tuple[int, ...]) -> Repair:
             return Repair(tuple(axis[i - 1] for axis, i in zip(axes, places, strict=True) if i))
 
-        for price, places in _cheapest_first([len(axis) + 1 for axis in axes], lambda at: moved(at).price):
+        for price, places in cheapest_first([len(axis) + 1 for axis in axes], lambda at: moved(at).price):
             if self.spent() or (best is not None and price >= best.price):
                 break
             repair = moved(places)
@@ -357,7 +362,7 @@ class Search(Record):
         def weight(places: tuple[int, ...]) -> float:
             return sum(axis[i].weight for axis, i in zip(axes, places, strict=True))
 
-        for spent, places in _cheapest_first([len(axis) for axis in axes], weight):
+        for spent, places in cheapest_first([len(axis) for axis in axes], weight):
             if self.spent() or (best is not None and round(spent + least, DIGITS) > best.weight):
                 break
             options = [axis[i] for axis, i in zip(axes, places, strict=True)]
@@ -476,22 +481,6 @@ class Search(Record):
                     ways.append(((option.unsafe, over, repair.price, track.number), repair))
         ways.sort(key=lambda way: way[0])
         return next((repair for _, repair in ways if not self.harms(repair.options, surely=True)), None)
-
-
-def _cheapest_first(
-    sizes: Sequence[int], price: Callable[[tuple[int, ...]], Any]
-) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """Yield the places of axes that are as long as ``sizes``, in the order of their price."""
-    start = (0,) * len(sizes)
-    heap = [(price(start), start)]
-    while heap:
-        cost, places = heappop(heap)
-        yield cost, places
-        last = max((k for k, i in enumerate(places) if i), default=0)
-        for k in range(last, len(sizes)):
-            if places[k] + 1 < sizes[k]:
-                after = (*places[:k], places[k] + 1, *places[k + 1 :])
-                heappush(heap, (price(after), after))
 
 
 def _less(a: float, b: float) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
+from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
 from cfglint.repair.results import risk_to_results
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option, Track
 
+_GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _ROUNDS = 4  # times that rules which are in the way are taken in
 _MOST_TOGETHER = 12  # rules in one search
@@ -221,7 +224,20 @@ class Solver(Record):
             asked = {each.knob: each.facts[each.knob] for each in repair.options if each.knob in each.facts}
             if not self.trials.reads(asked, self.watched, patch.edits):
                 return None
-        return replace(repair, goals=tuple(goals), patch=patch, only=only, results=self._results(repair))
+        sure = repair.sure and not any(self._blind(repair, judged) for judged in self.watched)
+        results = self._results(repair)
+        return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
+
+    def _blind(self, repair: Repair, judged: Judged) -> bool:
+        """Whether a job with a model gets other GPUs, and its memory may not fit them."""
+        facts = combined(repair.options) or {}
+        if not any(name in _GPUS or name.startswith("$.launch.") for name in facts):
+            return False
+        after = self.trials.values(judged, facts)
+        need, vram = bounds_of(after["trainer.likely"]), bounds_of(after["gpu.vram"])
+        if after["trains"] is not True or needs_of(after["model_path"]) or vram is None:
+            return False
+        return need is None or need[1] > vram[1]
 
     def _results(self, repair: Repair) -> str:
         """Return what the moves together put at risk of the results, on any target."""

@@ -177,10 +177,12 @@ class Trials(Record):
             self._rewritten[written] = None if again is None else self.run.subject(again, framework)
         return self._rewritten[written]
 
-    def harmed(self, judged: Judged, facts: Facts, *, surely: bool = False) -> list[CompiledRule]:
+    def harmed(
+        self, judged: Judged, facts: Facts, *, surely: bool = False, infos: bool = True
+    ) -> list[CompiledRule]:
         """Return the rules that held on a target and are broken or open there with these facts.
 
-        With ``surely`` those that are only possible do not count.
+        With ``surely`` those that are only possible do not count, without ``infos`` no rules of thumb.
         """
         base, values = self.base(judged), self.values(judged, facts)
         harmed = []
@@ -188,7 +190,7 @@ class Trials(Record):
         spend(3 * len(rules), _TRIALS)
         for rule in rules:
             truth = rule.test(values)
-            if truth is True or truth is None or is_hint(rule):
+            if truth is True or truth is None or is_hint(rule) or (rule.level == "info" and not infos):
                 continue
             if surely and truth is not False and not needs_of(truth):
                 continue
@@ -196,6 +198,11 @@ class Trials(Record):
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+    def is_serious(self, codes: Iterable[str]) -> bool:
+        """Whether one of some rules is more than a rule of thumb, which then stands in no one's way."""
+        rules = self.run.finder.symbols.rules
+        return any(rules[code].level != "info" for code in codes)
 
     def judged_after(self, edits: tuple[Edit, ...]) -> Sequence[Judged] | None:
         """Return the edited document, judged; None where it does not parse."""
@@ -255,6 +262,7 @@ class Trials(Record):
         *,
         sure: bool,
     ) -> Iterator[Verdict]:
+        infos = not self.is_serious(code for _, code in mended)
         for old, new in zip(self.judgements, after, strict=True):
             if old not in watched:
                 continue
@@ -262,7 +270,8 @@ class Trials(Record):
             aside = judge(self.run.aside(new.subject, new.values), new.values)
             for verdict in (*new.verdicts, *aside):
                 code = verdict.rule.code
-                if is_hint(verdict.rule) and (old, code) not in mended:
+                hint = is_hint(verdict.rule) or (verdict.rule.level == "info" and not infos)
+                if hint and (old, code) not in mended:
                     continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
                 newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
