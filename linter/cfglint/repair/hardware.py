@@ -18,7 +18,7 @@ from cfglint.hardware.prices import shipped
 from cfglint.hardware.target import count_facts, gpu_facts, parse_target
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field
-from cfglint.repair.results import is_same
+from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.trials import to_mend
 
 TYPE_CHECKING = False
@@ -173,7 +173,7 @@ class Market(Record):
 
     def _steps(self, values: Values, facts: dict[str, object]) -> int | None:
         """Return the accumulation steps that keep the effective batch: None for those of now, 0 for none."""
-        before = self.judged.values
+        before = as_if_it_ran(self.trials, self.judged)
         if before.given.get("gpu.count") is None and not is_number(
             before["results.batch"]
         ):  # one GPU, as in fit

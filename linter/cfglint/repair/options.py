@@ -21,7 +21,7 @@ from cfglint.record import Record, replace
 from cfglint.repair.invert import Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.price import overfills_host, points
-from cfglint.repair.results import is_same, probe, risk_to_results
+from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
 
 TYPE_CHECKING = False
@@ -253,7 +253,7 @@ class Options(Record):
         """
         if knob.keeping is None:
             return True
-        values, moved = self.judged.values, self.trials.values(self.judged, option.facts)
+        values, moved = as_if_it_ran(self.trials, self.judged), self.trials.values(self.judged, option.facts)
         if is_same(knob.keeping, values, moved):
             return True
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])

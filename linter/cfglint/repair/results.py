@@ -44,7 +44,15 @@ def risk_to_results(trials: Trials, judged: Judged, facts: Mapping[str, object])
 def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: str) -> bool:
     if name in trials.base(judged).moved(facts).kept:  # it does not rest on what moves
         return True
-    return is_same(name, judged.values, trials.values(judged, facts))
+    return is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts))
+
+
+def as_if_it_ran(trials: Trials, judged: Judged) -> Values:
+    """Return what holds before a repair; a job with too few GPUs for one replica is taken to have them."""
+    replicas = judged.values["train_dp"]
+    if is_number(replicas) and 0 < replicas < 1:
+        return trials.values(judged, {"train_dp": 1})
+    return judged.values
 
 
 def is_same(name: str, before: Values, after: Values) -> bool:
@@ -78,7 +86,7 @@ def result_changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
 
 
 def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Iterator[ResultChange]:
-    before, after = judged.values, trials.values(judged, facts)
+    before, after = as_if_it_ran(trials, judged), trials.values(judged, facts)
     if before["trains"] is not True:
         return
     for name in _TOLD:
@@ -99,6 +107,8 @@ def _shown(trials: Trials, name: str, values: Values) -> str:
     if values.given.get("gpu.count") is None and name != "results.longest":
         counts = {fact: worth for fact, (worth, _) in count_facts(_MANY, 1, "").items()}
         many = values.but(counts)[name]
+        if needs_of(many):
+            return ""
         if isinstance(many, Interval):
             return f"{show_value(Interval(many.lo / _MANY, many.hi / _MANY), kind)} per GPU"
         if is_number(many):  # of so many GPUs that all parallel sizes divide them
