@@ -62,7 +62,7 @@ TOLD: list[tuple[str, str, object]] = [
     (_sft("optim_cpu_offload = false"), "offload_optimizer", False),
     (_sft("full_offload = true\noptim_cpu_offload = false"), "offload_optimizer", True),
     (_sft(rest='[optim]\ntype = "muon"'), "optimizer", "muon"),
-    (_sft(), "fused_loss", "none"),
+    (_sft(), "fused_loss", "chunked"),  # from v0.8.0 on, SFT too
     (_sft("[model.vlm]"), "freeze_vision_tower", True),
     (TRAINER, "task", "grpo"),
     (TRAINER, "train_gpus", 8),

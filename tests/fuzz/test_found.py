@@ -37,6 +37,8 @@ FOUND = [
     # A flag added amid the words of another.
     ("script", f"{LAUNCH} --train.micro_batch_size 2 *a\n --ds.zero_stage 2\n"),
     ("script", f"N=8\n{LAUNCH} --data.max_len $N --train.micro_batch_size $N\n"),
+    # A word with blanks and a `#` behind a flag that had none.
+    ("script", f"{LAUNCH} --actor.gradient_checkpointing_enable --data.max_len 75\n"),
 ]
 
 

@@ -39,13 +39,13 @@ def replace(document: Document, node: Scalar, value: object) -> Edit | None:
     """Return the edit that puts ``value`` in the place of ``node``; false takes a flag without value away."""
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
+    new = spelled(value)
     if isinstance(node, Composite):
         if node.cut < 0:
             return None
         if isinstance(value, str):  # the word of a flag that had none
-            return Edit(node.end, node.end, f" {value}")
+            return None if new is None else Edit(node.end, node.end, f" {new}")
         return Edit(node.cut, node.end, "") if value is False else None
-    new = spelled(value)
     if new is None or (value is None and document.file.text[node.start - 1 : node.start] != "="):
         return None  # a flag's word is no null
     if isinstance(value, bool) and node.text[:1].isupper():
