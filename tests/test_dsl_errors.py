@@ -85,6 +85,8 @@ CASES = {
     "circle of lets": ("let a = b\nlet b = c + 1\nlet c = a", "1:1: cyclic definition: a -> b -> c -> a"),
     "let of itself": ("let a = a + 1", "1:1: cyclic definition: a -> a"),
     "function of itself": ("let f(x) = f(x)", "1:1: cyclic definition: f -> f"),
+    "role that asks for roles": ("role spare when any r in roles: r.held > 1 GiB { held: 1 GiB }",
+                                 "1:1: cyclic definition: roles -> roles"),
     "unknown name in a function": ("let f(x) = x + nosuch", "1:16: unknown name 'nosuch'; a key of the file is written $.nosuch"),
     "parameter twice": ("let f(x, x) = x", "1:1: f has two parameters of the same name"),
     "fact twice": ("fact n: count", "1:1: fact n is defined twice; first at t.rules:6"),

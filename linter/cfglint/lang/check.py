@@ -335,7 +335,8 @@ class Builder:
             return
         untyped = self.symbols.lets.keys() - self.names.known.keys()
         for name in graph().order() if untyped else ():  # from the ground up, so that typing never goes deep
-            self.names.type_of(name)
+            if name in self.symbols.lets:
+                self.names.type_of(name)
         self.symbols.let_types = {n: k for n in self.symbols.lets if (k := self.names.type_of(n)) is not None}
 
     def _state(self, node: t.Statement, before: Mapping[str, Type]) -> None:
@@ -421,6 +422,7 @@ class Builder:
                 if isinstance(node, t.Let):
                     places[None, node.name] = source, node.span
                 elif isinstance(node, t.Role):
+                    places.setdefault((None, "roles"), (source, node.span))
                     places |= {
                         (None, f"{node.name}.{key}"): (source, value.span) for key, value in node.fields
                     }

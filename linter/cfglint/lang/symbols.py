@@ -186,19 +186,17 @@ class Symbols(Record):
 
 
 # ── what is derived from what ──────────────────────────────────────────────────────────────────────────────
-def uses(node: t.Expr, symbols: Symbols) -> set[str]:
-    """Return the names and functions that an expression asks for, those of roles included."""
+_ROLES = "roles"  # whether each role is there, and what it has: an expression over roles asks for all of that
+
+
+def uses(node: t.Expr) -> set[str]:
+    """Return the names and functions that an expression asks for."""
     names: set[str] = set()
     for part in t.walk(node):
         if isinstance(part, t.Name):
             names.add(part.name)
         elif isinstance(part, t.Call):
             names.add(part.function)
-        elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
-            for role in symbols.roles.values():
-                if role.when is not None:
-                    names |= uses(role.when, symbols)
-                names |= {f"{role.name}.{key}" for key, _ in role.fields}
     return names
 
 
@@ -236,6 +234,8 @@ class Graph:
                 self._note(entry.name, entry.source, entry.when, entry.default, entry.null)
             elif isinstance(entry, t.Let):
                 self._note(entry.name, entry.body)
+        for role in symbols.roles.values():
+            self._note(_ROLES, role.when, *(t.Name(f"{role.name}.{key}") for key, _ in role.fields))
         for prefix, registry in symbols.registries.items():
             for name in symbols.types:
                 derived = name in symbols.lets or name in own  # a let goes before the table
@@ -245,7 +245,7 @@ class Graph:
     def _note(self, name: str, *expressions: t.Expr | None) -> None:
         for expression in expressions:
             if expression is not None:
-                self.edges[name] = self.edges.get(name, _NOTHING) | uses(expression, self.symbols)
+                self.edges[name] = self.edges.get(name, _NOTHING) | uses(expression)
 
     def circles(self) -> Iterator[list[str]]:
         """Yield the circles found, as lists of names that begin and end with the same one."""
