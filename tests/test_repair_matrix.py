@@ -1,7 +1,7 @@
 """Every knob of every framework, in every form and state: the edit is taken by what parses it, and read back.
 
 What cannot be written is counted in ``matrix/counts.md``, so that a knob that is lost is noticed;
-``CFGLINT_UPDATE=1 pytest -n 1 tests/test_repair_matrix.py`` writes it.
+``CFGLINT_UPDATE=1 pytest -m '' -n 1 tests/test_repair_matrix.py`` writes it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from golden import UPDATE
 from matrix_cells import FOLDER, Cell, Matrix, forms, run
+from tiers import mostly_long
 
 COUNTS = FOLDER / "counts.md"
 JOBS = {name: (form, text) for name, form, text in forms()}
@@ -36,7 +37,7 @@ def test_every_framework_has_a_job() -> None:
     assert told == run().finder.symbols.frameworks.keys()
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", mostly_long([*JOBS], 3))
 def test_what_is_written_is_taken_and_read_back(name: str) -> None:
     own = cells(name)
     assert [(c.knob, c.state, c.value, c.outcome) for c in own if c.outcome not in _OUTCOMES] == []

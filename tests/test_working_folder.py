@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from tiers import mostly_long
+
 RUN = (
     "torchrun --nproc_per_node 8 train.py --deepspeed ds/z3.json --model_name_or_path models/own "
     "--output_dir out --per_device_train_batch_size 1 --bf16 true --do_train --learning_rate 1e-5\n"
@@ -26,13 +28,12 @@ TREE = {
 }  # fmt: skip
 # What is in a folder beside the project says nothing of it.
 STRAY = {"ds/z3.json": '{"zero_optimization": {"stage": 1}}', "train.py": "import transformers\n"}
+MARKS = (".git/HEAD", "pyproject.toml", "LICENSE", ".github/x.yml", "requirements.txt")
 
 
-@pytest.mark.parametrize(
-    "mark", [".git/HEAD", "pyproject.toml", "LICENSE", ".github/x.yml", "requirements.txt"]
-)
-@pytest.mark.parametrize("name", ["run.sh", "sft.yaml"])
-def test_the_working_folder_changes_nothing(cfglint, tmp_path, monkeypatch, mark, name):
+@pytest.mark.parametrize("case", mostly_long([(m, n) for m in MARKS for n in ("run.sh", "sft.yaml")], 3))
+def test_the_working_folder_changes_nothing(cfglint, tmp_path, monkeypatch, case):
+    mark, name = case
     project, beside = tmp_path / "project", tmp_path / "beside"
     for folder, files in ((project, {**TREE, mark: ""}), (beside, STRAY)):
         for path, text in files.items():
