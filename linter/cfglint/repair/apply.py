@@ -195,8 +195,8 @@ class _Wants(Record):
         if fix is None or not any(_shrinks(change) for change in fix.memory):
             return []
         vram = bounds_of(judged.values["gpu.vram"])
-        least = [change.after_gib[0] for change in fix.memory if change.part in ("engine", "trainer")]
-        return [fix] if vram is None or max(least, default=0) * GIB < vram[1] else []
+        middles = [sum(change.after_gib) / 2 for change in fix.memory if change.part in ("engine", "trainer")]
+        return [fix] if vram is None or max(middles, default=0) * GIB <= vram[1] else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""

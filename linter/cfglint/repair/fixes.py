@@ -61,6 +61,8 @@ def fixes_of(solver: Solver, group: Group, judged: Judged, repair: Repair | None
         near = solver.nearest(own, ANY)
         ways += [] if near is None else [near]
     ways += _others(solver, own, ways)
+    if ways and ways[0].patch is None:  # nothing is applied, so the cheapest is shown first
+        ways.sort(key=lambda way: (way.patch is None, way.unsafe, way.price))
     fixes = [fix_of(way, solver.trials, judged) for way in ways]
     if ways:
         fixes[0].next = _next_steps(solver, ways[0])

@@ -182,8 +182,9 @@ class Options(Record):
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]
-        unbound = self.writer.origins.of(knob.name).binding is None and not self.writer.stated(knob.name)
-        if isinstance(old, _UNSETTLED) or unbound:
+        binding, stated = self.writer.origins.of(knob.name).binding, self.writer.stated(knob.name)
+        follows = binding is not None and isinstance(binding.source, t.Name)  # and moves with what it follows
+        if isinstance(old, _UNSETTLED) or (not stated and (binding is None or follows)):
             return []
         evaluator = self.trials.run.finder.evaluator
         kind = evaluator.type_of(knob.name)

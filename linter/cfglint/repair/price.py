@@ -11,7 +11,7 @@ from cfglint.lang.values import INF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.trials import Trials
@@ -20,6 +20,7 @@ _WORK = "step.work"
 _HOST, _HOST_TIMES = "need.host", 2.5  # times the memory of a machine's GPUs
 _PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"))
 _MORE = 1.05  # times the memory before
+_GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
 _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
 
@@ -48,24 +49,36 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
     return need[0] > _HOST_TIMES * vram[1] * ranks[1]
 
 
-def overfilled(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> str:
+def overfilled(trials: Trials, judged: Judged, facts: Mapping[str, object], *, at_all: bool = False) -> str:
     """Return whose memory does not hold what a job needs after some moves, in words."""
-    if overfills_gpu(trials, judged, facts):
+    if overfills_gpu(trials, judged, facts, at_all=at_all):
         return "a GPU has"
     return "rented machines have beside their GPUs" if overfills_host(trials, judged, facts) else ""
 
 
-def overfills_gpu(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
-    """Whether a job runs out of memory after a move, by the middle of its estimate, and more than before."""
+def overfills_gpu(
+    trials: Trials, judged: Judged, facts: Mapping[str, object], *, at_all: bool = False
+) -> bool:
+    """Whether a job runs out of memory after a move, by the middle of its estimate, and more than before.
+
+    With ``at_all`` also where it needed as much before.
+    """
     before, after = judged.values, trials.values(judged, facts)
     vram = bounds_of(after["gpu.vram"])
     for name, part in _PARTS:
         need, was = bounds_of(after[name]), bounds_of(before[name])
         if after[part] is not True or vram is None or need is None or was is None:
             continue
+        if at_all and vram[0] == vram[1] and need[1] < INF and sum(need) / 2 > vram[1]:
+            return True
         if sum(need) / 2 > max(vram[1], _MORE * sum(was) / 2):
             return True
     return False
+
+
+def regroups(facts: Iterable[str]) -> bool:
+    """Whether moves give a job other GPUs than it has."""
+    return any(name in _GPUS or name.startswith("$.launch.") for name in facts)
 
 
 def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:

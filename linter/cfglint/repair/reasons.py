@@ -15,6 +15,7 @@ from cfglint.record import Record
 from cfglint.repair.options import Repair, combined
 from cfglint.repair.price import overfilled
 from cfglint.repair.solve import ANY
+from cfglint.repair.tracks import SHORT
 from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
@@ -50,7 +51,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     search = solver.search(group.goals)
     short = search.utmost(tracks)
     if short is not None and 0 < short[0] < INF:
-        moved = [origins.key(option.knob) for option in short[1]] or knobs
+        moved = [spoken(written.path) for option in short[1] for written in option.written[:1]] or knobs
         them = "it" if len(moved) == 1 else "them"
         vram = bounds_of(group.goals[0].judged.values["gpu.vram"])
         some = vram is None or short[0] < vram[1]  # more than a whole GPU says nothing to anybody
@@ -74,15 +75,23 @@ def unfixed(solver: Solver, group: Group) -> str:
 
 def _elsewhere(solver: Solver, group: Group) -> str:
     """Say where a value is set that could be moved, but not by an edit of this file."""
-    writer = solver.writer(group.goals[0].judged)
-    for track in solver.tracks(group.goals):
-        option = track.option(0)
-        for written in option.written if option is not None and not option.writable else ():
-            trace = Trace(writer.subject.view, written.path)
-            if trace.present and trace.source is not None:
-                where = trace.where.partition(" through ")[0]
-                return f"{written.path[-1]} is set in {where}: change it there"
-    return ""
+    view, search, doubtful = solver.writer(group.goals[0].judged).subject.view, solver.search(group.goals), ""
+    options = (
+        option
+        for track in solver.tracks(group.goals)
+        for i in range(min(len(track), SHORT))
+        if (option := track.option(i)) is not None and not option.writable
+    )
+    for option in options:
+        traces = ((written, Trace(view, written.path)) for written in option.written)
+        there = next(((w, trace) for w, trace in traces if trace.present and trace.source is not None), None)
+        if there is None:
+            continue
+        told = f"{there[0].path[-1]} is set in {there[1].where.partition(' through ')[0]}"
+        if search.progress((option,)).holds:
+            return f"{told}: set it to {shown(there[0].value)} there"
+        doubtful = doubtful or f"{told}: change it there"
+    return doubtful
 
 
 def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:

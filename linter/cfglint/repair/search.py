@@ -21,7 +21,7 @@ from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair, combined
 from cfglint.repair.order import cheapest_first
-from cfglint.repair.price import overfilled
+from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.relax import relaxed
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
@@ -116,13 +116,14 @@ class Search(Record):
             for rule in self.trials.harmed(judged, facts, surely=surely, infos=infos)
         ]
         weight = sum(option.weight for option in options)
+        at_all = self.lenient or regroups(facts)
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
         return (
             bool(harmed)
             or key_of(facts) in self.refused
             or (self.keeping and not self._keeps(options))
-            or any(overfilled(self.trials, judged, facts) for judged in watched)
+            or any(overfilled(self.trials, judged, facts, at_all=at_all) for judged in watched)
         )
 
     def _keeps(self, options: Sequence[Option]) -> bool:

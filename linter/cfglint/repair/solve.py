@@ -15,6 +15,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair, combined
+from cfglint.repair.price import regroups
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.tracks import worse
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option, Track
 
-_GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _ROUNDS = 4  # times that rules which are in the way are taken in
 _MOST_TOGETHER = 12  # rules in one search
@@ -231,7 +231,7 @@ class Solver(Record):
     def _blind(self, repair: Repair, judged: Judged) -> bool:
         """Whether a job with a model gets other GPUs, and its memory may not fit them."""
         facts = combined(repair.options) or {}
-        if not any(name in _GPUS or name.startswith("$.launch.") for name in facts):
+        if not regroups(facts):
             return False
         after = self.trials.values(judged, facts)
         need, vram = bounds_of(after["trainer.likely"]), bounds_of(after["gpu.vram"])

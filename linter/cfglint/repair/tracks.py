@@ -135,8 +135,14 @@ class Track(Record):
         """Return the track from its first available value on; of a long one only the first is looked at."""
         for i in range(min(len(self), SHORT)):
             if self.option(i) is not None:
-                return replace(self, values=list(self.values)[i:], _options={}) if i else self
+                return self._after(i) if i else self
         return None
+
+    def _after(self, start: int) -> Track:
+        sample, values = self.sample, self.values
+        rest = values.after(start) if isinstance(values, Grid) else list(values)[start:]
+        places = None if sample is None else (lambda: [i - start for i in sample() if i >= start])
+        return replace(self, values=rest, sample=places, first=self.first + start, _options={})
 
     def where(self, admits: Callable[[Option], bool]) -> Track:
         """Return the track with the options alone that are admitted."""
@@ -183,7 +189,12 @@ class Grid(Sequence[float]):
         self.step = step
         self.first = first
         self.sign = sign
+        self.last = last
         self.size = max(0, last - first + 1 if sign > 0 else first + 1)
+
+    def after(self, start: int) -> Grid:
+        """Return the grid without its first places."""
+        return Grid(self.low, self.step, self.first + self.sign * start, self.sign, self.last)
 
     def __len__(self) -> int:
         return self.size
@@ -287,6 +298,8 @@ class Broken(Record):
         """
         assert self.knob.low is not None
         limit = self.kind.worth(self.knob.low)
+        if value < 0:
+            return []
         if self.knob.domain != "doubling" and self.kind.whole:
             whole = int(value)
             parts = {part for i in range(1, isqrt(whole) + 1) if whole % i == 0 for part in (i, whole // i)}
