@@ -183,7 +183,9 @@ class Options(Record):
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]
         binding, stated = self.writer.origins.of(knob.name).binding, self.writer.stated(knob.name)
-        follows = binding is not None and isinstance(binding.source, t.Name)  # and moves with what it follows
+        source = binding.source if binding is not None else None
+        # What follows another knob moves with it.
+        follows = isinstance(source, t.Name) and source.name in self.writer.origins.symbols.knobs
         if isinstance(old, _UNSETTLED) or (not stated and (binding is None or follows)):
             return []
         evaluator = self.trials.run.finder.evaluator

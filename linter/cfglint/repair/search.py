@@ -55,8 +55,9 @@ class Search(Record):
 
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
     could not be written or proven. A ``keeping`` search leaves the results as they are; a ``lenient`` one
-    may leave other rules possible. ``helpful`` are the knobs that the last search had to do with, and it is
-    ``hopeless`` if memory is missing however far they are moved.
+    may leave other rules possible. A ``placed`` one is for a target's sake: moved to other GPUs, a job has
+    to fit them. ``helpful`` are the knobs that the last search had to do with, and it is ``hopeless`` if
+    memory is missing however far they are moved.
     """
 
     trials: Trials
@@ -65,6 +66,7 @@ class Search(Record):
     limit: int = LIMIT
     keeping: bool = False
     lenient: bool = False
+    placed: bool = False
     refused: set[Key] = field(factory=set)
     exhausted: bool = False
     hopeless: bool = False
@@ -116,7 +118,7 @@ class Search(Record):
             for rule in self.trials.harmed(judged, facts, surely=surely, infos=infos)
         ]
         weight = sum(option.weight for option in options)
-        at_all = self.lenient or regroups(facts)
+        at_all = self.lenient or (self.placed and regroups(facts))
         for rule in harmed:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
         return (

@@ -136,7 +136,8 @@ class Solver(Record):
     # ── one search ─────────────────────────────────────────────────────────────────────────────────────
     def search(self, goals: Sequence[Goal], limit: int = LIMIT) -> Search:
         """Return a search for moves that reach some goals."""
-        return Search(self.trials, list(goals), self.watched, limit)
+        placed = any(self.rests_on_target(goal) for goal in goals)
+        return Search(self.trials, list(goals), self.watched, limit, placed=placed)
 
     def cheapest(self, goals: Sequence[Goal], allowed: Allowed, best: Repair | None = None) -> Repair | None:
         """Return the cheapest proven repair that reaches all goals and harms nothing.
