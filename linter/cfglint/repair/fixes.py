@@ -9,9 +9,9 @@ nothing and goes first. Each further step takes at least `_WORTH` off the need, 
 from __future__ import annotations
 
 from cfglint.engine.cases import TOTAL
-from cfglint.engine.memory import span_of
+from cfglint.engine.memory import bounds_of, span_of
 from cfglint.findings import Fix, MemoryChange
-from cfglint.lang.values import INF
+from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.options import Repair, combined
 from cfglint.repair.price import slower
@@ -19,6 +19,7 @@ from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.stale import stale
 from cfglint.repair.tracks import RISKS
+from cfglint.repair.trials import GPUS, SOME_GPUS
 from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
@@ -116,13 +117,21 @@ def _effects(repair: Repair) -> Iterator[str]:
             yield from option.effects
 
 
+def _on_some_number(before: Values, after: Values) -> tuple[Values, Values]:
+    """Return facts before and after on the number of GPUs that leaves least memory, where none is said."""
+    if not needs_of(after["trainer.likely"]) & GPUS:
+        return before, after
+    each = [(before.but(number), after.but(number)) for number in SOME_GPUS]
+    return max(each, key=lambda pair: (bounds_of(pair[1]["trainer.likely"]) or (0, INF))[1])
+
+
 def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     """Return a repair as a fix, with what it does on a target; its number is given by the caller."""
     patch = repair.patch
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
     changes = patch.changes if patch is not None else ()
     facts = combined(repair.options) or {}
-    memory = memory_changes(judged.values, trials.values(judged, facts))
+    memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
     was = (f"was {change.old}" if change.old is not None else "added" for change in changes)
     return Fix(
         0,

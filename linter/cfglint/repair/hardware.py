@@ -111,7 +111,9 @@ class Market(Record):
             gpu = gpu_named(name)
             if gpu.vendor == vendor and self._is_no_step_down(gpu):
                 offers += [(usd * count * machines, gpu, count, machines) for count in counts]
-        own_price = sheet.get(str(self.judged.values.given.get("gpu.model")), 0) * own * machines
+        there = values.given.get("gpu.nodes")
+        own *= int(there) if is_number(there) else 1
+        own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
         most = max(_MOST_HOURLY, _TIMES_OWN * own_price)
         offers = [offer for offer in offers if offer[0] <= most]
         return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))

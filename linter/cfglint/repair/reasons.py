@@ -13,7 +13,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record
 from cfglint.repair.options import Repair, combined
-from cfglint.repair.price import overfilled
+from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.solve import ANY
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.write import shown
@@ -37,8 +37,8 @@ def unfixed(solver: Solver, group: Group) -> str:
     """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
     tracks = [
         track
-        for track in solver.tracks(group.goals)
-        if ANY.admits(track) and any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
+        for track in ANY.over(solver.tracks(group.goals))
+        if any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
     ]
     origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
     if not tracks:
@@ -124,7 +124,9 @@ class _Objection(Record):
 def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
     facts = combined(way.options) or {}
-    memory = next(filter(None, (overfilled(solver.trials, judged, facts) for judged in solver.watched)), "")
+    at_all = solver.search(group.goals).placed and regroups(facts)
+    over = (overfilled(solver.trials, judged, facts, at_all=at_all) for judged in solver.watched)
+    memory = next(filter(None, over), "")
     if memory:
         return _Objection(way, f"then the job takes more memory than {memory}")
     truths = dict(_harmed(solver, way)) or _disproved(solver, group, way)

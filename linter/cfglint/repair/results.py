@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _TOLD = ("results.batch", "results.tokens", "results.longest")
+_OTHERS = {  # told where they move
+    "results.optimizer": "optimizer states",
+    "results.compute": "precision",
+    "results.weights": "stored weights",
+    "results.bits": "quantization",
+    "results.rank": "LoRA rank",
+}
 _RISKS = {
     "results.longest": "data",
     "results.compute": "numerics",
@@ -81,7 +88,7 @@ def _equal(old: object, new: object) -> bool:
 
 
 def result_changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[ResultChange, ...]:
-    """Return the effective batch, the tokens of a step and the longest sequence, before and after."""
+    """Return the effective batch, tokens per step and longest sequence, and what else moves."""
     return tuple(_changes(trials, judged, facts))
 
 
@@ -97,6 +104,9 @@ def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Ite
             _shown(trials, name, after),
             _stays(trials, judged, facts, name),
         )
+    for name, told in _OTHERS.items():
+        if not _stays(trials, judged, facts, name) and not needs_of(before[name]) | needs_of(after[name]):
+            yield ResultChange(told, _shown(trials, name, before), _shown(trials, name, after), same=False)
 
 
 def _shown(trials: Trials, name: str, values: Values) -> str:

@@ -25,7 +25,7 @@ from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.relax import relaxed
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
-from cfglint.repair.trials import Goal, Trials, key_of
+from cfglint.repair.trials import GPUS, SOME_GPUS, Goal, Trials, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,10 +101,12 @@ class Search(Record):
         for goal, own in zip(self.goals, values, strict=True):
             for node in goal.gaps:
                 try:
-                    gap = evaluator(node, own)[0]
+                    gaps = [evaluator(node, own)[0]]
+                    if needs_of(gaps[0]) & GPUS:
+                        gaps = [evaluator(node, own.but(number))[0] for number in SOME_GPUS]
                 except UNSOLVABLE:  # versions, or a quantifier's variable
-                    gap = None
-                yield parts(gap)[1] if isinstance(gap, (int, float, Interval)) else INF
+                    gaps = [None]
+                yield max(parts(gap)[1] if isinstance(gap, (int, float, Interval)) else INF for gap in gaps)
 
     def harms(self, options: Sequence[Option], *, surely: bool = False) -> bool:
         """Whether a rule that held is broken or open afterwards, or, with ``surely``, certainly broken."""

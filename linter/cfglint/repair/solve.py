@@ -195,7 +195,8 @@ class Solver(Record):
         for judged in self.watched:
             base = self.trials.base(judged)
             compiled = next((r for r in base.rules if r.code == code), None)
-            if compiled is not None and code not in base.before:
+            was = base.before.get(code)
+            if compiled is not None and (was is None or was.truth is not False):
                 yield Goal(judged, compiled, rule, held=True)
 
     def likely(self, goals: Sequence[Goal]) -> Repair | None:

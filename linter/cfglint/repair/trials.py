@@ -40,6 +40,9 @@ _TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
 _RESULTS = "results."
 _ROUNDING = 1e-9  # of a number that a text says in a unit
 _BOUNDS = ("<", "<=", ">", ">=")
+GPUS = frozenset(("gpu.count", "gpus_per_node", "num_nodes"))  # missing where a target names no number
+SOME_GPUS = tuple({"gpu.count": n, "gpus_per_node": n, "num_nodes": 1} for n in (1, 8))
+_UNTESTED = object()
 
 
 def key_of(facts: Facts) -> Key:
@@ -189,7 +192,7 @@ class Trials(Record):
         rules = base.moved(facts).rules
         spend(3 * len(rules), _TRIALS)
         for rule in rules:
-            truth = rule.test(values)
+            truth = _on_any_number(rule, values)
             if truth is True or truth is None or is_hint(rule) or (rule.level == "info" and not infos):
                 continue
             if surely and truth is not False and not needs_of(truth):
@@ -273,11 +276,23 @@ class Trials(Record):
                 hint = is_hint(verdict.rule) or (verdict.rule.level == "info" and not infos)
                 if hint and (old, code) not in mended:
                     continue
+                if _on_any_number(verdict.rule, new.values, verdict.truth) is True:
+                    continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
                 newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
                 left = (old, code) in mended and (sure or verdict.truth is False or verdict.needs)
                 if newly or left:
                     yield verdict
+
+
+def _on_any_number(rule: CompiledRule, values: Values, truth: object = _UNTESTED) -> object:
+    """Return a rule's truth; without a number of GPUs, what holds on one and on eight, holds."""
+    truth = rule.test(values) if truth is _UNTESTED else truth
+    needs = needs_of(truth) if not isinstance(truth, bool) else frozenset()
+    if not needs or not needs <= GPUS:
+        return truth
+    truths = [rule.test(values.but(number)) for number in SOME_GPUS]
+    return True if all(each is True or each is None for each in truths) else truth
 
 
 class Goal(Record):
@@ -318,7 +333,7 @@ class Goal(Record):
         that sleeps starves nobody). Changing a value so that the condition happens not to hold (logits are
         no longer half of the need, because something else grew) fixes nothing.
         """
-        truth = self.compiled.test(values)
+        truth = _on_any_number(self.compiled, values)
         if truth is not None:
             return truth
         if self.held or not self.switches.isdisjoint(moved):

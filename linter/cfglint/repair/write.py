@@ -181,14 +181,15 @@ class Writer(Record):
         return view.has(path) is True and type(now) is type(written.value) and now == written.value
 
     def read_from(self, paths: Iterable[Steps]) -> list[str]:
-        """Return the facts that a binding of the framework reads from some keys."""
+        """Return the facts that a binding of the framework reads from some keys, or below them."""
         if self._readers is None:
             self._readers = {}
             for name, bindings in self.origins.bindings.items():
                 for binding in bindings:
                     for part in t.walk((binding.source, binding.when)):
-                        if isinstance(part, t.Path):
-                            self._readers.setdefault(part.steps, {})[name] = None
+                        if isinstance(part, t.Path):  # a name of a file stands for what is in it
+                            for i in range(1, len(part.steps) + 1):
+                                self._readers.setdefault(part.steps[:i], {})[name] = None
         return list(dict.fromkeys(name for path in paths for name in self._readers.get(path, ())))
 
     def written(self, name: str, value: object, spelling: object = None) -> Written | None:
