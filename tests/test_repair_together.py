@@ -233,12 +233,12 @@ def test_the_work_is_limited_and_that_is_said(pack, monkeypatch) -> None:
 
 
 def test_why_there_is_no_fix(pack) -> None:
-    # 4 + 63 + 8 GiB: a third of the micro-batch would be too few sequences, the host has no room.
+    # 4 + 63 + 8 GiB: a ninth of the micro-batch would be too few sequences, the host has no room.
     text = "toy: {rate: 0.1, micro: 63, host_gb: 4}\n"
     (finding,) = _findings(pack, text, "PRF901", "PRF903", "PRF910")
     assert finding.fix is None
-    assert "toy.offload" in finding.unfixed
-    assert "37.0 GiB are still missing" in finding.unfixed
+    assert "9 for toy.micro" in finding.unfixed
+    assert "breaks PRF910" in finding.unfixed
 
 
 def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:

@@ -375,7 +375,8 @@ class Values(dict[str, object]):
         """Return what one binding gives, in base units."""
         source, _, default, null, paths, _ = alternative
         if not self._present(alternative):
-            return default(self) if default is not None and self.own else missing(name, spec)
+            told = default is not None and (self.own or _left_out(self, paths))
+            return default(self) if told else missing(name, spec)  # type: ignore[misc]
         if len(paths) == 1 and self.view is not None and self.view.get(paths[0]) is None:
             return null(self) if null is not None else missing(name, spec)
         if source is None:  # a key by itself
@@ -428,12 +429,27 @@ def _nothing(_values: Values) -> object:
 
 
 def _unknown_defaults(alternatives: tuple[Alternative, ...], blank: object) -> tuple[Alternative, ...]:
-    """Return bindings as another program has them: its defaults are not known."""
+    """Return bindings as another program has them: only defaults that it leaves out are known."""
 
-    def unknown(_values: Values) -> object:
-        return blank
+    def known(
+        default: Callable[[Values], object] | None, paths: tuple[Steps, ...]
+    ) -> Callable[[Values], object] | None:
+        def worth(values: Values) -> object:
+            return default(values) if default is not None and _left_out(values, paths) else blank
 
-    return tuple((a, b, None if default is None else unknown, *rest) for a, b, default, *rest in alternatives)  # type: ignore[misc]
+        return None if default is None else worth
+
+    return tuple((a, b, known(c, paths), d, paths, e) for a, b, c, d, paths, e in alternatives)
+
+
+def _left_out(values: Values, paths: tuple[Steps, ...]) -> bool:
+    """Whether the framework's own program, as the repository has it, gives flags no default of their own."""
+    document = values.view.document if values.view is not None else None
+    if document is None or not document.vendored or document.program is None:
+        return False
+    flags = document.program.program.flags
+    named = [flags[name] for path in paths if (name := ".".join(map(str, path))) in flags]
+    return bool(named) and all(getattr(flag.default, "value", ABSENT) is None for flag in named)
 
 
 def _bound_by(

@@ -159,7 +159,8 @@ class _Wants(Record):
                 return fixes, doubted.text
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
-        if code.startswith("MEM") and fixes and fixes[0].risk in ("optimization", "data"):
+        placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
+        if placed and fixes and fixes[0].risk in ("optimization", "data"):
             near = self._near(group.goals, judged)  # first what may be enough, and changes no results
             if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT

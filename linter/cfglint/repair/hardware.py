@@ -136,6 +136,10 @@ class Market(Record):
         judged, trials = self.judged, self.trials
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
+        processes, own = values["num_gpus"], judged.values.given.get("gpu.count")
+        least = processes if is_number(processes) else own if is_number(own) else 1
+        if count * nodes < least:
+            return None
         if any(goal.compiled.test(values) not in (True, None) for goal in goals) or not _is_tiled(values):
             return None
         steps = self._steps(values, facts)

@@ -56,8 +56,8 @@ class Search(Record):
     ``watched`` are the targets on which nothing may break. ``refused`` are combinations that were tried and
     could not be written or proven. A ``keeping`` search leaves the results as they are; a ``lenient`` one
     may leave other rules possible. A ``placed`` one is for a target's sake: moved to other GPUs, a job has
-    to fit them. ``helpful`` are the knobs that the last search had to do with, and it is ``hopeless`` if
-    memory is missing however far they are moved.
+    to fit them; a ``heedless`` one leaves memory to another. ``helpful`` are the knobs that the last search
+    had to do with, and it is ``hopeless`` if memory is missing however far they are moved.
     """
 
     trials: Trials
@@ -67,6 +67,7 @@ class Search(Record):
     keeping: bool = False
     lenient: bool = False
     placed: bool = False
+    heedless: bool = False
     refused: set[Key] = field(factory=set)
     exhausted: bool = False
     hopeless: bool = False
@@ -118,16 +119,19 @@ class Search(Record):
             rule
             for judged in watched
             for rule in self.trials.harmed(judged, facts, surely=surely, infos=infos)
+            if not (self.heedless and rule.code.startswith("MEM"))
         ]
-        weight = sum(option.weight for option in options)
         at_all = self.lenient or (self.placed and regroups(facts))
-        for rule in harmed:
+        looked = () if self.heedless else watched
+        over = [each for each in looked if overfilled(self.trials, each, facts, at_all=at_all)]
+        blocking = [*harmed, *(rule for judged in over for rule in self.trials.short(judged, facts))]
+        weight = sum(option.weight for option in options)
+        for rule in blocking:
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
         return (
-            bool(harmed)
+            bool(harmed or over)
             or key_of(facts) in self.refused
             or (self.keeping and not self._keeps(options))
-            or any(overfilled(self.trials, judged, facts, at_all=at_all) for judged in watched)
         )
 
     def _keeps(self, options: Sequence[Option]) -> bool:

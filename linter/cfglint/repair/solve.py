@@ -19,7 +19,7 @@ from cfglint.repair.price import regroups
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.tracks import worse
-from cfglint.repair.trials import Goal, Group, Trials, to_mend
+from cfglint.repair.trials import MEMORY, Goal, Group, Trials, to_mend
 from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
@@ -188,7 +188,27 @@ class Solver(Record):
             if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
             wanted += held
-        return best
+        return best or self._in_steps(search, goals, wanted, allowed)
+
+    def _in_steps(
+        self, search: Search, goals: Sequence[Goal], wanted: Sequence[Goal], allowed: Allowed
+    ) -> Repair | None:
+        """Return what reaches the goals, and then makes the job fit: two searches, where one is too long."""
+        if not search.placed or not any(code.startswith(MEMORY) for code in search.blockers(None)):
+            return None
+        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused))
+        heedless.pursue(goals)
+        first = heedless.cheapest(allowed.over(self.tracks(goals)))
+        if first is None:
+            return None
+        chosen = {option.knob: option.facts for option in first.options}
+
+        def goes_along(option: Option) -> bool:
+            return option.facts == chosen.get(option.knob, option.facts)
+
+        second = replace(search, exhausted=False, refused=set(search.refused))
+        second.pursue(wanted)
+        return second.cheapest(allowed.over(track.where(goes_along) for track in self.tracks(wanted)))
 
     def _held(self, code: str) -> Iterator[Goal]:
         rule = self.trials.run.finder.symbols.rules[code]

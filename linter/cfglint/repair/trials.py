@@ -43,6 +43,7 @@ _BOUNDS = ("<", "<=", ">", ">=")
 GPUS = frozenset(("gpu.count", "gpus_per_node", "num_nodes"))  # missing where a target names no number
 SOME_GPUS = tuple({"gpu.count": n, "gpus_per_node": n, "num_nodes": 1} for n in (1, 8))
 _UNTESTED = object()
+MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 
 
 def key_of(facts: Facts) -> Key:
@@ -201,6 +202,12 @@ class Trials(Record):
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+    def short(self, judged: Judged, facts: Facts) -> list[CompiledRule]:
+        """Return the rules about a GPU's memory that do not hold for certain with these facts."""
+        values = self.values(judged, facts)
+        rules = (rule for rule in self.base(judged).rules if rule.code.startswith(MEMORY))
+        return [rule for rule in rules if rule.test(values) not in (True, None)]
 
     def is_serious(self, codes: Iterable[str]) -> bool:
         """Whether one of some rules is more than a rule of thumb, which then stands in no one's way."""

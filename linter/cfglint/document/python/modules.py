@@ -72,16 +72,24 @@ class Modules(Record):
         return None
 
 
+def _is_same(one: Literal | None, other: Literal | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return type(one.value) is type(other.value) and one.value == other.value and one.span == other.span
+
+
 class Linked(Program):
     """A program, or a module of it; ``said`` is what its command, or a default, says of a flag.
 
-    ``wondered`` are the flags that decide which branches are taken.
+    ``wondered`` are the flags that decide which branches are taken. Whoever says the same of all that was
+    asked gets the same program ``again``.
     """
 
     def __init__(self, code: Code, file: File, modules: Modules, said: Said | None = None) -> None:
         super().__init__(code)
         self.wondered: set[str] = set()
         self._words: tuple[frozenset[str], bool] | None = None
+        self._told: list[tuple[dict[str, tuple[Flag, Literal | None]], Linked]] = []
         self._file, self._modules, self._said = file, modules, said
         self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
 
@@ -93,8 +101,18 @@ class Linked(Program):
 
     def again(self, said: Said) -> Linked:
         """Go through the program again, with what is said of its flags."""
-        told = Linked(self.code, self._file, self._modules, said)
+        for answers, told in self._told:
+            if all(_is_same(said(flag), answer) for flag, answer in answers.values()):
+                return told
+        asked: dict[str, tuple[Flag, Literal | None]] = {}
+
+        def noted(flag: Flag) -> Literal | None:
+            asked[flag.name] = flag, said(flag)
+            return asked[flag.name][1]
+
+        told = Linked(self.code, self._file, self._modules, noted)
         told.run()
+        self._told.append((asked, told))
         return told
 
     # ── flags ──────────────────────────────────────────────────────────────────────────────────────────

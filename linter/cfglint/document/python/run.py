@@ -37,7 +37,19 @@ _DEEPEST_BLOCK = 30  # statements in each other
 _MOST_ENTERED = 400  # calls of functions of the program that are followed
 _ENDS = ("sys.exit", "exit", "quit", "os._exit")
 _LOOP = "a loop of the program sets it"
+_SPELLED_OUT = 8  # constants of a loop that is gone through
 _FIELDS = ("dataclasses.field", "field", "pydantic.Field", "Field", "draccus.field")
+
+
+def _spelled_out(node: ast.For | ast.AsyncFor | ast.While) -> list[ast.expr]:
+    """Return what a loop goes over where a few constants are written there, and nothing leaves it early."""
+    if not isinstance(node, ast.For) or not isinstance(node.iter, (ast.Tuple, ast.List)):
+        return []
+    items = node.iter.elts
+    plain = 0 < len(items) <= _SPELLED_OUT and all(isinstance(item, ast.Constant) for item in items)
+    leaves = (ast.Break, ast.Continue, ast.Return, ast.For, ast.While)
+    inner = (each for statement in node.body for each in ast.walk(statement))
+    return items if plain and not any(isinstance(each, leaves) for each in inner) else []
 
 
 class Program(Parsing):
@@ -151,6 +163,13 @@ class Program(Parsing):
         return self._either([[], *(case.body for case in node.cases)])
 
     def _for(self, node: ast.For | ast.AsyncFor | ast.While) -> bool:
+        items = _spelled_out(node)
+        if items:
+            assert isinstance(node, ast.For)
+            for item in items:
+                self._store(node.target, self.value(item))
+                self.block(node.body)
+            return self.block(node.orelse)
         self.value(node.test if isinstance(node, ast.While) else node.iter)
         self._forget(node, _LOOP)
         return self._either([[], node.body]) or self.block(node.orelse)
