@@ -90,7 +90,11 @@ class Search(Record):
     def _read(self, facts: Mapping[str, object]) -> Progress:
         spend(_GOAL * len(self.goals), "values that a fix could take")
         values = [self.trials.values(goal.judged, facts) for goal in self.goals]
-        truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
+        truths = [
+            True if self.lenient and goal.held and truth is not False and not needs_of(truth) else truth
+            for goal, own in zip(self.goals, values, strict=True)
+            for truth in (goal.truth(self.trials, own, facts),)
+        ]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
         open_ones = (truth for truth in truths if truth is not True)
         together = False if any(truth is False for truth in truths) else next(open_ones, True)
@@ -488,8 +492,8 @@ class Search(Record):
                     repair = Repair((option,), sure=False)
                     over = max((0.0, *progress.gaps))
                     ways.append(((option.unsafe, over, repair.price, track.number), repair))
-        ways.sort(key=lambda way: way[0])
-        return next((repair for _, repair in ways if not self.harms(repair.options, surely=True)), None)
+        ordered = (repair for _, repair in sorted(ways, key=lambda way: way[0]))
+        return next((repair for repair in ordered if not self.harms(repair.options, surely=True)), None)
 
 
 def _less(a: float, b: float) -> bool:
