@@ -109,6 +109,10 @@ class Off(Scalar):
     """What a flag without value is worth where it is not given: it is known, and not there."""
 
 
+class Several(Scalar):
+    """A scalar that several commands of a script read: an edit is for all of them."""
+
+
 class Composite(Scalar):
     """A scalar whose text is put together from parts, as a shell does it; ``reads`` are their definitions.
 

@@ -298,7 +298,8 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
             chosen.setdefault(repair, each.finding)
     for each in found if wanted.accept_may and not chosen else ():
         if each.finding.code in groups and each.verdict.truth is False:
-            repair = solver.nearest(groups[each.finding.code].goals, allowed)
+            goals = groups[each.finding.code].goals
+            repair = solver.likely(goals) or solver.nearest(goals, allowed)
             if repair is not None and repair.patch is not None:
                 return [(each.finding, repair)]
     return [(finding, repair) for repair, finding in chosen.items()]

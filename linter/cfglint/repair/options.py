@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
     from cfglint.repair.trials import Goal, Trials
-    from cfglint.repair.write import Patch, Writer
+    from cfglint.repair.write import Definition, Patch, Writer
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 
@@ -178,6 +178,7 @@ class Options(Record):
         definitions = [self.writer.definition(each.path) for each in option.written]
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
         option.results = risk_to_results(self.trials, self.judged, option.facts)
+        _for_several(option, definitions)
         return option
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
@@ -235,6 +236,7 @@ class Options(Record):
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [self.writer.place(written) for written in option.written]
+        _for_several(option, definitions)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
 
@@ -380,6 +382,14 @@ def combined(options: Iterable[Option]) -> dict[str, object] | None:
             if places.setdefault(key, (type(value), value)) != (type(value), value):  # 1 is not true there
                 return None
     return facts
+
+
+def _for_several(option: Option, definitions: Iterable[Definition]) -> None:
+    """Say of an option that it moves other commands of the script, too, whose results may change."""
+    if any(definition.several for definition in definitions):
+        option.several = True
+        option.risk = worse(option.risk, "optimization")
+        option.effects.append("other commands of the script read it, too")
 
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:

@@ -246,6 +246,8 @@ class Solver(Record):
             asked = {each.knob: each.facts[each.knob] for each in repair.options if each.knob in each.facts}
             if not self.trials.reads(asked, self.watched, patch.edits):
                 return None
+            if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
+                return None
         sure = repair.sure and not any(self._blind(repair, judged) for judged in self.watched)
         results = self._results(repair)
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)

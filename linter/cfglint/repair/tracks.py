@@ -61,7 +61,7 @@ class Option(Record):
     ``results`` what it surely changes if it is made alone: another move may make up for that.
     ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
     ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
-    present one, ``asked`` whether the requirement itself names it.
+    present one, ``asked`` whether the requirement itself names it. ``several`` commands read what it moves.
     """
 
     knob: str
@@ -75,6 +75,7 @@ class Option(Record):
     places: list[tuple[object, object]] = field(factory=list)
     writable: bool = True
     results: str = "none"
+    several: bool = False
 
     @property
     def weight(self) -> float:

@@ -252,6 +252,23 @@ class Trials(Record):
             for name, value in own.items()
         )
 
+    def spares(self, edits: tuple[Edit, ...]) -> bool:
+        """Whether edits break nothing in the other documents of the file that held."""
+        own = self.subject.document
+        aside = self.run.but()  # with a report of its own
+        for subject in aside.subjects(own.file, judge_broken=False):
+            if subject.document.index == own.index:
+                continue
+            again = edited(subject.document, edits)
+            if again is None:
+                return False
+            before, after = (
+                _broken(aside, each) for each in (subject, aside.subject(again, subject.framework))
+            )
+            if not after <= before:
+                return False
+        return True
+
     def against(
         self,
         mended: Collection[tuple[Judged, str]],
@@ -300,6 +317,12 @@ def _on_any_number(rule: CompiledRule, values: Values, truth: object = _UNTESTED
         return truth
     truths = [rule.test(values.but(number)) for number in SOME_GPUS]
     return True if all(each is True or each is None for each in truths) else truth
+
+
+def _broken(run: Run, subject: Subject) -> set[tuple[str, str]]:
+    return {
+        (each.name, v.rule.code) for each in run.judged(subject) for v in each.verdicts if v.truth is False
+    }
 
 
 class Goal(Record):

@@ -10,7 +10,7 @@ from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
-from cfglint.document.tree import Scalar, Sequence, dotted
+from cfglint.document.tree import Scalar, Sequence, Several, dotted
 from cfglint.engine.describe import Evaluator
 from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import literal, tidy
@@ -44,12 +44,14 @@ class Definition(Record):
     ``holder`` is the key that it is at, where that is another one.
 
     ``editable`` is false where no edit of this file can change it (an override, an environment variable).
+    ``several`` commands of a script read it.
     """
 
     key: object
     editable: bool
     shared: tuple[str, ...] = ()
     holder: str = ""
+    several: bool = False
 
 
 class Change(Record):
@@ -264,7 +266,9 @@ class Writer(Record):
         editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
         place = definition_path(view, trace.node) if trace.node is not None else None
         holder = dotted(place) if place is not None else ""
-        return Definition(id(trace.node), editable, trace.shared, holder)
+        return Definition(
+            id(trace.node), editable, trace.shared, holder, several=isinstance(trace.node, Several)
+        )
 
     def home(self, path: Steps) -> Steps:
         """Return the key at which the value of another one is defined in this file; else that key itself."""

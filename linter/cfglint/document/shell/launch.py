@@ -49,6 +49,7 @@ from cfglint.document.tree import (
     Node,
     Scalar,
     Sequence,
+    Several,
     Unresolved,
     child,
     target,
@@ -156,7 +157,7 @@ def _add_job(root: Mapping, job: Job, *, each: bool) -> None:
 
 
 def part(launches: list[Document]) -> None:
-    """Tell commands of the GPUs that they share; a definition that several read is none's to change."""
+    """Tell commands of the GPUs that they share, and which definitions several of them read."""
     roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
     heads = [head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)]
     _count_together([] if any(launch.repeated for launch in launches) else heads)
@@ -185,16 +186,16 @@ def _count_together(heads: list[Mapping]) -> None:
 
 
 def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
-    closed: dict[int, Composite] = {}
+    closed: dict[int, Several] = {}
     for holder in walk(root):
         if isinstance(holder, Mapping):
             for entry in holder.entries.values():
                 value = entry.value
                 if type(value) is Scalar and (value.start, value.end) in shared:
-                    entry.value = closed[id(value)] = Composite(value.text, value.start, value.end)
+                    entry.value = closed[id(value)] = Several(value.text, value.start, value.end)
         elif isinstance(holder, Sequence):
             holder.items = [
-                Composite(item.text, item.start, item.end)
+                Several(item.text, item.start, item.end)
                 if type(item) is Scalar and (item.start, item.end) in shared
                 else item
                 for item in holder.items
