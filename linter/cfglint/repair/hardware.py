@@ -136,9 +136,7 @@ class Market(Record):
         judged, trials = self.judged, self.trials
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
-        processes, own = values["num_gpus"], judged.values.given.get("gpu.count")
-        least = processes if is_number(processes) else own if is_number(own) else 1
-        if count * nodes < least:
+        if count * nodes < self._least(values):
             return None
         if any(goal.compiled.test(values) not in (True, None) for goal in goals) or not _is_tiled(values):
             return None
@@ -156,6 +154,14 @@ class Market(Record):
         told = f"{self.key} {steps}" if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
         return Place(name, hourly, memory, told) if memory.verdict == "fits" and not wide else None
+
+    def _least(self, values: Values) -> float:
+        """Return how many GPUs a job takes at least; a script that leaves it open is for those that there are."""
+        processes, own = values["num_gpus"], self.judged.values.given.get("gpu.count")
+        if is_number(processes):
+            return processes
+        scripted = self.judged.subject.document.format == "shell"
+        return own if scripted and is_number(own) else 1
 
     def larger(self, most: float) -> list[tuple[str, float, int, int]]:
         """Return some GPUs with more memory, with their price, up to a price: the cheapest of each size."""

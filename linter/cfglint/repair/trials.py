@@ -262,10 +262,7 @@ class Trials(Record):
             again = edited(subject.document, edits)
             if again is None:
                 return False
-            before, after = (
-                _broken(aside, each) for each in (subject, aside.subject(again, subject.framework))
-            )
-            if not after <= before:
+            if not _broken(aside, aside.subject(again, subject.framework)) <= _broken(aside, subject):
                 return False
         return True
 
@@ -319,10 +316,9 @@ def _on_any_number(rule: CompiledRule, values: Values, truth: object = _UNTESTED
     return True if all(each is True or each is None for each in truths) else truth
 
 
-def _broken(run: Run, subject: Subject) -> set[tuple[str, str]]:
-    return {
-        (each.name, v.rule.code) for each in run.judged(subject) for v in each.verdicts if v.truth is False
-    }
+def _broken(run: Run, subject: Subject) -> set[tuple[str | None, str]]:
+    judgements = run.judged(subject)
+    return {(each.name, v.rule.code) for each in judgements for v in each.verdicts if v.truth is False}
 
 
 class Goal(Record):
