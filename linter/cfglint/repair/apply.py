@@ -194,7 +194,11 @@ class _Wants(Record):
         repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
         for_memory = all(goal.code.startswith("MEM") for goal in goals)
-        if fix is None or fix.risk != "none" or (for_memory and not any(_shrinks(change) for change in fix.memory)):
+        if (
+            fix is None
+            or fix.risk != "none"
+            or (for_memory and not any(_shrinks(change) for change in fix.memory))
+        ):
             return []
         vram = bounds_of(judged.values["gpu.vram"])
         middles = [sum(change.after_gib) / 2 for change in fix.memory if change.part in ("engine", "trainer")]
