@@ -156,7 +156,7 @@ class Market(Record):
         return Place(name, hourly, memory, told) if memory.verdict == "fits" and not wide else None
 
     def _least(self, values: Values) -> float:
-        """Return how many GPUs a job takes at least; a script that leaves it open is for those that there are."""
+        """Return how many GPUs a job takes at least; a script that leaves it open takes those there are."""
         processes, own = values["num_gpus"], self.judged.values.given.get("gpu.count")
         if is_number(processes):
             return processes

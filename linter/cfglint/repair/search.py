@@ -25,7 +25,7 @@ from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.relax import relaxed
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
-from cfglint.repair.trials import GPUS, SOME_GPUS, Goal, Trials, key_of
+from cfglint.repair.trials import GPUS, SOME_GPUS, Goal, Trials, is_possible, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,11 +90,10 @@ class Search(Record):
     def _read(self, facts: Mapping[str, object]) -> Progress:
         spend(_GOAL * len(self.goals), "values that a fix could take")
         values = [self.trials.values(goal.judged, facts) for goal in self.goals]
-        truths = [
-            True if self.lenient and goal.held and truth is not False and not needs_of(truth) else truth
-            for goal, own in zip(self.goals, values, strict=True)
-            for truth in (goal.truth(self.trials, own, facts),)
-        ]
+        truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
+        if self.lenient:
+            told = zip(self.goals, truths, strict=True)
+            truths = [(goal.held and is_possible(truth)) or truth for goal, truth in told]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
         open_ones = (truth for truth in truths if truth is not True)
         together = False if any(truth is False for truth in truths) else next(open_ones, True)

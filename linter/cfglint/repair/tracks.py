@@ -18,7 +18,6 @@ The nouns of this room, each of which rests on the one before:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice, pairwise, takewhile
 from math import isqrt
@@ -28,10 +27,11 @@ from cfglint.lang import tree as t
 from cfglint.lang.compile import CompileError
 from cfglint.lang.types import Type, is_number
 from cfglint.record import Record, field, replace
+from cfglint.repair.grid import Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias
 
     from cfglint.engine.describe import Evaluator
@@ -180,32 +180,6 @@ class Track(Record):
         if self.move.per_halving:
             return self.move.cost * halvings(self.old, self.values[i])
         return self.move.cost * (self.steps(i) if self.move.per_step else 1)
-
-
-class Grid(Sequence[float]):
-    """Every ``step`` from the place ``first`` on, up or down by ``sign``, to the end of the domain."""
-
-    def __init__(self, low: float, step: float, first: int, sign: int, last: int) -> None:
-        self.low = low
-        self.step = step
-        self.first = first
-        self.sign = sign
-        self.last = last
-        self.size = max(0, last - first + 1 if sign > 0 else first + 1)
-
-    def after(self, start: int) -> Grid:
-        """Return the grid without its first places."""
-        return Grid(self.low, self.step, self.first + self.sign * start, self.sign, self.last)
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, i: int) -> float:  # type: ignore[override]
-        return tidy(self.low + (self.first + self.sign * i) * self.step)
-
-    def place(self, value: float) -> float:
-        """Return where ``value`` would stand, a whole number where it does."""
-        return ((value - self.low) / self.step - self.first) * self.sign
 
 
 # ── the values of a knob ───────────────────────────────────────────────────────────────────────────────

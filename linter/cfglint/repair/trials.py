@@ -64,6 +64,11 @@ def to_mend(verdict: Verdict) -> bool:
     return verdict.truth is False or not verdict.needs
 
 
+def is_possible(truth: object) -> bool:
+    """Whether a rule may hold, and only an estimate leaves that open."""
+    return truth is not False and truth is not None and not needs_of(truth)
+
+
 class _Moved(Record):
     """What some facts move on one target: the rules among that, and the facts that stay."""
 
