@@ -207,7 +207,7 @@ def test_what_is_read_is_what_python_makes(name):
 
 
 UNKNOWN = [
-    "config = base()\n    for key in ('a', 'b'):\n        setattr(config.training, key, 1)",
+    "config = base()\n    for key in keys():\n        setattr(config.training, key, 1)",
     "import os\n    config = base()\n    if os.environ.get('X'):\n        config.training.steps = 1",
     "from my_team import tune\n    config = base()\n    tune(config)",
     "from my_team import tune\n    config = base()\n    tune(config.training)",

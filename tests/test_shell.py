@@ -14,7 +14,7 @@ from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import SHELL
 from cfglint.document.shell.run import Runner
 from cfglint.document.trace import Trace
-from cfglint.document.tree import Alias, Mapping, Scalar, walk
+from cfglint.document.tree import Alias, Mapping, Scalar, Several, walk
 from cfglint.document.view import Missing, View
 from cfglint.text import apply_edits
 from tiers import tried
@@ -325,11 +325,16 @@ def test_an_edit_changes_the_value_where_it_is_defined(script, key, new, result)
         ("A=8\ntorchrun t.py --n x$A\n", "n"),
         ("A=8\ntorchrun t.py --n $((A*2))\n", "n"),
         ("torchrun t.py --n $1\n", "n"),
-        ("A=8\ntorchrun t.py --n $A\ntorchrun u.py --m $A\n", "n"),
     ],
 )
-def test_what_is_put_together_or_shared_between_commands_is_not_edited(script, key):
+def test_what_is_put_together_is_not_edited(script, key):
     assert not Trace(view(script)[1], (key,)).editable
+
+
+def test_what_several_commands_read_is_theirs_together():
+    trace = Trace(view("A=8\ntorchrun t.py --n $A\ntorchrun u.py --m $A\n")[1], ("n",))
+    assert trace.editable
+    assert isinstance(trace.node, Several)
 
 
 def test_an_array_of_flags_that_nothing_sets_is_no_value():

@@ -136,6 +136,7 @@ class _Wants(Record):
     _doubts: dict[Judged, Doubt | None] = field(factory=dict)
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
     _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
+    _nears: dict[tuple[Judged, tuple[str, ...]], list[Fix]] = field(factory=dict)
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
         """Return the fix of a rule on a target, and the other ways out; with a text, there is no fix."""
@@ -190,6 +191,12 @@ class _Wants(Record):
 
     def _near(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
         """Return safe moves that may be enough, and at best save much."""
+        key = judged, tuple(goal.code for goal in goals)
+        if key not in self._nears:
+            self._nears[key] = self._found_near(goals, judged)
+        return self._nears[key]
+
+    def _found_near(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
         solver = self.solver.watching(judged)
         repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
