@@ -56,7 +56,7 @@ def unjudged(terminal: Terminal, folder: Path, flags: list[str]) -> list[tuple[s
     return [(job["path"], job["ask"]) for job in json.loads(page)["jobs"] if job["verdict"] == "unknown"]
 
 
-@pytest.mark.parametrize("code", PAGES if LONG else PAGES[::16])
+@pytest.mark.parametrize("code", PAGES if LONG else PAGES[::24])
 def test_what_is_not_judged_says_what_to_type_or_why_not(code, terminal, tmp_path):  # noqa: F811
     for name, text in page_of(code).files.items():
         if not name.endswith(".rules"):

@@ -37,7 +37,7 @@ def test_every_framework_has_a_job() -> None:
     assert told == run().finder.symbols.frameworks.keys()
 
 
-@pytest.mark.parametrize("name", mostly_long([*JOBS], 3))
+@pytest.mark.parametrize("name", mostly_long([*JOBS], 4))
 def test_what_is_written_is_taken_and_read_back(name: str) -> None:
     own = cells(name)
     assert [(c.knob, c.state, c.value, c.outcome) for c in own if c.outcome not in _OUTCOMES] == []

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from tiers import mostly_long
+
 YAML = "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: a/b\noutput_dir: out\nmax_length: 1024\n"
 FLAGS = "--model_name_or_path Qwen/Qwen2.5-0.5B --output_dir out --per_device_train_batch_size 1 --bf16 true"
 PROGRAM = """\
@@ -48,7 +50,7 @@ def facts(cfglint, path, *typed):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("start", [".", "configs", "ds"])
+@pytest.mark.parametrize("start", mostly_long([".", "configs", "ds"], 3))
 def test_a_typed_file_counts_wherever_it_is_found(cfglint, project, monkeypatch, name, start):
     monkeypatch.chdir(project / start)
     path = os.path.relpath(project / "configs" / name)
@@ -66,7 +68,7 @@ def test_the_working_folder_goes_first(cfglint, project):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("key", ["deepspeed", "fsdp_config", "launch.flags.config_file"])
+@pytest.mark.parametrize("key", mostly_long(["deepspeed", "fsdp_config", "launch.flags.config_file"], 3))
 def test_a_typed_file_that_is_nowhere_is_refused(cfglint, project, name, key):
     for typed in ("nope.json", "../nope.yaml", "ds/nope"):
         *_, said = facts(cfglint, f"configs/{name}", f"{key}={typed}")

@@ -254,7 +254,9 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         if repairs is None or any(repairs.of(group.code, judgements[0]) is None for group in groups):
             continue
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
-        if not titles:
+        mended = {group.code for group in groups}
+        broken = (v.rule for v in judgements[0].verdicts if v.truth is False and v.rule.code not in mended)
+        if not titles or any(rule.level == "error" for rule in broken):
             continue
         place = f"{name}:{count * nodes}" if count * nodes > 1 else name
         where = f"run it on {place} (about ${hourly:.2f} an hour)"

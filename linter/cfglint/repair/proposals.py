@@ -103,7 +103,10 @@ def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[G
         goal
         for group in groups
         for goal in group.goals
-        if group.error and goal.judged is judged and goal.broken and solver.rests_on_target(goal)
+        if goal.compiled.level == "error"
+        and goal.judged is judged
+        and goal.broken
+        and solver.rests_on_target(goal)
     ]
 
 
