@@ -121,7 +121,7 @@ def test_a_fix_that_would_break_another_rule_is_none(cfglint, folder) -> None:
     done = cfglint(
         "check", "c.yaml", "--rules", "own.rules", "--rule", "$.training.n <= 4", "--select", "CLI,ABC"
     )
-    assert "no fix: 4 for training.n keeps this rule, but breaks ABC101" in done.stdout
+    assert "no fix: with training.n 4 this rule holds, but ABC101" in done.stdout
     # Two rules over one key are mended together.
     (folder / "c.yaml").write_text("training:\n  n: 99\n")
     rules = ("--rule", "$.training.n <= 16", "--rule", "$.training.n in [4, 8, 32]")

@@ -237,8 +237,8 @@ def test_why_there_is_no_fix(pack) -> None:
     text = "toy: {rate: 0.1, micro: 63, host_gb: 4}\n"
     (finding,) = _findings(pack, text, "PRF901", "PRF903", "PRF910")
     assert finding.fix is None
-    assert "9 for toy.micro" in finding.unfixed
-    assert "breaks PRF910" in finding.unfixed
+    assert "toy.micro 9" in finding.unfixed
+    assert "PRF910 (many) would break" in finding.unfixed
 
 
 def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:

@@ -17,8 +17,9 @@ from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.trains import trains_one, trains_with
 from cfglint.document.python.values import Flag, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
+from cfglint.document.shell.hydra import hydra_beside
 from cfglint.document.shell.processes import text_at
-from cfglint.document.shell.programs import hydra_beside, program_of
+from cfglint.document.shell.programs import program_of
 from cfglint.document.tree import (
     Alias,
     Composite,

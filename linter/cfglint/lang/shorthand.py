@@ -155,3 +155,11 @@ def steps_of(token: str) -> tuple[str | int, ...]:
     """Return ``$.a[*].b[0]`` as ``("a", "*", "b", 0)``."""
     pieces = re.findall(r'\."([^"]*)"|\.([\w-]+)|\[(\d+)\]|\[(\*)\]', token)
     return tuple(int(index) if index else quoted or plain or every for quoted, plain, index, every in pieces)
+
+
+def version_of(token: str) -> t.Version:
+    """Return ``v1.0.4`` as (1, 0, 4); zeros at the end do not count."""
+    numbers = [int(part) for part in token[1:].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return t.Version(tuple(numbers))

@@ -22,6 +22,7 @@ from cfglint.lang.shorthand import (
     start_of,
     steps_of,
     unquote,
+    version_of,
     with_given,
 )
 from cfglint.lang.show import path as path_text
@@ -154,7 +155,7 @@ class Transformer:
         return t.Number(value, str(unit[0]) if unit else None, span=span)
 
     def version(self, node: Any, span: t.Span) -> t.Version:
-        return t.Version(_version(node.children[0]).numbers, span=span)
+        return t.Version(version_of(node.children[0]).numbers, span=span)
 
     def field(self, node: Any, span: t.Span) -> tuple[Any, ...]:  # noqa: ARG002
         return tuple(self.children(node))
@@ -488,18 +489,10 @@ def several(entry: Any) -> tuple[Any, ...]:
     return entry if isinstance(entry, tuple) else (entry,)
 
 
-def _version(token: str) -> t.Version:
-    """Return ``v1.0.4`` as (1, 0, 4); zeros at the end do not count."""
-    numbers = [int(part) for part in token[1:].split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return t.Version(tuple(numbers))
-
-
 _VALUES: dict[str, Callable[[str], Any]] = {
     "STRING": unquote,
     "PATH": steps_of,
-    "VERSION": _version,
+    "VERSION": version_of,
     "TRUE": lambda _: True,
     "FALSE": lambda _: False,
 }

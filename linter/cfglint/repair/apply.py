@@ -10,9 +10,10 @@ from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
-from cfglint.repair.proposals import MEMORY, Repairs, doubt, groups_of, mend, stranding
+from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
+from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import comments
 from cfglint.text import Edit, apply_edits
 

@@ -19,7 +19,7 @@ from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.stale import stale
 from cfglint.repair.tracks import RISKS
-from cfglint.repair.trials import GPUS, SOME_GPUS
+from cfglint.repair.trials import GPUS, MEMORY, SOME_GPUS
 from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
@@ -38,7 +38,6 @@ _UNSAFE_KNOBS = 2  # of an alternative to a safe repair: one that changes more o
 _LESS = 200  # trials of a search for an alternative
 _WORTH = 1 << 29  # bytes; less is lost in the noise of an allocator
 _MOST_STEPS = 4
-_MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 _PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.likely", "trains"))
 _HOST = "need.host"
 _NOTABLE_HOST = 4.0  # GiB of a machine's own memory; less is there anyway
@@ -188,7 +187,7 @@ def _headroom(values: Values) -> tuple[float, float]:
 # ── what to try next ───────────────────────────────────────────────────────────────────────────────────
 def _next_steps(solver: Solver, repair: Repair) -> tuple[str, ...]:
     """Return further steps in words; none where the repair is not about memory."""
-    goals = [goal for goal in repair.goals if goal.code.startswith(_MEMORY) and goal.bounds]
+    goals = [goal for goal in repair.goals if goal.code.startswith(MEMORY) and goal.bounds]
     if not goals:
         return ()
     search = solver.search(goals)

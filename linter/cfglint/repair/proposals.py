@@ -11,7 +11,7 @@ from __future__ import annotations
 from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS
 from cfglint.record import Record, field, replace
-from cfglint.repair.trials import Group, to_mend
+from cfglint.repair.trials import MEMORY, Group, to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal
 
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
-MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 
 
 class Repairs(Record):

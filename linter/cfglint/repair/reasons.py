@@ -65,7 +65,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
-        return f"{_values(best.way)} keeps this rule, but {best.text}"
+        return f"with {_values(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
         return f"no change of {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
     keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
@@ -136,13 +136,13 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         return None
     broken = [code for code, truth in truths.items() if truth is False]
     if broken:
-        return _Objection(way, f"breaks {_listed(solver.named(broken))}")
+        return _Objection(way, f"{_listed(solver.named(broken))} would break")
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))
     if needs:
         text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
         return _Objection(way, text, settled=True)
-    return _Objection(way, f"may break {told}" if truths else "not beside the other fixes")
+    return _Objection(way, f"{told} may break" if truths else "not beside the other fixes")
 
 
 def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] | None:
@@ -165,7 +165,8 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 
 # ── in words ───────────────────────────────────────────────────────────────────────────────────────────
 def _values(way: Repair) -> str:
-    return " and ".join(f"{shown(written.value)} for {spoken(written.path)}" for written in way.written)
+    *most, last = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:

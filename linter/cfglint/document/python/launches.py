@@ -14,8 +14,9 @@ from cfglint.document.python.run import Program
 from cfglint.document.python.source import PYTHON, read_python
 from cfglint.document.python.values import SOMETIMES, Items, Literal, Object, Unknown
 from cfglint.document.shell.forms import Asked, counted, take
-from cfglint.document.shell.launch import launched, part
+from cfglint.document.shell.launch import launched
 from cfglint.document.shell.run import Runner
+from cfglint.document.shell.shared import part
 from cfglint.document.shell.words import HERE, LITERAL, QUOTED, Array, Command, Piece, Word, unknown
 from cfglint.record import Record, field
 

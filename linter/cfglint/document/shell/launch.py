@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from cfglint.document.job import Job, read_job, slurm_variables
 from cfglint.document.shell.containers import container_job, detaches
+from cfglint.document.shell.hydra import HYDRA, registered, sought
 from cfglint.document.shell.processes import (
     COUNTS,
     PET,
@@ -26,8 +27,9 @@ from cfglint.document.shell.processes import (
     text_at,
     whole,
 )
-from cfglint.document.shell.programs import HYDRA, OPTIONS, Start, program_of, registered, sought
+from cfglint.document.shell.programs import OPTIONS, Start, program_of
 from cfglint.document.shell.run import Runner
+from cfglint.document.shell.shared import part
 from cfglint.document.shell.substituted import is_placed, placed, tail_of
 from cfglint.document.shell.words import (
     ALL,
@@ -49,11 +51,9 @@ from cfglint.document.tree import (
     Node,
     Scalar,
     Sequence,
-    Several,
     Unresolved,
     child,
     target,
-    walk,
 )
 
 TYPE_CHECKING = False
@@ -154,55 +154,6 @@ def _add_job(root: Mapping, job: Job, *, each: bool) -> None:
     first = next(iter(entries.values())).key
     asked = Mapping(first.start, flow=True, end=first.end, entries=entries)
     head.entries["job"] = Entry(Scalar("job", first.start, first.end, '"'), asked)
-
-
-def part(launches: list[Document]) -> None:
-    """Tell commands of the GPUs that they share, and which definitions several of them read."""
-    roots = [launch.root for launch in launches if isinstance(launch.root, Mapping)]
-    heads = [head for root in roots if isinstance(head := root.entries["launch"].value, Mapping)]
-    _count_together([] if any(launch.repeated for launch in launches) else heads)
-    if len(roots) < 2:
-        return
-    readers: dict[tuple[int, int], int] = {}
-    for root in roots:
-        for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
-            readers[key] = readers.get(key, 0) + 1
-    shared = {key for key, number in readers.items() if number > 1}
-    for root in roots:
-        _close(root, shared)
-
-
-def _count_together(heads: list[Mapping]) -> None:
-    """Add up what all start, beside each other or not; nothing where one is unknown."""
-    started = [head.entries.get("processes") for head in heads]
-    counts = [whole(entry.value) for entry in started if entry is not None]
-    known = [count for count in counts if count is not None]
-    if len(known) < len(heads):
-        return
-    for head, entry in zip(heads, started, strict=True):
-        assert entry is not None
-        place = entry.value
-        head.entries["together"] = Entry(entry.key, Composite(str(sum(known)), place.start, place.end))
-
-
-def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
-    closed: dict[int, Several] = {}
-    for holder in walk(root):
-        if isinstance(holder, Mapping):
-            for entry in holder.entries.values():
-                value = entry.value
-                if type(value) is Scalar and (value.start, value.end) in shared:
-                    entry.value = closed[id(value)] = Several(value.text, value.start, value.end)
-        elif isinstance(holder, Sequence):
-            holder.items = [
-                Several(item.text, item.start, item.end)
-                if type(item) is Scalar and (item.start, item.end) in shared
-                else item
-                for item in holder.items
-            ]
-    for node in walk(root):
-        if isinstance(node, Alias) and id(node.target) in closed:
-            node.target = closed[id(node.target)]
 
 
 class _Reader:
