@@ -13,11 +13,11 @@ from cfglint.engine.memory import bounds_of, span_of
 from cfglint.findings import Fix, MemoryChange
 from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
-from cfglint.repair.options import Repair, combined
 from cfglint.repair.price import slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.stale import stale
+from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
 from cfglint.repair.trials import GPUS, MEMORY, SOME_GPUS
 from cfglint.repair.write import titled
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
+    from cfglint.repair.options import Repair
     from cfglint.repair.search import Search
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group, Trials

@@ -22,6 +22,7 @@ from cfglint.repair.invert import Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.price import overfills_host, points
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
+from cfglint.repair.together import in_exchange
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
 
 TYPE_CHECKING = False
@@ -96,7 +97,8 @@ class Repair(Record):
     @property
     def written(self) -> list[Written]:
         """What has to be in the file."""
-        return [written for option in self.options for written in option.written]
+        options = in_exchange(self.options) or self.options
+        return [written for option in options for written in option.written]
 
     @property
     def price(self) -> Price:
@@ -274,6 +276,7 @@ class Options(Record):
             if is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts[partner] = value
                 option.written += way.keys
+                option.exchanged[partner] = values[partner], {written.path for written in way.keys}
                 return True
         return bool(needs)  # what nobody states
 
@@ -367,21 +370,6 @@ def risk_of(move: t.Move) -> str:
 def _is_equal(old: object, new: object) -> bool:
     """Whether a fact has stayed; what is not known is the same where it says the same."""
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
-
-
-def combined(options: Iterable[Option]) -> dict[str, object] | None:
-    """Return the facts that options change together; None where they contradict each other."""
-    facts: dict[str, object] = {}
-    places: dict[object, object] = {}
-    for option in options:
-        for name, value in option.facts.items():
-            if name in facts and facts[name] != value:
-                return None
-            facts[name] = value
-        for key, value in option.places:
-            if places.setdefault(key, (type(value), value)) != (type(value), value):  # 1 is not true there
-                return None
-    return facts
 
 
 def _for_several(option: Option, definitions: Iterable[Definition]) -> None:

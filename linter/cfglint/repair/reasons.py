@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
+from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record
-from cfglint.repair.options import Repair, combined
+from cfglint.repair.options import Repair
 from cfglint.repair.price import overfilled, regroups
+from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY
+from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.write import shown
 
@@ -23,14 +26,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.describe import Origins
+    from cfglint.engine.subject import Judged
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
-    from cfglint.repair.tracks import Track
+    from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Group
 
 _LISTED = 3  # keys or rules in a sentence
 _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
+_TAKES = tuple(
+    f"trainer.{part}" for part in ("weights", "gradients", "optimizer", "activations", "logits", "overhead")
+)
 
 
 def unfixed(solver: Solver, group: Group) -> str:
@@ -49,14 +56,9 @@ def unfixed(solver: Solver, group: Group) -> str:
         return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
-    short = search.utmost(tracks)
+    short = utmost(search, tracks)
     if short is not None and 0 < short[0] < INF:
-        moved = [spoken(written.path) for option in short[1] for written in option.written[:1]] or knobs
-        them = "it" if len(moved) == 1 else "them"
-        vram = bounds_of(group.goals[0].judged.values["gpu.vram"])
-        some = vram is None or short[0] < vram[1]  # more than a whole GPU says nothing to anybody
-        lack = f"{short[0] / GIB:.1f} GiB are still missing" if some else "far too much memory is needed"
-        return f"{lack} with {_listed(moved)} as far as cfglint moves {them}"
+        return _short(solver, group, *short)
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     spent = not ways and solver.trials.count - start >= _TRIALS
@@ -71,6 +73,31 @@ def unfixed(solver: Solver, group: Group) -> str:
     keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
     tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+
+
+def _short(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> str:
+    """Say how much memory is missing with all moves made, and what takes it then."""
+    judged = group.goals[0].judged
+    vram = bounds_of(judged.values["gpu.vram"])
+    sure = vram is None or lack < vram[1]
+    some = f"{lack / GIB:.1f} GiB are still missing" if sure else "far too much memory is needed"
+    text = f"{some} even with {_values(Repair(tuple(moves)))}" if moves else some
+    need = _need(solver, judged, combined(moves) or {})
+    return f"{text}: the trainer still needs {need}" if need else text
+
+
+def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
+    """Say what a trainer needs after some moves, with the largest parts; nothing where that is not known."""
+    after, kinds = solver.trials.values(judged, facts), solver.trials.run.finder.symbols.types
+    most = bounds_of(after["trainer.memory"])
+    if after["trains"] is not True or most is None or most[1] == INF:
+        return ""
+    sized = ((bounds_of(after[part]), part) for part in _TAKES)
+    known = sorted(((size[1], part) for size, part in sized if size is not None), reverse=True)
+    takes = [part for size, part in known if GIB <= size < INF][:_LISTED]
+    kind = kinds["trainer.memory"]
+    told = ", ".join(f"{part.partition('.')[2]} {show_value(after[part], kind)}" for part in takes)
+    return f"{show_value(after['trainer.memory'], kind)}{f' ({told})' if told else ''}"
 
 
 def _elsewhere(solver: Solver, group: Group) -> str:
@@ -128,7 +155,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     over = (overfilled(solver.trials, judged, facts, at_all=at_all) for judged in solver.watched)
     memory = next(filter(None, over), "")
     if memory:
-        return _Objection(way, f"then the job takes more memory than {memory}")
+        return _Objection(way, _overfilled(solver, way, memory))
     truths = dict(_harmed(solver, way)) or _disproved(solver, group, way)
     if truths is None:
         return _Objection(way, "cfglint cannot write it into this file")
@@ -143,6 +170,22 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
         return _Objection(way, text, settled=True)
     return _Objection(way, f"{told} may break" if truths else "not beside the other fixes")
+
+
+def _overfilled(solver: Solver, way: Repair, memory: str) -> str:
+    """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
+    facts, judged = combined(way.options) or {}, solver.watched[0]
+    text = f"then the job takes more memory than {memory}"
+    goals = [goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code)]
+    if goals:
+        search = solver.search(goals)
+        further = utmost(search, ANY.over(solver.tracks(goals)), way.options)
+        if further is not None and 0 < further[0] < INF:
+            way = Repair((*way.options, *further[1]))
+            facts = combined(way.options) or facts
+            text += f", even with {_values(Repair(further[1]))}" if further[1] else ""
+    need = _need(solver, judged, facts)
+    return f"{text}: the trainer needs {need}" if need else text
 
 
 def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] | None:

@@ -7,18 +7,27 @@ can be left out and none can stop earlier; the exact search then looks for a che
 
 from __future__ import annotations
 
+from cfglint.lang.types import MEMORY
 from cfglint.record import Record
 from cfglint.repair.options import Repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Protocol
 
     from cfglint.repair.tracks import Option, Progress, Track
+    from cfglint.repair.trials import Goal, Trials
 
     class Search(Protocol):
         """What is asked of a search (search.py): its goals, and what stands in the way."""
+
+        trials: Trials
+        goals: list[Goal]
+
+        @property
+        def bounds(self) -> bool:
+            """Whether the goals are made of bounds alone."""
 
         def spent(self) -> bool:
             """Whether it has used up its trials."""
@@ -64,6 +73,37 @@ def relaxed(search: Search, tracks: Sequence[Track]) -> Repair | None:
     for k in range(len(moved)):
         moved[k] = _nearest(search, moved[k], [one for one in moved if one is not moved[k]])
     return Repair(tuple(one.option for one in moved))
+
+
+def utmost(
+    search: Search, tracks: Iterable[Track], given: tuple[Option, ...] = ()
+) -> tuple[float, tuple[Option, ...]] | None:
+    """Return the bytes missing at worst with knobs moved as far as that helps, and those moves.
+
+    ``given`` are moved anyway. None where the goals are not bounds on memory.
+    """
+    evaluator = search.trials.run.finder.evaluator
+    here = [search.trials.values(goal.judged, {}) for goal in search.goals]
+    nodes = [(node, own) for goal, own in zip(search.goals, here, strict=True) for node in goal.gaps]
+    if not search.bounds or any(evaluator(node, own)[1].dimension != MEMORY for node, own in nodes):
+        return None
+
+    def lack(options: Iterable[Option]) -> float:
+        return max(search.progress((*given, *options)).gaps)
+
+    taken = {option.knob for option in given}
+    ends: dict[str, Option] = {}
+    lasts = filter(None, (track.option(len(track) - 1) for track in tracks if track.knob.name not in taken))
+    for last in sorted(lasts, key=lambda option: option.weight):  # the dear ones only make up what is left
+        without = [end for knob, end in ends.items() if knob != last.knob]
+        # A part that is not the largest now may be, once the others have shrunk.
+        if lack([*without, last]) <= lack(ends.values()):
+            ends[last.knob] = last
+    best = lack(ends.values())
+    for knob in sorted(ends, key=lambda knob: -ends[knob].weight):
+        if lack(end for name, end in ends.items() if name != knob) <= best:
+            del ends[knob]
+    return best, tuple(ends.values())
 
 
 def _reached(search: Search, tracks: Sequence[Track]) -> list[_Moved] | None:

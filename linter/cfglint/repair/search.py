@@ -16,14 +16,14 @@ from itertools import pairwise
 from math import inf, isfinite, prod
 
 from cfglint.budget import spend
-from cfglint.lang.types import MEMORY
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
-from cfglint.repair.options import DIGITS, Repair, combined
+from cfglint.repair.options import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
 from cfglint.repair.price import overfilled, regroups
-from cfglint.repair.relax import relaxed
+from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
+from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Progress, Track, first, serving
 from cfglint.repair.trials import GPUS, SOME_GPUS, Goal, Trials, is_possible, key_of
 
@@ -444,34 +444,8 @@ class Search(Record):
 
     def _short(self, tracks: Sequence[Track]) -> bool:
         """Whether memory is still missing with all knobs moved as far as that helps."""
-        furthest = self.utmost(tracks) if self.bounds else None
+        furthest = utmost(self, tracks)
         return furthest is not None and furthest[0] > 0
-
-    def utmost(self, tracks: Sequence[Track]) -> tuple[float, tuple[Option, ...]] | None:
-        """Return the bytes missing in the worst case with knobs moved as far as that helps, and those moves.
-
-        None where the goals are not bounds on memory.
-        """
-        here = [self.trials.values(goal.judged, {}) for goal in self.goals]
-        evaluator = self.trials.run.finder.evaluator
-        nodes = [(node, own) for goal, own in zip(self.goals, here, strict=True) for node in goal.gaps]
-        if not self.bounds or any(evaluator(node, own)[1].dimension != MEMORY for node, own in nodes):
-            return None
-
-        def lack(options: Iterable[Option]) -> float:
-            return max(self.progress(tuple(options)).gaps)
-
-        ends: dict[str, Option] = {}
-        for last in (track.option(len(track) - 1) for track in tracks):
-            without = [end for knob, end in ends.items() if last is not None and knob != last.knob]
-            # A part that is not the largest now may be, once the others have shrunk.
-            if last is not None and lack([*without, last]) <= lack(ends.values()):
-                ends[last.knob] = last
-        best = lack(ends.values())
-        for knob in tuple(ends):
-            if lack(end for name, end in ends.items() if name != knob) <= best:
-                del ends[knob]
-        return best, tuple(ends.values())
 
     # ── where nothing is sure ──────────────────────────────────────────────────────────────────────────
     def nearest(self, tracks: Iterable[Track]) -> Repair | None:

@@ -14,10 +14,11 @@ from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
-from cfglint.repair.options import Options, Repair, combined
+from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
+from cfglint.repair.together import combined
 from cfglint.repair.tracks import worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, to_mend
 from cfglint.repair.write import Writer
@@ -209,6 +210,10 @@ class Solver(Record):
         second = replace(search, exhausted=False, refused=set(search.refused))
         second.pursue(wanted)
         return second.cheapest(allowed.over(track.where(goes_along) for track in self.tracks(wanted)))
+
+    def of(self, code: str) -> tuple[Goal, ...]:
+        """Return what is to hold of a rule, whether it does so now or not."""
+        return self.goals(code) or tuple(self._held(code))
 
     def _held(self, code: str) -> Iterator[Goal]:
         rule = self.trials.run.finder.symbols.rules[code]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.describe import Evaluator
     from cfglint.engine.knobs import Holds
-    from cfglint.facts import Values
+    from cfglint.facts import Steps, Values
     from cfglint.repair.invert import Written
 
     Sample: TypeAlias = Callable[[], Sequence[int]]
@@ -62,6 +62,7 @@ class Option(Record):
     ``effects`` are the knobs' own words; ``places`` are the definitions that are written, with the values.
     ``writable`` is false where no edit of the file can do it. ``steps`` is how far the value is from the
     present one, ``asked`` whether the requirement itself names it. ``several`` commands read what it moves.
+    ``exchanged`` are partners that make up for the move, with what they were and the keys that say them.
     """
 
     knob: str
@@ -76,6 +77,7 @@ class Option(Record):
     writable: bool = True
     results: str = "none"
     several: bool = False
+    exchanged: dict[str, tuple[object, set[Steps]]] = field(factory=dict)
 
     @property
     def weight(self) -> float:
