@@ -19,6 +19,7 @@ from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
+from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
@@ -81,23 +82,31 @@ def _short(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -
     vram = bounds_of(judged.values["gpu.vram"])
     sure = vram is None or lack < vram[1]
     some = f"{lack / GIB:.1f} GiB are still missing" if sure else "far too much memory is needed"
-    text = f"{some} even with {_values(Repair(tuple(moves)))}" if moves else some
-    need = _need(solver, judged, combined(moves) or {})
-    return f"{text}: the trainer still needs {need}" if need else text
+    need = _need(solver, judged, combined(moves) or {}) if group.code.startswith(MEMORY) else ""
+    if not moves:
+        return f"{some} whatever cfglint moves{need and ': '}{need}"
+    return f"{some} even with {_values(Repair(tuple(moves)))}{need and ': then '}{need}"
 
 
 def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
-    """Say what a trainer needs after some moves, with the largest parts; nothing where that is not known."""
-    after, kinds = solver.trials.values(judged, facts), solver.trials.run.finder.symbols.types
-    most = bounds_of(after["trainer.memory"])
+    """Say what a trainer needs after some moves, with the largest parts; nothing where that fits a GPU."""
+    after, kind = (
+        solver.trials.values(judged, facts),
+        solver.trials.run.finder.symbols.types["trainer.memory"],
+    )
+    most, engine = bounds_of(after["trainer.memory"]), bounds_of(after["engine.memory"])
     if after["trains"] is not True or most is None or most[1] == INF:
+        return ""
+    beside = after["generates"] is True and engine is not None and engine[1] < INF
+    vram = bounds_of(after["gpu.vram"])
+    if vram is not None and most[1] + (engine[1] if beside and engine else 0) <= vram[0]:
         return ""
     sized = ((bounds_of(after[part]), part) for part in _TAKES)
     known = sorted(((size[1], part) for size, part in sized if size is not None), reverse=True)
     takes = [part for size, part in known if GIB <= size < INF][:_LISTED]
-    kind = kinds["trainer.memory"]
     told = ", ".join(f"{part.partition('.')[2]} {show_value(after[part], kind)}" for part in takes)
-    return f"{show_value(after['trainer.memory'], kind)}{f' ({told})' if told else ''}"
+    text = f"the trainer needs {show_value(after['trainer.memory'], kind)}{f' ({told})' if told else ''}"
+    return f"{text}, the engine {show_value(after['engine.memory'], kind)}" if beside else text
 
 
 def _elsewhere(solver: Solver, group: Group) -> str:
@@ -116,7 +125,8 @@ def _elsewhere(solver: Solver, group: Group) -> str:
             continue
         told = f"{there[0].path[-1]} is set in {there[1].where.partition(' through ')[0]}"
         if search.progress((option,)).holds:
-            return f"{told}: set it to {shown(there[0].value)} there"
+            memory = _overfilled(solver, group, Repair((option,)))
+            return f"{told}: set it to {shown(there[0].value)} there{memory and f'; but {memory}'}"
         doubtful = doubtful or f"{told}: change it there"
     return doubtful
 
@@ -150,12 +160,9 @@ class _Objection(Record):
 
 def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
-    facts = combined(way.options) or {}
-    at_all = solver.search(group.goals).placed and regroups(facts)
-    over = (overfilled(solver.trials, judged, facts, at_all=at_all) for judged in solver.watched)
-    memory = next(filter(None, over), "")
+    memory = _overfilled(solver, group, way)
     if memory:
-        return _Objection(way, _overfilled(solver, way, memory))
+        return _Objection(way, memory)
     truths = dict(_harmed(solver, way)) or _disproved(solver, group, way)
     if truths is None:
         return _Objection(way, "cfglint cannot write it into this file")
@@ -172,20 +179,24 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     return _Objection(way, f"{told} may break" if truths else "not beside the other fixes")
 
 
-def _overfilled(solver: Solver, way: Repair, memory: str) -> str:
+def _overfilled(solver: Solver, group: Group, way: Repair) -> str:
     """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
     facts, judged = combined(way.options) or {}, solver.watched[0]
+    at_all = solver.search(group.goals).placed and regroups(facts)
+    over = (overfilled(solver.trials, each, facts, at_all=at_all) for each in solver.watched)
+    memory = next(filter(None, over), "")
+    if not memory:
+        return ""
     text = f"then the job takes more memory than {memory}"
     goals = [goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code)]
     if goals:
         search = solver.search(goals)
         further = utmost(search, ANY.over(solver.tracks(goals)), way.options)
         if further is not None and 0 < further[0] < INF:
-            way = Repair((*way.options, *further[1]))
-            facts = combined(way.options) or facts
+            facts = combined((*way.options, *further[1])) or facts
             text += f", even with {_values(Repair(further[1]))}" if further[1] else ""
     need = _need(solver, judged, facts)
-    return f"{text}: the trainer needs {need}" if need else text
+    return f"{text}: {need}" if need else text
 
 
 def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] | None:

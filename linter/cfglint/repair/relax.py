@@ -95,10 +95,10 @@ def utmost(
     ends: dict[str, Option] = {}
     lasts = filter(None, (track.option(len(track) - 1) for track in tracks if track.knob.name not in taken))
     for last in sorted(lasts, key=lambda option: option.weight):  # the dear ones only make up what is left
-        without = [end for knob, end in ends.items() if knob != last.knob]
+        beside = [end for knob, end in ends.items() if knob != last.knob and search.possible((end, last))]
         # A part that is not the largest now may be, once the others have shrunk.
-        if lack([*without, last]) <= lack(ends.values()):
-            ends[last.knob] = last
+        if (lack([*beside, last]), -len(beside)) <= (lack(ends.values()), 1 - len(ends)):
+            ends = {end.knob: end for end in (*beside, last)}
     best = lack(ends.values())
     for knob in sorted(ends, key=lambda knob: -ends[knob].weight):
         if lack(end for name, end in ends.items() if name != knob) <= best:
