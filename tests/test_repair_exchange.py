@@ -13,7 +13,7 @@ OLD = 8
 
 
 def moved(knob: str, value: object, partner: int, *, spelled: int = 1) -> Option:
-    """Return a knob that is moved, with the accumulation steps that keep the batch, written times ``spelled``."""
+    """Return a knob that is moved, with the accumulation that keeps the batch, written times ``spelled``."""
     written = [Written((knob,), value), Written(STEPS, partner * spelled)]
     return Option(
         knob, 1, False, {knob: value, "grad_accum": partner}, written, 1.0, "none", [""],
