@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WORK = "step.work"
 _HOST, _HOST_TIMES = "need.host", 2.5  # times the memory of a machine's GPUs
-_PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"))
+_PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.likely", "trains"))
 _MORE = 1.05  # times the memory before
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
