@@ -38,7 +38,7 @@ class Consumer(Record):
         there = view.has(path)
         if self.flags and not self._of_hydra:
             accepted = self._accepted(path, value)
-            if accepted is False:
+            if accepted is False or (self._has_words and len(path) > 1 and not there):  # it has no dots
                 return False
             there = there or accepted is True
         elif self.flags:

@@ -12,7 +12,7 @@ from cfglint.engine.memory import GIB, bounds_of
 from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
-from cfglint.record import Record
+from cfglint.record import Record, replace
 from cfglint.repair.options import Repair
 from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.relax import utmost
@@ -65,6 +65,9 @@ def unfixed(solver: Solver, group: Group) -> str:
     spent = not ways and solver.trials.count - start >= _TRIALS
     if not ways and short is not None and short[0] < INF:
         ways = [Repair(short[1])]
+    if not ways and search.placed:  # several moves, and more memory than there is
+        together = replace(search, heedless=True, limit=_TRIALS).cheapest(tracks)
+        ways = [] if together is None else [together]
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
@@ -188,7 +191,9 @@ def _overfilled(solver: Solver, group: Group, way: Repair) -> str:
     if not memory:
         return ""
     text = f"then the job takes more memory than {memory}"
-    goals = [goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code)]
+    goals = [
+        goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
+    ]
     if goals:
         search = solver.search(goals)
         further = utmost(search, ANY.over(solver.tracks(goals)), way.options)

@@ -14,6 +14,7 @@ from cfglint.findings import ResultChange
 from cfglint.hardware.target import count_facts
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
+from cfglint.repair.reads import reads_the_same
 from cfglint.repair.tracks import RISKS
 
 TYPE_CHECKING = False
@@ -51,7 +52,12 @@ def risk_to_results(trials: Trials, judged: Judged, facts: Mapping[str, object])
 def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: str) -> bool:
     if name in trials.base(judged).moved(facts).kept:  # it does not rest on what moves
         return True
-    return is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts))
+    if is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts)):
+        return True
+    again = trials.rewritten(judged, facts) if facts.keys() <= trials.keys.keys() else None
+    if again is None:
+        return False
+    return reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, again.view)
 
 
 def as_if_it_ran(trials: Trials, judged: Judged) -> Values:

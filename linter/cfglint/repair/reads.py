@@ -1,0 +1,54 @@
+"""Whether a fact reads the same in an edited text: then it is the same, whatever it is."""
+
+from __future__ import annotations
+
+from cfglint.document.items import EVERY
+from cfglint.lang import tree as t
+from cfglint.lang.values import Unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.document.view import View
+    from cfglint.engine.describe import Origins
+    from cfglint.facts import Steps
+
+
+def reads_the_same(name: str, origins: Origins, before: View, after: View) -> bool:
+    """Whether all that a fact may be read from says the same in two texts."""
+    return all(_is_same(path, before, after) for path in _paths(name, origins))
+
+
+def _paths(name: str, origins: Origins) -> Iterator[Steps]:
+    """Yield each path that may have a say in a fact, through lets and all bindings; of lists the whole."""
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for node in _sources(current, origins):
+            for part in t.walk(node):
+                if isinstance(part, t.Path):
+                    steps = part.steps
+                    yield steps[: steps.index(EVERY)] if EVERY in steps else steps
+            waiting += origins.names_in(node)
+
+
+def _sources(name: str, origins: Origins) -> Iterator[t.Expr]:
+    for binding in origins.bindings.get(name, ()):
+        yield from filter(None, (binding.source, binding.when, binding.default, binding.null))
+    let = origins.own_lets.get(name) or origins.symbols.lets.get(name)
+    if let is not None:
+        yield let.body
+
+
+def _is_same(path: Steps, before: View, after: View) -> bool:
+    if before.has(path) != after.has(path):
+        return False
+    old, new = before.get(path), after.get(path)
+    if isinstance(old, Unknown) or isinstance(new, Unknown) or type(old) is not type(new):
+        return repr(old) == repr(new)
+    return (old == new) is True or old is new
