@@ -173,7 +173,9 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         return None
     broken = [code for code, truth in truths.items() if truth is False]
     if broken:
-        return _Objection(way, f"{_listed(solver.named(broken))} would break")
+        text = f"{_listed(solver.named(broken))} would break"
+        lacks = all(code.startswith(MEMORY) for code in broken)
+        return _Objection(way, _at_most(solver, way, text) if lacks else text)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))
     if needs:
@@ -184,19 +186,22 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
 
 def _overfilled(solver: Solver, group: Group, way: Repair) -> str:
     """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
-    facts, judged = combined(way.options) or {}, solver.watched[0]
+    facts = combined(way.options) or {}
     at_all = solver.search(group.goals).placed and regroups(facts)
     over = (overfilled(solver.trials, each, facts, at_all=at_all) for each in solver.watched)
     memory = next(filter(None, over), "")
     if not memory:
         return ""
-    text = f"then the job takes more memory than {memory}"
-    goals = [
-        goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
-    ]
+    return _at_most(solver, way, f"then the job takes more memory than {memory}")
+
+
+def _at_most(solver: Solver, way: Repair, text: str) -> str:
+    """Add to a text about memory what can be moved besides a way, and what the job needs even then."""
+    facts, judged = combined(way.options) or {}, solver.watched[0]
+    short = solver.trials.short(judged, facts)
+    goals = [goal for rule in short for goal in solver.of(rule.code) if goal.bounds]
     if goals:
-        search = solver.search(goals)
-        further = utmost(search, ANY.over(solver.tracks(goals)), way.options)
+        further = utmost(solver.search(goals), ANY.over(solver.tracks(goals)), way.options)
         if further is not None and 0 < further[0] < INF:
             facts = combined((*way.options, *further[1])) or facts
             text += f", even with {_values(Repair(further[1]))}" if further[1] else ""
