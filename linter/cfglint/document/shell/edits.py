@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from cfglint.document.shell.processes import text_at
-from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved
+from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Several, Unresolved
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
@@ -18,6 +18,8 @@ _HYDRA_NAMES = frozenset(("config_name", "cn"))
 _NO_SETTINGS = ("launch", *_HYDRA)
 _CONTINUED = re.compile(r"[ \t]+\\\r?\n[ \t]*")
 _OPENED = re.compile(r"\$\{\w+:?[-=]\Z")
+_GAP = re.compile(r"(?:[ \t]|\\\r?\n)+\Z")
+_ONE_FLAG = re.compile(r"[^\s=]+(?:=|[ \t]+)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+)\Z")  # and its value
 _FLAG = re.compile(r"--([\w.-]+)")
 _OVERRIDE = re.compile(r"(?:\+\+|\+)?([A-Za-z_][\w./@-]*)=")
 
@@ -97,6 +99,54 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     if gap.strip(" \t\r\n\\") or not gap:
         gap = " "
     return Edit(end, end, gap + " ".join(words))
+
+
+def remove(document: Document, path: Path) -> Edit | None:
+    """Return the edit that takes a flag away with its value, and what sets it apart from the others."""
+    found = _flag_at(document, path)
+    if found is None:
+        return None
+    key, value = found
+    text, start = document.file.text, key.start
+    if isinstance(value, Composite):
+        end = value.end if value.cut >= 0 else -1
+    else:
+        end = _word_end(text, value.start, value.end)
+    if end <= start or not (_FLAG.match(text, start) or _OVERRIDE.match(text, start)):
+        return None
+    said = text[start:end]
+    plain = isinstance(value, Composite) or _ONE_FLAG.match(said) is not None
+    if not plain or (text[end : end + 1] and text[end] not in " \t\r\n\"')"):
+        return None
+    gap = _GAP.search(text[:start])
+    before = gap.group() if gap is not None else ""
+    blanks = len(text[end:]) - len(text[end:].lstrip(" \t"))
+    onward = text[end + blanks : end + blanks + 1]
+    goes_on = bool(blanks) and onward not in ("", "\\", "\n", "\r", "#", "|", "&", ";", ">", "<")
+    if goes_on and (not before or "\n" in before):  # the first of its line: the next one takes its place
+        return Edit(start, end + blanks, "")
+    return Edit(start - len(before), end, "") if before.strip("\\\r\n") else None
+
+
+def _flag_at(document: Document, path: Path) -> tuple[Scalar, Scalar] | None:
+    """Return the one flag of a command at a path, with its value, where the script itself has both."""
+    root = document.root
+    if document.listed or not isinstance(root, Mapping) or path[:1] in ((), ("launch",)):
+        return None
+    leaves = [n for key, e in root.entries.items() if key != "launch" for n in _leaves(e.value, e.key)]
+    node: Node = root
+    key: Scalar | None = None
+    for part in path:
+        entry = node.entries.get(part) if isinstance(node, Mapping) and isinstance(part, str) else None
+        if entry is None:
+            return None
+        key, node = entry.key, entry.value
+    own = isinstance(node, Scalar) and not isinstance(node, (Unresolved, Several)) and node.origin is None
+    if key is None or key.start < 0 or not own or not isinstance(node, Scalar):
+        return None
+    alone = sum(flag.start == key.start for flag, _ in leaves) == 1
+    within = document.start <= key.start <= node.start <= node.end <= max(document.end, key.start)
+    return (key, node) if alone and within else None
 
 
 def _config_option(document: Document, names: list[str], value: object) -> Edit | None:
