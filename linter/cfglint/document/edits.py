@@ -279,7 +279,9 @@ def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
     """
     text = document.file.text
     words = " ".join(note.split())
-    if document.format in ("json", "shell", "notebook") or not words or edit.new.endswith(("\n", "\r")):
+    taken = edit.start < edit.end and not edit.new  # there is no such line any more
+    unfit = document.format in ("json", "shell", "notebook") or not words or taken
+    if unfit or edit.new.endswith(("\n", "\r")):
         return None
     at = line_end(text, edit.end)
     within_another = any(

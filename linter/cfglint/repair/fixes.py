@@ -132,7 +132,10 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     changes = patch.changes if patch is not None else ()
     facts = combined(repair.options) or {}
     memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
-    was = (f"was {change.old}" if change.old is not None else "added" for change in changes)
+    was = (
+        "removed" if change.removed else f"was {change.old}" if change.old is not None else "added"
+        for change in changes
+    )  # fmt: skip
     return Fix(
         0,
         patch.title if patch is not None else titled(repair.written, trials.subject.view),

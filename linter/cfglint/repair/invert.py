@@ -6,7 +6,7 @@ from cfglint.document.tree import dotted
 from cfglint.engine.knobs import tidy, word_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import NUMBER, Type, is_number
-from cfglint.record import Record
+from cfglint.record import Record, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from cfglint.facts import Steps
 
 
+class Absent(Value):
+    """What is at a key that is not there; the file is to have none."""
+
+
+ABSENT = Absent()
+
+
 class Written(Record):
-    """``value`` has to be at ``path``."""
+    """``value`` has to be at ``path``; ABSENT: nothing."""
 
     path: Steps
     value: object

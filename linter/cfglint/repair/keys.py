@@ -2,8 +2,8 @@
 
 `$.training.lr <= 1e-3` speaks of a key that no knob knows. What it is to be worth can be read off all the
 same; what it does cannot, so such a move is never safe. Of whole numbers in a computation, those around them
-are tried. Anything else (an order without a next value, what a value must not be, a key that must be there,
-or must not) gives nothing.
+are tried. A key that must not be there is taken away. Anything else (an order without a next value, what a
+value must not be, a key that must be there) gives nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cfglint.engine.knobs import tidy
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record
+from cfglint.repair.invert import ABSENT
 from cfglint.repair.tracks import UNSOLVABLE
 
 TYPE_CHECKING = False
@@ -79,20 +80,31 @@ class Asked(Record):
                 ways = self._all(operands)
             case t.Junction("or", operands):
                 ways = [way for operand in operands for way in self._ways(operand) if way][:_MOST_WAYS]
+            case t.Not(t.Has(t.Path(steps))):
+                ways = [{self.home(steps): ABSENT}] if "*" not in steps else []
             case t.Not(operand):
-                opposite = _opposite(operand)
+                derived = self._derived(operand)
+                opposite = None if isinstance(derived, t.Name) else _opposite(derived)
                 ways = [] if opposite is None else self._ways(opposite)
             case t.Quantifier("all", variable, t.Path(steps), body):
                 items = [substitute(body, {variable: t.Path(path)}) for path in self._items(steps)]
                 ways = self._all(items) if len(items) <= _MOST_ITEMS else []
             case t.Name(name) if name not in self.evaluator.symbols.types:
-                let = self.evaluator.symbols.lets.get(name)
-                ways = _LEFT if let is None else self._ways(let.body)
+                body = self._derived(node)
+                ways = _LEFT if body is node else self._ways(body)
             case _ if any(isinstance(self._key(part), t.Path) for part in t.walk(node)):
                 ways = [{path: value} for path, value in self._one(node) or self._tried(node)]
             case _:
                 ways = _LEFT
         return ways
+
+    def _derived(self, node: t.Expr) -> t.Expr:
+        """Return what a name is derived from; a fact, and all else, is itself."""
+        symbols = self.evaluator.symbols
+        if not isinstance(node, t.Name) or node.name in symbols.types:
+            return node
+        let = symbols.lets.get(node.name)
+        return node if let is None else let.body
 
     def _holds(self, node: t.Expr) -> bool:
         try:
@@ -239,6 +251,8 @@ def _opposite(node: t.Expr) -> t.Expr | None:
             return t.Compare(node.operands, (_OPPOSITE[operator],))
         case t.Path():
             return t.Compare((node, t.Truth(False)), ("==",))
+        case t.Has() | t.Name():
+            return t.Not(node)
     return None
 
 

@@ -18,7 +18,7 @@ from cfglint.lang.show import path as path_text
 from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
-from cfglint.repair.invert import Written
+from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.price import overfills_host, points
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 DIGITS = 6  # of a weight: sums of floats are compared
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
+_REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
 _OF_KEYS = t.Move("any", READER, unsafe=True, effect=_KEYS_EFFECT)
 _UNSETTLED = (Interval, Open, Unknown)
 
@@ -142,7 +143,8 @@ class Options(Record):
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
             names = sorted({name for way in ways for name in way})
-            knob = self._knob_at(names[0], ways[0][names[0]][0]) if len(names) == 1 else None
+            plain = len(names) == 1 and all(value is not ABSENT for way in ways for _, value in way.values())
+            knob = self._knob_at(names[0], ways[0][names[0]][0]) if plain else None
             if knob is None:
                 yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
                 continue
@@ -161,7 +163,8 @@ class Options(Record):
 
     def _key_option(self, track: Track, i: int) -> Option | None:
         """Return what writing some keys comes to; None where no edit of the file can do it."""
-        way: Any = track.values[i]
+        ways: Any = track.values
+        way = ways[i]
         facts = {name: value for name, (_, value) in way.items()}
         written = [Written(steps, value) for steps, value in way.values()]
         cost = READER * len(way) if track.move is _OF_KEYS else track.move.cost
@@ -180,8 +183,38 @@ class Options(Record):
         definitions = [self.writer.definition(each.path) for each in option.written]
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
         option.results = risk_to_results(self.trials, self.judged, option.facts)
+        if ABSENT in facts.values():
+            self._price_removal(option)
+        for name, value in facts.items():  # a null stands for a key that is not there: no cheaper than that
+            if value is None and any(other[name][1] is ABSENT for other in ways if name in other):
+                option.cost += READER
         _for_several(option, definitions)
         return option
+
+    def _price_removal(self, option: Option) -> None:
+        """Say what taking keys away puts at risk: nothing where all that they say is said elsewhere, too.
+
+        It costs more than another value would.
+        """
+        gone = [written.path for written in option.written if written.value is ABSENT]
+        option.cost += READER * len(gone)
+        if len(gone) < len(option.written) or not all(self._is_said_again(p, option) for p in gone):
+            option.risk = option.results if option.results != "none" else option.risk
+            option.effects = [_REMOVAL_EFFECT]
+        else:
+            option.risk, option.effects = "none", []
+
+    def _is_said_again(self, path: Steps, option: Option) -> bool:
+        """Whether a fact that is read from a key is worth the same without it, and what the key says."""
+        before, after = self.judged.values, self.trials.values(self.judged, option.facts)
+        said = self.judged.subject.view.get(path)
+        for name, bindings in self.writer.origins.bindings.items():
+            if any(binding.source == t.Path(path) for binding in bindings):
+                worth = convert(name, said, self.trials.run.pack.facts[name])
+                settled = not isinstance(worth, _UNSETTLED) and worth is not None
+                if settled and _is_equal(worth, before[name]) and _is_equal(worth, after[name]):
+                    return True
+        return False
 
     def _tracks(self, knob: t.Knob, requirement: t.Expr) -> list[Track]:
         old = self.judged.values[knob.name]

@@ -1,10 +1,15 @@
 """Fixes of slips of the pen: an unknown key that was surely another one, a number that was meant as a share.
 
+An unknown key at which the loader stops, and that is like no other, can only be taken away.
+
 No knob moves, and what they do is proven likewise.
 """
 
 from __future__ import annotations
 
+from cfglint.document.removal import remove_keys
+from cfglint.document.spoken import spoken
+from cfglint.document.trace import Trace
 from cfglint.engine.judge import IMPOSSIBLE, meant_number
 from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.lang import tree as t
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from cfglint.schema.table import Mistake
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
+_REFUSED = "CFG011"
 _NUMBERS = "document.impossible_values"
 
 
@@ -43,6 +49,8 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
                 if listed == _NUMBERS
                 else _rename(solver.trials, own[0], finding.code)
             )
+            if fix is None and finding.code == _REFUSED:
+                fix = _removal(solver.trials, own[0])
             if fix is not None:
                 yield finding, fix
 
@@ -69,6 +77,29 @@ def _rename(trials: Trials, mistake: Mistake, code: str) -> Fix | None:
         return None
     title = f"rename {mistake.key} to {new}"
     return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({code})",))
+
+
+def _removal(trials: Trials, mistake: Mistake) -> Fix | None:
+    """Return what takes a key away that no loader takes; what it was to do is not known, so it is never safe.
+
+    A key that is like another one is misspelled: its setting would be lost.
+    """
+    view = trials.subject.view
+    if mistake.problem is None or meant(mistake.problem, view) is not None:
+        return None
+    path = mistake.problem.path
+    trace = Trace(view, path)
+    if not trace.editable or trace.at != path or trace.steps or trace.shared:
+        return None
+    edits = remove_keys(view.document, [path])
+    if edits is None or not _leaves_one_less(trials, edits, RENAMED[_REFUSED]):
+        return None
+    effect = (
+        f"no loader of {trials.subject.framework} that cfglint knows has the key; what it was to do is lost"
+    )
+    title = f"remove {spoken(path)}"
+    notes = (f"cfglint: removed ({_REFUSED})",) * len(edits)
+    return Fix(0, title, edits, applicability="unsafe", effect=effect, risk="optimization", notes=notes)
 
 
 def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from cfglint.document.compose import edited
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
+from cfglint.document.removal import remove_keys
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Scalar, Sequence, Several, dotted
@@ -20,7 +21,7 @@ from cfglint.lang.values import Interval, Open, Unknown
 from cfglint.record import Record, field, replace
 from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
-from cfglint.repair.invert import Written, invert
+from cfglint.repair.invert import ABSENT, Written, invert
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, apply_edits
 
@@ -55,13 +56,17 @@ class Definition(Record):
 
 
 class Change(Record):
-    """An edit, what it does in words, its key, the old text that it replaces, and other keys that read it."""
+    """An edit, what it does in words, its key, the old text that it replaces, and other keys that read it.
+
+    One that is ``removed`` is no longer there.
+    """
 
     edit: Edit
     title: str
     key: str
     old: str | None = None
     readers: tuple[str, ...] = ()
+    removed: bool = False
 
 
 class Patch(Record):
@@ -77,15 +82,15 @@ class Patch(Record):
     @property
     def title(self) -> str:
         """What the patch does, with the other keys that read what it changes."""
-        if len(self.changes) == 1:
+        if len(self.changes) == 1 and not self.changes[0].removed:
             (only,) = self.changes
             return f"set {only.title}" + (f", which {_reading(only.readers)} too" if only.readers else "")
-        return _joined(
-            [
-                change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
-                for change in self.changes
-            ]
-        )
+        titles = [
+            change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
+            for change in self.changes
+            if not change.removed
+        ]
+        return _joined(titles, [change.title for change in self.changes if change.removed])
 
 
 class Way(Record):
@@ -299,8 +304,11 @@ class Writer(Record):
 
     def patch(self, values: Iterable[Written]) -> Patch | None:
         """Return the edits for some values, None where one of them cannot be written into this file."""
-        patch = Patch()
+        patch, values = Patch(), list(values)
+        gone = [written.path for written in values if written.value is ABSENT]
         for written in values:
+            if written.value is ABSENT:
+                continue
             change = self._change(written)
             if change is None:
                 return None
@@ -311,7 +319,35 @@ class Writer(Record):
                     return None
                 continue
             patch.changes.append(change)
+        removals = self._removals(gone) if gone else []
+        if removals is None or any(
+            removal.edit.start <= edit.end and edit.start <= removal.edit.end
+            for removal in removals
+            for edit in patch.edits
+        ):
+            return None
+        patch.changes += removals
         return patch
+
+    def _removals(self, paths: list[Steps]) -> list[Change] | None:
+        """Return the edits that take keys away; None where one has more than a value of its own."""
+        view, document = self.subject.view, self.subject.document
+        starts = []
+        for path in paths:
+            trace = Trace(view, path)
+            own = trace.editable and trace.at == path and not trace.steps and not trace.shared
+            if trace.node is None or not own:
+                return None
+            starts.append((trace.node.start, spoken(path)))
+        edits = remove_keys(document, paths)
+        if edits is None:
+            return None
+        keys = [[key for at, key in starts if edit.start <= at <= edit.end] for edit in edits]
+        return [
+            Change(edit, _listed(names), names[0], removed=True)
+            for edit, names in zip(edits, keys, strict=True)
+            if names
+        ]
 
     def _beside(self, patch: Patch, written: Written, change: Change) -> bool:
         """Take in a key for which earlier edits make the place; whether that can be done."""
@@ -377,12 +413,15 @@ class Writer(Record):
 
 def titled(values: Iterable[Written], view: View) -> str:
     """Say what would be set, where no edit can do it; a key of another file, with that file."""
-    titles = []
+    titles, gone = [], []
     for written in values:
+        if written.value is ABSENT:
+            gone.append(spoken(written.path))
+            continue
         hung = view.hangs(written.path)
         key, file = (written.path, "") if hung is None else (hung[1], hung[0].file.path)
         titles.append(f"{spoken(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
-    return _joined(titles)
+    return _joined(titles, gone)
 
 
 def comments(subject: Subject, fix: Fix) -> Iterator[Edit]:
@@ -401,12 +440,19 @@ def shown(value: object) -> str:
         return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value is ABSENT:
+        return "absent"
     return "null" if value is None else str(value)
 
 
-def _joined(titles: list[str]) -> str:
-    *most, last = titles
-    return f"set {', '.join(most)} and {last}" if most else f"set {last}"
+def _joined(titles: list[str], gone: list[str]) -> str:
+    parts = [f"{verb} {_listed(each)}" for verb, each in (("set", titles), ("remove", gone)) if each]
+    return ", and ".join(parts)
+
+
+def _listed(texts: list[str]) -> str:
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _reading(readers: tuple[str, ...]) -> str:

@@ -108,15 +108,13 @@ def remove(document: Document, path: Path) -> Edit | None:
         return None
     key, value = found
     text, start = document.file.text, key.start
-    if isinstance(value, Composite):
-        end = value.end if value.cut >= 0 else -1
-    else:
-        end = _word_end(text, value.start, value.end)
-    if end <= start or not (_FLAG.match(text, start) or _OVERRIDE.match(text, start)):
-        return None
+    switch = isinstance(value, Composite) and value.start == start
+    end = value.end if switch else _word_end(text, value.start, value.end)
     said = text[start:end]
-    plain = isinstance(value, Composite) or _ONE_FLAG.match(said) is not None
-    if not plain or (text[end : end + 1] and text[end] not in " \t\r\n\"')"):
+    plain = (_FLAG.fullmatch if switch else _ONE_FLAG.match)(said)
+    if plain is None or not (_FLAG.match(said) or _OVERRIDE.match(said)):
+        return None
+    if text[end : end + 1] and text[end] not in " \t\r\n\"')":
         return None
     gap = _GAP.search(text[:start])
     before = gap.group() if gap is not None else ""
