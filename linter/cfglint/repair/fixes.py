@@ -132,6 +132,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     changes = patch.changes if patch is not None else ()
     facts = combined(repair.options) or {}
     memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
+    lost = repair.unsafe and any(change.removed for change in changes)  # nobody says what it was worth
     was = (
         "removed" if change.removed else f"was {change.old}" if change.old is not None else "added"
         for change in changes
@@ -148,7 +149,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         slower=slower(trials, judged, facts) if repair.risk in ("none", "numerics") else None,
         risk=repair.risk,
         memory=memory,
-        results=result_changes(trials, judged, facts),
+        results=() if lost else result_changes(trials, judged, facts),
         target=repair.only.name if repair.only is not None else None,
         stale=tuple(stale(trials.subject.document, changes, memory)),
     )

@@ -90,7 +90,8 @@ class Patch(Record):
             for change in self.changes
             if not change.removed
         ]
-        return _joined(titles, [change.title for change in self.changes if change.removed])
+        gone = [name for change in self.changes if change.removed for name in change.title.split(", ")]
+        return _joined(titles, gone)
 
 
 class Way(Record):
@@ -344,7 +345,7 @@ class Writer(Record):
             return None
         keys = [[key for at, key in starts if edit.start <= at <= edit.end] for edit in edits]
         return [
-            Change(edit, _listed(names), names[0], removed=True)
+            Change(edit, ", ".join(names), names[0], removed=True)
             for edit, names in zip(edits, keys, strict=True)
             if names
         ]
