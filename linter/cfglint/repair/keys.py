@@ -43,13 +43,14 @@ class Asked(Record):
     """What keys a requirement asks other values of, as the file stands.
 
     ``home`` gives the key at which a value is written, one for all keys that read it. ``tries`` says that
-    whole numbers in a computation may be tried.
+    whole numbers in a computation may be tried, ``removes`` that keys may be taken away.
     """
 
     evaluator: Evaluator
     values: Values
     home: Callable[[Steps], Steps]
     tries: bool = False
+    removes: bool = False
 
     def groups(self, requirement: t.Expr) -> list[list[Way]]:
         """Return what may be at the keys of a requirement for it to hold; the first comes first.
@@ -81,11 +82,14 @@ class Asked(Record):
             case t.Junction("or", operands):
                 ways = [way for operand in operands for way in self._ways(operand) if way][:_MOST_WAYS]
             case t.Not(t.Has(t.Path(steps))):
-                ways = [{self.home(steps): ABSENT}] if "*" not in steps else []
+                ways = [{self.home(steps): ABSENT}] if self.removes and "*" not in steps else []
+            case t.Not(t.Name()):
+                ways = self._taken_away(self._derived(node.operand)) if self.removes else []
             case t.Not(operand):
-                derived = self._derived(operand)
-                opposite = None if isinstance(derived, t.Name) else _opposite(derived)
+                opposite = _opposite(operand)
                 ways = [] if opposite is None else self._ways(opposite)
+                if any(isinstance(part, (t.Has, t.Name)) for part in t.walk(operand)):
+                    ways = [way for way in ways if all(value is ABSENT for value in way.values())]
             case t.Quantifier("all", variable, t.Path(steps), body):
                 items = [substitute(body, {variable: t.Path(path)}) for path in self._items(steps)]
                 ways = self._all(items) if len(items) <= _MOST_ITEMS else []
@@ -97,6 +101,28 @@ class Asked(Record):
             case _:
                 ways = _LEFT
         return ways
+
+    def _taken_away(self, node: t.Expr) -> list[Way]:
+        """Return what to take away for a name's definition not to hold: keys of which it asks no value.
+
+        Where a value is wrong, the key may be right: `no` for "no" is not mended by the default.
+        """
+        if self._holds(t.Not(node)):
+            return _LEFT
+        match node:
+            case t.Has(t.Path(steps)) if "*" not in steps:
+                return [{self.home(steps): ABSENT}]
+            case t.Name() if (body := self._derived(node)) is not node:
+                return self._taken_away(body)
+            case t.Junction("and", (t.Has(path) as there, t.Compare((value, t.Null()), ("!=",)))):
+                return self._taken_away(there) if path == value else []
+            case t.Junction("or", operands):
+                together: list[Way] = [{}]
+                for operand in operands:
+                    each = self._taken_away(operand)
+                    together = [{**way, **more} for way in together for more in each][:_MOST_WAYS]
+                return together
+        return []
 
     def _derived(self, node: t.Expr) -> t.Expr:
         """Return what a name is derived from; a fact, and all else, is itself."""

@@ -118,6 +118,7 @@ class Options(Record):
     judged: Judged
     writer: Writer
     of_own: bool = False  # whether it is a rule of the user's, who means what it computes
+    stops: bool = False  # whether no run starts as it is, which alone is worth what the text says
 
     def tracks(self, requirement: t.Expr, switches: Iterable[str] = ()) -> Iterator[Track]:
         """Yield the tracks of all knobs that a requirement depends on, through lets and bindings.
@@ -138,18 +139,26 @@ class Options(Record):
     def _of_keys(self, requirement: t.Expr) -> Iterator[Track]:
         """Yield a track for each group of keys that a requirement names and no knob moves, in order."""
         asked = Asked(
-            self.trials.run.finder.evaluator, self.judged.values, self.writer.home, tries=self.of_own
+            self.trials.run.finder.evaluator,
+            self.judged.values,
+            self.writer.home,
+            tries=self.of_own,
+            removes=self.stops,
         )
         for group in asked.groups(requirement):
             ways = [{path_text(steps): (steps, value) for steps, value in way.items()} for way in group]
             names = sorted({name for way in ways for name in way})
-            plain = len(names) == 1 and all(value is not ABSENT for way in ways for _, value in way.values())
-            knob = self._knob_at(names[0], ways[0][names[0]][0]) if plain else None
+            knob = self._knob_at(names[0], ways[0][names[0]][0]) if len(names) == 1 else None
             if knob is None:
                 yield Track(t.Knob(", ".join(names), "any"), None, ways, _OF_KEYS)
                 continue
+            gone = [way for way in ways if way[names[0]][1] is ABSENT]  # of which no knob speaks
+            if gone:
+                yield Track(t.Knob(names[0], "any"), None, gone, _OF_KEYS)
             for way in ways:
                 (steps, value) = way[names[0]]
+                if value is ABSENT:
+                    continue
                 old = self.judged.subject.view.get(steps)
                 move = move_of(knob, old, value, ANY, self._holds)
                 if move is not None:

@@ -94,6 +94,8 @@ def _removal(trials: Trials, mistake: Mistake) -> Fix | None:
     edits = remove_keys(view.document, [path])
     if edits is None or not _leaves_one_less(trials, edits, RENAMED[_REFUSED]):
         return None
+    if not trials.recognised(edits):
+        return None
     effect = (
         f"no loader of {trials.subject.framework} that cfglint knows has the key; what it was to do is lost"
     )

@@ -130,7 +130,8 @@ class Solver(Record):
             switches = sorted(name for goal in goals if not goal.held for name in goal.switches)
             pack = self.trials.run.pack
             own = all(goal.compiled in pack.rules[pack.shipped :] for goal in goals)
-            options = Options(self.trials, judged, self.writer(judged), of_own=own)
+            stops = all(goal.rule.level == "error" for goal in goals)
+            options = Options(self.trials, judged, self.writer(judged), of_own=own, stops=stops)
             self._tracks[key] = list(options.tracks(whole, switches))
         return self._tracks[key]
 
@@ -250,6 +251,9 @@ class Solver(Record):
                 return None
             asked = {each.knob: each.facts[each.knob] for each in repair.options if each.knob in each.facts}
             if not self.trials.reads(asked, self.watched, patch.edits):
+                return None
+            removes = any(change.removed for change in patch.changes)
+            if removes and not self.trials.recognised(patch.edits):
                 return None
             if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
                 return None

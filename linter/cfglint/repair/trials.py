@@ -271,6 +271,17 @@ class Trials(Record):
                 return False
         return True
 
+    def recognised(self, edits: tuple[Edit, ...]) -> bool:
+        """Whether a document without some keys is still known to be its framework's."""
+        again = edited(self.subject.document, edits)
+        if again is None:
+            return False
+        subjects = self.run.but().subjects(again.file, judge_broken=False)
+        return any(
+            each.framework == self.subject.framework and each.document.index == again.index
+            for each in subjects
+        )
+
     def against(
         self,
         mended: Collection[tuple[Judged, str]],
