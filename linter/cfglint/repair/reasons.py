@@ -181,7 +181,13 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if needs:
         text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
         return _Objection(way, text, settled=True)
-    return _Objection(way, f"{told} may break" if truths else "not beside the other fixes")
+    patch = solver.writer(group.goals[0].judged).patch(way.written)
+    removes = patch is not None and any(change.removed for change in patch.changes)
+    if removes and patch is not None and not solver.trials.recognised(patch.edits):
+        text = f"nothing else tells that the file is {solver.trials.subject.framework}'s"
+    else:
+        text = f"{told} may break" if truths else "not beside the other fixes"
+    return _Objection(way, text)
 
 
 def _overfilled(solver: Solver, group: Group, way: Repair) -> str:
