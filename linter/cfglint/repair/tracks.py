@@ -217,7 +217,7 @@ class Broken(Record):
             yield from self._steps(old)
         elif knob.domain in ("halving", "doubling"):
             track = self._track(self._chain(old))
-            if knob.domain == "halving" and track.move.unsafe:
+            if knob.domain == "halving" and track.move.unsafe and track.move.risk == "data":
                 track.values = [n for n in track.values if halvings(old, n) <= _HALVINGS_OF_RESULTS]
             yield track
         else:
