@@ -167,7 +167,7 @@ parallelism_config:
 
 @pytest.mark.parametrize(("split", "shards"), [(2, 2), (4, 2), (2, 4)])
 def test_fewer_gpus_take_shards_before_parts_of_a_sequence(pack: Pack, split: int, shards: int) -> None:
-    """What one GPU holds of a sequence doubles with half the degree, and nobody knows whether it then fits."""
+    """What a GPU holds of a sequence doubles with half the degree, and nobody knows whether it then fits."""
     here, text = split, SPLIT.format(kind="DEEPSPEED", processes=split * shards, shards=shards, split=split)
     run = Run(pack, [parse_target(f"rtx-3090:{here}")])
     assert check_file(run, read_text(text, "c.yaml"))
