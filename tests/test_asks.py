@@ -221,6 +221,45 @@ def test_a_loop_of_ones_own_trains_one_model_where_its_program_names_no_other(cf
     assert ask is None or f"--set {ask}=" in job["ask"]
 
 
+BEHIND = """\
+import transformers
+from transformers import Trainer
+from . import chats
+
+def train():
+    parser = transformers.HfArgumentParser(transformers.TrainingArguments)
+    model = transformers.AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+    Trainer(model=model, args=parser.parse_args_into_dataclasses()[0], train_dataset=chats.read()).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "task"),
+    [
+        ("", "sft"),
+        ("teacher = transformers.AutoModelForCausalLM.from_pretrained('o/judge')\n", None),
+        ("class Pairs(Trainer):\n    pass\n", None),
+        ("from .pairs import PairsTrainer\n", None),
+        ("from transformers import AutoModelForSequenceClassification\n", None),
+    ],
+)
+def test_what_lies_behind_the_module_that_makes_a_plain_trainer_is_not_asked(cfglint, tmp_path, more, task):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "__init__.py").write_text("")
+    many = [f"part{n}" for n in range(30)]  # more than are read
+    (project / "chats.py").write_text("".join(f"from . import {name}\n" for name in many))
+    for name in many:
+        (project / f"{name}.py").write_text("chosen, rejected, reward_model = 1, 2, 3\n")
+    (project / "train.py").write_text(BEHIND + more)
+    (tmp_path / "main.py").write_text("from project.train import train\n\ntrain()\n")
+    flags = "--output_dir out --per_device_train_batch_size 1 --learning_rate 1e-5 --bf16 True"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 8 main.py {flags}\n")
+    words = ["facts", str(tmp_path / "run.sh"), "--gpu", "h100-sxm:8", "--format", "json"]
+    (job,) = json.loads(cfglint(*words).stdout)["jobs"]
+    assert job["facts"].get("task", {}).get("value") == task
+
+
 def test_a_path_whose_folder_is_not_known_names_its_model_and_is_not_null(cfglint, tmp_path):
     """`${HOME}/models/Qwen/…` is surely a text: a rule that asks whether the key is set goes on with it."""
     script = (

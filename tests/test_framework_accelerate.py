@@ -152,6 +152,32 @@ def test_the_processes_of_the_file_go_before_the_target(pack: Pack) -> None:
     )
 
 
+SPLIT = """\
+compute_environment: LOCAL_MACHINE
+distributed_type: {kind}
+mixed_precision: bf16
+num_machines: 1
+num_processes: {processes}
+parallelism_config:
+  parallelism_config_dp_shard_size: {shards}
+  parallelism_config_sp_size: {split}
+  parallelism_config_sp_backend: deepspeed
+"""
+
+
+@pytest.mark.parametrize(("split", "shards"), [(2, 2), (4, 2), (2, 4)])
+def test_fewer_gpus_take_shards_before_parts_of_a_sequence(pack: Pack, split: int, shards: int) -> None:
+    """What a GPU holds of a sequence doubles with half the degree, and nobody knows whether it then fits."""
+    here, text = split, SPLIT.format(kind="DEEPSPEED", processes=split * shards, shards=shards, split=split)
+    run = Run(pack, [parse_target(f"rtx-3090:{here}")])
+    assert check_file(run, read_text(text, "c.yaml"))
+    (fix,) = [f.fix for f in run.report.findings if f.code == "DOC105"]
+    assert fix is not None
+    assert fix.applicability == "unsafe"
+    assert "sp_size" not in fix.title
+    assert "dp_shard_size to 1" in fix.title
+
+
 OTHERS = [
     "distributed_type: DEEPSPEED\n",
     "num_processes: 8\nmixed_precision: bf16\n",

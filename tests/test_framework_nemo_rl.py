@@ -9,6 +9,7 @@ import pytest
 from cfglint.document.reading import read, read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
+from cfglint.repair.solve import solver_of
 from golden import page_of
 from told import point
 
@@ -319,3 +320,43 @@ def test_its_files_are_taken(pack: Pack, text: str) -> None:
 @pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
 def test_others_are_not(pack: Pack, text: str) -> None:
     assert "nemo_rl" not in _frameworks(pack, text.encode(), "c.yaml")
+
+
+TIGHT = _on_megatron(
+    "policy.model_name: Qwen/Qwen2.5-1.5B",
+    "policy.megatron_cfg.distributed_data_parallel_config.overlap_param_gather: true",
+    "policy.megatron_cfg.use_fused_linear_logprobs: false",
+)
+
+
+def _options(pack: Pack, text: str, target: str, code: str) -> list[tuple[str, object, list[str]]]:
+    """Return what a search may move for a finding: the knob, its value, and the rules that it harms."""
+    run = Run(pack, [parse_target(target)])
+    judged = run.judged(run.subjects(read_text(text, "c.yaml"), judge_broken=True)[0])
+    solver = solver_of(run, judged)
+    options = [
+        track.option(i) for track in solver.tracks(solver.goals(code)) for i in range(min(len(track), 16))
+    ]
+    return [
+        (
+            option.knob,
+            option.facts[option.knob],
+            [rule.code for rule in solver.trials.harmed(judged[0], option.facts)],
+        )
+        for option in options
+        if option is not None
+    ]
+
+
+def test_fused_log_probabilities_come_with_what_they_need(pack: Pack) -> None:
+    found = _options(pack, TIGHT, "rtx-3090:8", "MEM112")
+    (harmed,) = [codes for knob, value, codes in found if (knob, value) == ("fused_loss", "chunked")]
+    assert "RUN265" not in harmed
+
+
+@pytest.mark.parametrize(
+    ("target", "most"), [("rtx-3090:4", 4), ("rtx-3090:2", 2), ("rtx-3090:1", 1), ("rtx-3090", 1)]
+)
+def test_a_job_may_take_all_gpus_of_its_machine_and_no_more(pack: Pack, target: str, most: int) -> None:
+    found = _options(pack, _with("cluster.gpus_per_node: 1", text=TIGHT), target, "MEM112")
+    assert max((value for knob, value, _ in found if knob == "gpus_per_node"), default=1) == most

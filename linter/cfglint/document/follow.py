@@ -14,7 +14,7 @@ from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.modules import Linked, Modules
-from cfglint.document.python.trains import trains_one, trains_with
+from cfglint.document.python.trains import trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.shell.hydra import hydra_beside
@@ -234,8 +234,10 @@ def _trains_one(started: Started, library: Library) -> bool:
     plainly = trainer is not None and trainer.cls is None and trainer.kind in _PLAIN
     key = f"{started.file.path}:trains_one:{plainly}"
     if key not in library.programs:
-        flags = started.program.flags
-        library.programs[key] = trains_one(started.file, _modules(library), flags, plainly=plainly)
+        flags, modules = started.program.flags, _modules(library)
+        library.programs[key] = trains_one(started.file, modules, flags, plainly=plainly) or (
+            (plainly or trainer is None) and trains_plainly(started.file, modules, flags)
+        )
     found: bool = library.programs[key]
     return found
 

@@ -51,7 +51,7 @@ _NEAR = 128  # steps of a fine domain tried on either side where bisection does 
 _ONWARD = 64  # places tried after the first that serves, where that one does harm there
 _FAR = 1e18
 _HALVINGS = 40
-_HALVINGS_OF_RESULTS = 2  # a length below a quarter of what the user wrote makes it another job
+_HALVINGS_OF_RESULTS = 2  # a length below a quarter makes it another job; what costs time alone may go on
 
 
 class Option(Record):
@@ -217,7 +217,7 @@ class Broken(Record):
             yield from self._steps(old)
         elif knob.domain in ("halving", "doubling"):
             track = self._track(self._chain(old))
-            if knob.domain == "halving" and track.move.unsafe:
+            if knob.domain == "halving" and track.move.unsafe and track.move.kind != "time":
                 track.values = [n for n in track.values if halvings(old, n) <= _HALVINGS_OF_RESULTS]
             yield track
         else:

@@ -17,7 +17,7 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cfglint.document.python.modules import Modules
     from cfglint.document.python.source import Code
@@ -31,6 +31,8 @@ _BESIDE = {
     *("ref", "reference", "reward", "rewards", "critic", "advantage", "advantages", "rollout", "rollouts"),
     *("teacher", "student", "chosen", "rejected", "dpo", "ppo", "grpo", "rlhf", "ema", "vae", "unet"),
 }
+_PLAIN_TRAINERS = {"Trainer", "transformers.Trainer", "Seq2SeqTrainer"}
+_OTHER_HEADS = {"classification"}
 _CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel)\Z")
 _NAMED: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((ast.alias, ast.ClassDef, ast.FunctionDef), ("name",)),
@@ -48,27 +50,53 @@ class Module(Record):
     libraries: set[str] = field(factory=set)
     imports: dict[str, None] = field(factory=dict)  # dotted names, relative ones with their dots
     loops: bool = False
+    derives: bool = False  # a trainer of its own from one of a library
 
 
 def trains_with(program: File, project: Modules) -> str:
     """Return whose trainer a program makes: ``trl``, ``transformers``, `SEVERAL` or `OWN`; empty for none."""
-    seen = {os.path.abspath(program.path)}
-    level, loops, deeper = [program], False, False
-    while level:
-        modules = [(file, _read(code)) for file in level if (code := project.code(file)) is not None]
-        libraries = {name for _, module in modules for name in module.libraries}
+    loops = deeper = False
+    for level in _levels(program, project):
+        libraries = {name for _, module in level for name in module.libraries}
         if libraries:
             sure = libraries == {"transformers"} or (libraries == {"trl"} and not deeper)
             return libraries.pop() if sure else SEVERAL
         deeper = True
-        loops = loops or any(module.loops for _, module in modules)
+        loops = loops or any(module.loops for _, module in level)
+    return OWN if loops else ""
+
+
+def trains_plainly(program: File, project: Modules, flags: Iterable[str]) -> bool:
+    """Whether a program makes transformers' own trainer, derives none, and names one causal language model.
+
+    That trainer holds the model that it is given, so the modules behind those that make it are not asked.
+    """
+    names = set(flags)
+    for level in _levels(program, project):
+        makers = [code for code, module in level if module.libraries]
+        for code in makers or [code for code, _ in level]:
+            names |= _named(code)
+        if makers:
+            own = any(name.endswith("Trainer") for name in names - _PLAIN_TRAINERS)
+            own = own or any(module.derives for _, module in level)
+            libraries = {name for _, module in level for name in module.libraries}
+            return libraries == {"transformers"} and not own and _one_model(names, _BESIDE | _OTHER_HEADS)
+    return False
+
+
+def _levels(program: File, project: Modules) -> Iterator[list[tuple[Code, Module]]]:
+    """Yield a program, the modules of its own that it imports, those that they import, and so on."""
+    seen, level = {os.path.abspath(program.path)}, [program]
+    while level:
+        found = [(file, code) for file in level if (code := project.code(file)) is not None]
+        modules = [(file, code, _read(code)) for file, code in found]
+        yield [(code, module) for _, code, module in modules]
         level = []
-        for file, module in modules:
+        for file, _, module in modules:
             for each in filter(None, (project.imported(file, name) for name in module.imports)):
                 if os.path.abspath(each.path) not in seen and len(seen) < _MOST:
                     seen.add(os.path.abspath(each.path))
                     level.append(each)
-    return OWN if loops else ""
 
 
 def trains_one(program: File, project: Modules, flags: Iterable[str], *, plainly: bool = False) -> bool:
@@ -80,12 +108,23 @@ def trains_one(program: File, project: Modules, flags: Iterable[str], *, plainly
     for code in _reached(program, project):
         if code is None:
             return False
-        for node in (inner for statement in code.body for inner in ast.walk(statement)):
-            spend(1, PYTHON)
-            names |= {getattr(node, field) for field in _NAMED.get(type(node), ())}
+        names |= _named(code)
+    return _one_model(names, _OTHER_HEADS if plainly else _BESIDE)
+
+
+def _named(code: Code) -> set[str]:
+    """Return what a file names: what it imports, defines and reads."""
+    names: set[str] = set()
+    for node in (inner for statement in code.body for inner in ast.walk(statement)):
+        spend(1, PYTHON)
+        names |= {getattr(node, field) for field in _NAMED.get(type(node), ())}
+    return names
+
+
+def _one_model(names: set[str], beside: Iterable[str]) -> bool:
+    """Whether names hold a causal language model, and no word of those that tell of more."""
     parts = {part.lower() for name in names for part in _PARTS.findall(name)}
-    beside = {"classification"} if plainly else _BESIDE
-    return any(_CAUSAL.match(name) for name in names) and beside.isdisjoint(parts)
+    return any(_CAUSAL.match(name) for name in names) and parts.isdisjoint(beside)
 
 
 def _reached(program: File, project: Modules) -> list[Code | None]:
@@ -118,6 +157,7 @@ def _read(code: Code) -> Module:
             name = _full_name(each, names)
             if name.partition(".")[0] in _LIBRARIES and name.endswith("Trainer"):
                 module.libraries.add(name.partition(".")[0])
+                module.derives = module.derives or isinstance(node, ast.ClassDef)
             module.loops = module.loops or (isinstance(each, ast.Attribute) and each.attr == "backward")
     return module
 
