@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 _OWN_EDITS = ("shell", "python", "notebook")
 
 
-def replace_value(document: Document, node: Scalar, value: object, dialect: Dialect) -> Edit | None:
-    """Return the edit that writes ``value`` in place of ``node``; None where one edit cannot."""
+def replace_value(
+    document: Document, node: Scalar | Sequence, value: object, dialect: Dialect
+) -> Edit | None:
+    """Return the edit that writes ``value`` in place of ``node``; None where one edit cannot.
+
+    Of lists, only a command's words are replaced.
+    """
+    if isinstance(node, Sequence):
+        return _own_edits(document).replace_words(node, value)  # type: ignore[no-any-return]
     if node.origin is not None or node.style in ("|", ">"):
         return None
     if document.format == "toml":

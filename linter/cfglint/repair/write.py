@@ -263,7 +263,7 @@ class Writer(Record):
         trace = Trace(view, path)
         if not trace.present:
             return Definition(path, editable=view.hangs(path) is None)
-        editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
+        editable = trace.editable or trace.overrides
         place = definition_path(view, trace.node) if trace.node is not None else None
         holder = dotted(place) if place is not None else ""
         return Definition(
@@ -347,9 +347,9 @@ class Writer(Record):
             title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             node = trace.node
-            if not trace.editable or not isinstance(node, Scalar):
+            if not trace.editable or not isinstance(node, (Scalar, Sequence)):
                 return None
-            if node.style in ("'", '"') and not isinstance(value, str):
+            if isinstance(node, Scalar) and node.style in ("'", '"') and not isinstance(value, str):
                 # A number in quotes stays in quotes where its loader converts it.
                 quoted = spell(value, None, view.dialect)
                 if takes(self.subject.framework, view, written.path, quoted):

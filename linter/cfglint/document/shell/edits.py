@@ -6,7 +6,16 @@ import re
 from collections import Counter
 
 from cfglint.document.shell.processes import text_at
-from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Unresolved
+from cfglint.document.tree import (
+    Composite,
+    Document,
+    Mapping,
+    Node,
+    Path,
+    Scalar,
+    Sequence,
+    Unresolved,
+)
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
@@ -51,6 +60,12 @@ def replace(document: Document, node: Scalar, value: object) -> Edit | None:
     if isinstance(value, bool) and node.text[:1].isupper():
         new = new.capitalize()
     return Edit(node.start, node.end, new)
+
+
+def replace_words(node: Sequence, value: object) -> Edit | None:
+    """Return the edit that puts one word in the place of all those behind a flag."""
+    new = None if value is None else spelled(value)
+    return None if new is None else Edit(node.start, node.end, new)
 
 
 def insert(document: Document, path: Path, value: object) -> Edit | None:
