@@ -10,7 +10,7 @@ from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
-from cfglint.document.tree import Scalar, Sequence, Several, dotted
+from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
 from cfglint.engine.describe import Evaluator
 from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import literal, tidy
@@ -356,6 +356,8 @@ class Writer(Record):
                     value = quoted
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
+            if isinstance(node, Composite) and node.counts and edit is not None:
+                title = f"{spoken(written.path)} to {edit.new}"
         else:
             consumer = self._consumer
             edit = insert_key(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from cfglint.document.shell.processes import text_at
+from cfglint.document.shell.processes import first_numbers, text_at
 from cfglint.document.tree import (
     Composite,
     Document,
@@ -50,6 +50,8 @@ def replace(document: Document, node: Scalar, value: object) -> Edit | None:
         return None
     new = spelled(value)
     if isinstance(node, Composite):
+        if node.counts and type(value) is int:
+            return Edit(node.start, node.end, first_numbers(value))
         if node.cut < 0:
             return None
         if isinstance(value, str):  # the word of a flag that had none
