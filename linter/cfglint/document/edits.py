@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _OWN_EDITS = ("shell", "python", "notebook")
 
 
-def replace_value(document: Document, node: Scalar, value: object, dialect: Dialect) -> Edit | None:
+def replace_value(document: Document, node: Node, value: object, dialect: Dialect) -> Edit | None:
     """Return the edit that writes ``value`` in place of ``node``; None where one edit cannot."""
-    if node.origin is not None or node.style in ("|", ">"):
+    if document.format in _OWN_EDITS:
+        return _own_edits(document).replace(document, node, value)  # type: ignore[no-any-return]
+    if not isinstance(node, Scalar) or node.origin is not None or node.style in ("|", ">"):
         return None
     if document.format == "toml":
         return None if value is None else Edit(node.start, node.end, spell(value, node, TOML))
-    if document.format in _OWN_EDITS:
-        return _own_edits(document).replace(document, node, value)  # type: ignore[no-any-return]
     new = spell(value, node, dialect)
     if node.tag is not None:
         written = Scalar(new, 0, 0, "", node.tag) if not new.startswith(("'", '"')) else None

@@ -107,16 +107,28 @@ class Trace(Record):
     def editable(self) -> bool:
         """Whether the file spells the value out on its own, where an edit can change it."""
         node = self.node
+        if isinstance(node, Sequence):
+            return self._is_said_in_words(node)
         return (
             isinstance(node, Scalar)
             and not self.computed
             and not isinstance(node, Unresolved)
-            and (not isinstance(node, Composite) or node.cut >= 0)
+            and (not isinstance(node, Composite) or node.cut >= 0 or node.counts)
             and node.origin is None
             and self.source is None
             and node.style not in ("|", ">")
             and self.view.document.owns(node.start, node.end)
         )
+
+    def _is_said_in_words(self, node: Sequence) -> bool:
+        """Whether a list is the words behind a command's flag, which nothing else reads."""
+        document = self.view.document
+        if document.format != "shell" or document.listed or self.computed or self.source is not None:
+            return False
+        words = [item.text for item in node.items if type(item) is Scalar]
+        plain = len(words) == len(node.items) and document.file.text[node.start : node.end].split() == words
+        read = any(references(self.view, item) for item in node.items) if plain else True
+        return not read and document.owns(node.start, node.end)
 
     @property
     def file(self) -> File:

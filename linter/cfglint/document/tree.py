@@ -117,11 +117,12 @@ class Composite(Scalar):
     """A scalar whose text is put together from parts, as a shell does it; ``reads`` are their definitions.
 
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
-    -1 where it cannot be.
+    -1 where it cannot be. ``counts`` says that it is the length of a list of the first numbers: ``0,1,2``.
     """
 
     reads: tuple[Scalar, ...] = field(default=(), kw_only=True)
     cut: int = field(default=-1, kw_only=True)
+    counts: bool = field(default=False, kw_only=True)
 
 
 class HydraRef(Composite):

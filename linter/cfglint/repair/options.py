@@ -395,7 +395,12 @@ class Options(Record):
         kind = self.trials.run.finder.evaluator.type_of(name)
         if knob.domain == "values" and new not in [literal(node, kind) for node in knob.values]:
             return READER, UNPRICED
-        move = move_of(knob, old, new, kind, self._holds) or UNPRICED
+        evaluator, after = self.trials.run.finder.evaluator, self.trials.values(self.judged, option.facts)
+
+        def leaves(condition: t.Expr) -> bool:
+            return evaluator(condition, after)[0] is True
+
+        move = move_of(knob, old, new, kind, self._holds, leaves) or UNPRICED
         return priced(knob, move, kind, old, new), move
 
     def _follow(self, key: str, value: object, option: Option) -> None:

@@ -11,7 +11,7 @@ from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import remove_keys
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
-from cfglint.document.tree import Scalar, Sequence, Several, dotted
+from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
 from cfglint.engine.describe import Evaluator
 from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import literal, tidy
@@ -269,7 +269,7 @@ class Writer(Record):
         trace = Trace(view, path)
         if not trace.present:
             return Definition(path, editable=view.hangs(path) is None)
-        editable = (trace.editable and isinstance(trace.node, Scalar)) or trace.overrides
+        editable = trace.editable or trace.overrides
         place = definition_path(view, trace.node) if trace.node is not None else None
         holder = dotted(place) if place is not None else ""
         return Definition(
@@ -384,15 +384,17 @@ class Writer(Record):
             title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             node = trace.node
-            if not trace.editable or not isinstance(node, Scalar):
+            if not trace.editable or not isinstance(node, (Scalar, Sequence)):
                 return None
-            if node.style in ("'", '"') and not isinstance(value, str):
+            if isinstance(node, Scalar) and node.style in ("'", '"') and not isinstance(value, str):
                 # A number in quotes stays in quotes where its loader converts it.
                 quoted = spell(value, None, view.dialect)
                 if takes(self.subject.framework, view, written.path, quoted):
                     value = quoted
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
+            if isinstance(node, Composite) and node.counts and edit is not None:
+                title = f"{spoken(written.path)} to {edit.new}"
         else:
             consumer = self._consumer
             edit = insert_key(

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from cfglint.document.shell.processes import text_at
-from cfglint.document.tree import Composite, Document, Mapping, Node, Path, Scalar, Several, Unresolved
+from cfglint.document.shell.processes import first_numbers, text_at
+from cfglint.document.tree import (
+    Composite,
+    Document,
+    Mapping,
+    Node,
+    Path,
+    Scalar,
+    Several,
+    Unresolved,
+)
 from cfglint.text import Edit
 
 # Means itself in every context: bare, in either kind of quotes, after `:-`, in a here-document.
@@ -37,22 +46,30 @@ def spelled(value: object) -> str | None:
     return text if _PLAIN.match(text) else None
 
 
-def replace(document: Document, node: Scalar, value: object) -> Edit | None:
+def replace(document: Document, node: Node, value: object) -> Edit | None:
     """Return the edit that puts ``value`` in the place of ``node``; false takes a flag without value away."""
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
-    new = spelled(value)
     if isinstance(node, Composite):
-        if node.cut < 0:
-            return None
-        if isinstance(value, str):  # the word of a flag that had none
-            return None if new is None else Edit(node.end, node.end, f" {new}")
-        return Edit(node.cut, node.end, "") if value is False else None
+        return _replace_composite(node, value)
+    new = spelled(value)
     if new is None or (value is None and document.file.text[node.start - 1 : node.start] != "="):
         return None  # a flag's word is no null
-    if isinstance(value, bool) and node.text[:1].isupper():
+    if isinstance(node, Scalar) and isinstance(value, bool) and node.text[:1].isupper():
         new = new.capitalize()
-    return Edit(node.start, node.end, new)
+    return Edit(node.start, node.end, new)  # in the place of a list, one word
+
+
+def _replace_composite(node: Composite, value: object) -> Edit | None:
+    """Return the edit of a list of GPUs, or of a flag without value."""
+    if node.counts:
+        return Edit(node.start, node.end, first_numbers(value)) if type(value) is int else None
+    if node.cut < 0:
+        return None
+    if isinstance(value, str):  # the word of a flag that had none
+        new = spelled(value)
+        return None if new is None else Edit(node.end, node.end, f" {new}")
+    return Edit(node.cut, node.end, "") if value is False else None
 
 
 def insert(document: Document, path: Path, value: object) -> Edit | None:

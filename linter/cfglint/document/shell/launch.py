@@ -25,6 +25,7 @@ from cfglint.document.shell.processes import (
     product,
     tell_beside,
     text_at,
+    visible_gpus,
     whole,
 )
 from cfglint.document.shell.programs import OPTIONS, Start, program_of
@@ -388,8 +389,7 @@ class _Reader:
         if isinstance(visible, Unresolved):
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():
-            number = str(len(visible.text.split(",")))
-            _add(head, "visible_gpus", Composite(number, visible.start, visible.end), name)
+            _add(head, "visible_gpus", visible_gpus(visible), name)
         pixels = self._variable(PIXELS)
         if isinstance(pixels, Scalar):
             _add(head, "max_pixels", Alias("max_pixels", pixels, pixels.start, pixels.end), name)

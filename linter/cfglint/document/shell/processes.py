@@ -139,6 +139,18 @@ def text_at(node: Node | None, *path: str) -> str:
     return held.text if isinstance(held, Scalar) else ""
 
 
+def visible_gpus(node: Scalar) -> Composite:
+    """Return how many GPUs a list of them has, which may become another where it has the first ones."""
+    number = len(node.text.split(","))
+    counts = type(node) is Scalar and node.text == first_numbers(number)
+    return Composite(str(number), node.start, node.end, counts=counts)
+
+
+def first_numbers(number: int) -> str:
+    """Return the list of the first GPUs: ``0,1,2``."""
+    return ",".join(map(str, range(number)))
+
+
 def whole(node: Node | None) -> int | None:
     """Return a node's whole number, None where it is not one."""
     node = target(node)

@@ -13,6 +13,8 @@ def part(launches: list[Document]) -> None:
     _count_together([] if any(launch.repeated for launch in launches) else heads)
     if len(roots) < 2:
         return
+    for head in heads:
+        _keep_visible(head)
     readers: dict[tuple[int, int], int] = {}
     for root in roots:
         for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
@@ -33,6 +35,14 @@ def _count_together(heads: list[Mapping]) -> None:
         assert entry is not None
         place = entry.value
         head.entries["together"] = Entry(entry.key, Composite(str(sum(known)), place.start, place.end))
+
+
+def _keep_visible(head: Mapping) -> None:
+    """Leave the list of GPUs as it is, where other commands may have the rest, or the same list."""
+    entry = head.entries.get("visible_gpus")
+    if entry is not None and isinstance(entry.value, Composite):
+        value = entry.value
+        head.entries["visible_gpus"] = Entry(entry.key, Composite(value.text, value.start, value.end))
 
 
 def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
