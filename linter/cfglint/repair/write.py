@@ -394,7 +394,7 @@ class Writer(Record):
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
             if isinstance(node, Composite) and node.counts and edit is not None:
-                title = f"{spoken(written.path)} to {edit.new}"
+                title = f"CUDA_VISIBLE_DEVICES to {edit.new}"
         else:
             consumer = self._consumer
             edit = insert_key(
