@@ -70,7 +70,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
                 _attach_in_case(run, each)
     if search.over:
         for each in found:
-            if each.finding.fix is None:
+            if each.finding.fix is None and not each.finding.unfixed:
                 each.finding.unfixed = TOO_LONG
 
 

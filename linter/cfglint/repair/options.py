@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, TypeAlias
 
+    from cfglint.document.view import View
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
     from cfglint.repair.trials import Goal, Trials
@@ -327,19 +328,24 @@ class Options(Record):
 
         The keys are not the fact's own, so the text that has them is read.
         """
-        named = {f"{path_text(each.path)} {i}": each for i, each in enumerate(option.written)}
-        self.trials.keys |= {name: written.path for name, written in named.items()}
-        new = {name: written.value for name, written in named.items()}
-        again = self.trials.rewritten(self.judged, new)
-        if again is None:
+        view = self.writer.laid_over(option.written) or self._rewritten(option)
+        if view is None:
             return True  # no edit can do it, and the option says so
-        after = self.judged.values.but({}, seen=again.view)
+        after = self.judged.values.but({}, seen=view)
         for name in self.writer.read_from(written.path for written in option.written):
             if name not in option.facts and not _is_equal(after[name], self.judged.values[name]):
                 option.facts[name] = after[name]
                 if name in self.writer.origins.symbols.knobs:
                     self._bear(name, option)
         return _is_equal(after[option.knob], option.facts[option.knob])
+
+    def _rewritten(self, option: Option) -> View | None:
+        """Return the edited text as it is read."""
+        named = {f"{path_text(each.path)} {i}": each for i, each in enumerate(option.written)}
+        self.trials.keys |= {name: written.path for name, written in named.items()}
+        new = {name: written.value for name, written in named.items()}
+        again = self.trials.rewritten(self.judged, new)
+        return None if again is None else again.view
 
     def _tie(self, name: str, option: Option) -> None:
         """Write the keys that the framework moves along, where they say the same as the fact's own key."""

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf, isfinite, prod
 
-from cfglint.budget import spend
+from cfglint.budget import BUDGET, spend
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import DIGITS, Repair
@@ -45,6 +45,7 @@ COMPANY = 400  # trials that look for them
 SETS = 4000  # of tracks that are looked at
 NEAR = 32  # places of each track that are looked at before one is followed to its end
 COARSE = 48  # places of a track that are looked at where nothing is sure
+RESERVE = 1_500_000  # steps that are left for what the file's other findings need, and for the reasons
 _GOAL = 40  # steps: to see whether a goal is reached
 _NOISE = 1e-9
 _IMPOSSIBLE = Progress(False, lambda: (INF,))
@@ -168,10 +169,10 @@ class Search(Record):
         return all(goal.bounds for goal in self.goals)
 
     def spent(self) -> bool:
-        """Whether the search has used up its trials."""
+        """Whether the search has used up its trials, or the file what its searches may take."""
         if self._start < 0:
             self._start = self.trials.count
-        if self.trials.count - self._start >= self.limit:
+        if self.trials.count - self._start >= self.limit or BUDGET.left < RESERVE:
             self.exhausted = True
         return self.exhausted
 

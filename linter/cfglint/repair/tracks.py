@@ -51,6 +51,7 @@ _NEAR = 128  # steps of a fine domain tried on either side where bisection does 
 _ONWARD = 64  # places tried after the first that serves, where that one does harm there
 _FAR = 1e18
 _HALVINGS = 40
+_MEMORY = "gpu.vram"
 _HALVINGS_OF_RESULTS = 2  # a length below a quarter makes it another job; what costs time alone may go on
 
 
@@ -217,9 +218,7 @@ class Broken(Record):
             yield from self._steps(old)
         elif knob.domain in ("halving", "doubling"):
             track = self._track(self._chain(old))
-            if knob.domain == "halving" and track.move.unsafe and track.move.kind != "time":
-                track.values = [n for n in track.values if halvings(old, n) <= _HALVINGS_OF_RESULTS]
-            yield track
+            yield self._within_reason(track) if knob.domain == "halving" else track
         else:
             yield from self._around(old)
 
@@ -230,6 +229,12 @@ class Broken(Record):
         if move is None and self.knob.moves:  # it is not moved that way
             values = ()
         return Track(self.knob, self.old, values, move or UNPRICED, **rest)
+
+    def _within_reason(self, track: Track) -> Track:
+        """Leave out the values that would make it another job."""
+        if track.move.unsafe and track.move.kind != "time":
+            track.values = [n for n in track.values if halvings(self.old, n) <= _HALVINGS_OF_RESULTS]
+        return track
 
     def _steps(self, old: float) -> Iterator[Track]:
         """Yield the steps of the domain below the present value, and those above."""
@@ -297,9 +302,10 @@ class Broken(Record):
         if kind.whole:
             numbers.update(old + d for d in range(-NEIGHBOURS, NEIGHBOURS + 1))
         fitting = sorted(v for v in numbers if kind.low <= v <= kind.high)
-        above, below = [v for v in fitting if v > old], [v for v in reversed(fitting) if v < old]
-        for values in (above, below):
-            yield self._track(values, step=1, asked=asked)
+        yield self._track([v for v in fitting if v > old], step=1, asked=asked)
+        below = self._track([v for v in reversed(fitting) if v < old], step=1, asked=asked)
+        names = {node.name for node in t.walk(self.requirement) if isinstance(node, t.Name)}
+        yield self._within_reason(below) if _MEMORY in names else below
 
     def _solved(self) -> Iterator[object]:
         """Yield values that make one comparison of the requirement just hold."""
