@@ -244,7 +244,8 @@ class Builder:
         for path, value in entry.keys:
             if path.steps.count("*") > path.steps[-1:].count("*"):
                 self.complain(path.span, "a key that is written has no [*] but at its end, for one more item")
-            self._fits(value, None)
+            if value is not None:
+                self._fits(value, None)
         if entry.when is not None:
             self._fits(entry.when, BOOL)
 

@@ -337,11 +337,12 @@ class Transformer:
 
     def writes(self, node: Any, span: t.Span) -> t.Write:
         name, *rest = node.children
-        cited = rest.pop().children if getattr(rest[-1], "data", "") == "texts" else ()
-        keys = self.all(part for part in rest if part.data == "assigned")
+        cited = rest.pop().children if rest[-1].data == "texts" else ()
+        parts = self.all(part for part in rest if part.data == "assigned")
+        keys = tuple((path, *value, None)[:2] for path, *value in parts)  # `not $.key` has none
         place = next(i for i, part in enumerate(rest) if part.data == "assigned")
         value = self.build(rest[0]) if place else None
-        when = self.build(rest[-1]) if rest[-1].data != "assigned" else None
+        when = None if rest[-1].data == "assigned" else self.build(rest[-1])
         return t.Write(self.named(name), value, keys, when, "".join(map(unquote, cited)), span=span)
 
     def framework(self, node: Any, span: t.Span) -> t.Framework:

@@ -341,12 +341,13 @@ class Tie(Node):
 class Write(Node):
     """``write remat full as $.granularity: "full", $.method: "uniform" when megatron``: what makes it so.
 
-    ``value`` is None for any value; ``keys`` are keys with what has to be there, on the fact's new value.
+    ``value`` is None for any value; ``keys`` are keys with what has to be there, on the fact's new value:
+    None for ``not $.key``, which must not be there.
     """
 
     name: str
     value: Expr | None
-    keys: tuple[tuple[Path, Expr], ...]
+    keys: tuple[tuple[Path, Expr | None], ...]
     when: Expr | None = None
     citation: str = ""
 

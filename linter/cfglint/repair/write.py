@@ -166,9 +166,14 @@ class Writer(Record):
         if entry.when is not None and self._worth(entry.when, values) is not True:
             return None
         moved = values.but({entry.name: value})
-        keys = [Written(path.steps, self._worth(node, moved)) for path, node in entry.keys]
+        keys = [
+            Written(path.steps, ABSENT if node is None else self._worth(node, moved))
+            for path, node in entry.keys
+        ]
         consumer = self._consumer
         for key in keys:
+            if key.value is ABSENT:
+                continue
             known = not isinstance(key.value, (Interval, Open, Unknown))
             if not known or not consumer.takes(key.path, key.value):
                 return None
@@ -183,6 +188,8 @@ class Writer(Record):
     def _says(self, written: Written) -> bool:
         """Whether the file says already what has to be there."""
         view, path = self.subject.view, written.path
+        if written.value is ABSENT:
+            return not view.has(path)
         if path[-1] == EVERY:
             items = view.get(path[:-1])
             return isinstance(items, list) and written.value in items
