@@ -245,6 +245,7 @@ class Solver(Record):
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
         patch = self.writer(goals[0].judged).patch(repair.written) if writable else None
+        sure = repair.sure
         if patch is not None:
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
             if not self.trials.proven(mended, self.watched, patch.edits, sure=repair.sure):
@@ -257,7 +258,8 @@ class Solver(Record):
                 return None
             if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
                 return None
-        sure = repair.sure and not any(self._blind(repair, judged) for judged in self.watched)
+            sure = sure or self.trials.proven(mended, self.watched, patch.edits, sure=True)
+        sure = sure and not any(self._blind(repair, judged) for judged in self.watched)
         results = self._results(repair)
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
 
