@@ -12,6 +12,7 @@ from itertools import combinations
 
 from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
+from cfglint.lang.types import is_number
 from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
@@ -162,11 +163,32 @@ class Solver(Record):
         """Return the first repair of a search that can be written and proven."""
         for _ in range(_TRIES):
             repair = find()
-            written = None if repair is None else self.written(repair, goals)
+            written = None if repair is None else self.written(self._as_one(repair, goals[0].judged), goals)
             if repair is None or (written is not None and not (search.keeping and written.unsafe)):
                 return written
             search.refuse(repair)
         return None
+
+    def _as_one(self, repair: Repair, judged: Judged) -> Repair:
+        """Return a repair whose keys are right with all its moves made: a fact may be read with another one.
+
+        A budget of tokens that is told for one GPU is half as much where two GPUs share a sequence.
+        """
+        facts = combined(repair.options)
+        if facts is None or len(repair.options) == 1:
+            return repair
+        writer, options = self.writer(judged), []
+        for option in repair.options:
+            value = option.facts.get(option.knob)
+            others = {name: worth for name, worth in facts.items() if name not in option.facts}
+            beside = writer.beside(self.trials.values(judged, others))
+            way = beside.writes(option.knob, value) if is_number(value) else None
+            again = {} if way is None else {each.path: each.value for each in way.keys}
+            told = [again.get(each.path, each.value) for each in option.written]
+            options.append(
+                option if told == [each.value for each in option.written] else option.telling(told)
+            )
+        return replace(repair, options=tuple(options))
 
     def _extended(
         self, search: Search, goals: Sequence[Goal], allowed: Allowed, best: Repair | None

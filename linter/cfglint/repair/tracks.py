@@ -90,6 +90,12 @@ class Option(Record):
         """Whether results may change, if nothing makes up for it."""
         return worse(self.risk, self.results) != "none"
 
+    def telling(self, values: Sequence[object]) -> Option:
+        """Return the option with other values in the file."""
+        written = [replace(each, value=value) for each, value in zip(self.written, values, strict=True)]
+        places = [(key, each.value) for (key, _), each in zip(self.places, written, strict=True)]
+        return replace(self, written=written, places=places)
+
 
 def worse(*risks: str) -> str:
     """Return the worst of some risks."""

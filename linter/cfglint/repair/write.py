@@ -13,7 +13,7 @@ from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
 from cfglint.document.view import View
-from cfglint.engine.describe import Evaluator
+from cfglint.engine.describe import Evaluator, Origins
 from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import literal, tidy
 from cfglint.lang import tree as t
@@ -30,7 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
     from cfglint.findings import Fix
@@ -122,6 +121,11 @@ class Writer(Record):
     _readers: dict[Steps, dict[str, None]] | None = field(default=None, init=False)
     _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
     _evaluator: Evaluator | None = field(default=None, init=False)
+
+    def beside(self, values: Values) -> Writer:
+        """Return what writes facts where others are worth something else."""
+        own = self.origins
+        return Writer(self.subject, Origins(own.symbols, values, own.sources, own.framework))
 
     def writes(self, name: str, value: object, spelling: object = None) -> Way | None:
         """Return all that has to be in the file for a fact to be worth ``value``, None where nobody knows.
