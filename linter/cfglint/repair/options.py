@@ -20,7 +20,7 @@ from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
-from cfglint.repair.price import overfills_host, points
+from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.together import in_exchange
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     Price: TypeAlias = tuple[float, int, int, float, int]
 
 DIGITS = 6  # of a weight: sums of floats are compared
+_TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
+_JOB = ("launch", "job", "gpus")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
@@ -272,7 +274,8 @@ class Options(Record):
         if len(track) <= SHORT and track.move.kind == "time":
             if overfills_host(self.trials, self.judged, option.facts):
                 return None
-            option.cost = points(self.trials, self.judged, option.facts, option.cost)
+            told = points(self.trials, self.judged, option.facts, option.cost)
+            option.cost = max(told, option.cost * _TROUBLE)
         for name in tuple(option.facts):
             self._tie(name, option)
         for written in tuple(option.written):
@@ -282,8 +285,16 @@ class Options(Record):
         option.writable = all(definition.editable for definition in definitions)
         option.places = [self.writer.place(written) for written in option.written]
         _for_several(option, definitions)
+        self._for_a_job(option)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
+
+    def _for_a_job(self, option: Option) -> None:
+        """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""
+        asked, there = self.judged.subject.view.get(_JOB), self.judged.values["gpu.count"]
+        if regroups(option.facts) and is_number(asked) and is_number(there) and asked > there:
+            option.risk = worse(option.risk, "optimization")
+            option.effects.append(f"the file still asks for {asked} GPUs: change that by hand")
 
     def _move_to(self, track: Track, value: object) -> t.Move | None:
         """Return what a move costs by what it leaves behind."""
