@@ -68,10 +68,24 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
         for each in found:
             if each.judged.case is not None:
                 _attach_in_case(run, each)
+        _strand(found)
     if search.over:
         for each in found:
             if each.finding.fix is None and not each.finding.unfixed:
                 each.finding.unfixed = TOO_LONG
+
+
+def _strand(found: Sequence[Found]) -> None:
+    """Take the fixes about memory back on a target where an error has none in a case that the job is in."""
+    lost: dict[int, list[str]] = {}
+    for each in found:
+        if each.judged.case is not None and each.finding.level == "error" and each.finding.fix is None:
+            lost.setdefault(id(each.judged.target), []).append(f"{each.finding.code} ({each.finding.name})")
+    for each in found:
+        finding, codes = each.finding, lost.get(id(each.judged.target))
+        if codes and finding.code.startswith("MEM") and finding.fix is not None:
+            finding.fix, finding.alternatives = None, ()
+            finding.unfixed = _STRANDED.format(", ".join(dict.fromkeys(codes)))
 
 
 def _attach_in_case(run: Run, each: Found) -> None:
