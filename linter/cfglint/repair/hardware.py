@@ -49,13 +49,15 @@ _MOST_HOURLY, _TIMES_OWN = (
 class Place(Record):
     """GPUs on which a job runs: ``name`` such as ``h100-sxm:4``, dollars of an hour, the memory there.
 
-    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change.
+    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``amid`` other
+    errors, which stand against the job on any GPU.
     """
 
     name: str
     hourly: float
     memory: Memory
     accumulation: str = ""
+    amid: bool = False
 
     @property
     def words(self) -> str:
@@ -146,14 +148,16 @@ class Market(Record):
         if steps is not None:
             facts["grad_accum"] = steps
             values = trials.values(judged, facts)
-        if not self._runs(values, facts):
+        standing = self._standing(values)
+        if standing & {rule.code for rule in trials.base(judged).moved(facts).rules}:
             return None
         assert judged.target is not None
         name = f"{gpu.name}:{count * nodes}" if count * nodes > 1 else gpu.name
         memory = memory_of(values, judged.target, narrow="")[0]
         told = f"{self.key} {steps}" if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
-        return Place(name, hourly, memory, told) if memory.verdict == "fits" and not wide else None
+        place = Place(name, hourly, memory, told, amid=bool(standing))
+        return place if memory.verdict == "fits" and not wide else None
 
     def _least(self, values: Values) -> float:
         """Return how many GPUs a job takes at least; a script that leaves it open takes those there are."""
@@ -201,14 +205,10 @@ class Market(Record):
         kept = self.trials.values(self.judged, {**facts, "grad_accum": int(wanted)})
         return int(wanted) if is_same("results.batch", before, kept) else 0
 
-    def _runs(self, values: Values, facts: dict[str, object]) -> bool:
-        """Whether no error stands or may stand against the job there, but for those that no GPU changes."""
-        base = self.trials.base(self.judged)
-        moved = {rule.code for rule in base.moved(facts).rules}
-        return not any(
-            verdict.rule.level == "error" and to_mend(verdict) and verdict.rule.code in moved
-            for verdict in judge(base.rules, values)
-        )
+    def _standing(self, values: Values) -> set[str]:
+        """Return the errors that stand or may stand against the job there."""
+        verdicts = judge(self.trials.base(self.judged).rules, values)
+        return {v.rule.code for v in verdicts if v.rule.level == "error" and to_mend(v)}
 
     def _facts(self, gpu: Gpu, count: int, nodes: int) -> dict[str, object]:
         """Return what other GPUs give; what is not known of them is missing, whatever the present one has."""
@@ -231,8 +231,10 @@ def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
     """Return what a finding says of other hardware; None where there is none."""
     if not places:
         return None
-    words = [("" if place.accumulation else "unchanged ") + f"on {place.words}" for place in places]
-    return _shown("run it " + ", or ".join(words), judged)
+    changed = ["" if place.accumulation or place.amid else "unchanged " for place in places]
+    words = [f"{way}on {place.words}" for way, place in zip(changed, places, strict=True)]
+    rest = "once the other errors are mended, " if any(place.amid for place in places) else ""
+    return _shown(f"{rest}run it {', or '.join(words)}", judged)
 
 
 def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) -> Fix | None:
