@@ -267,7 +267,7 @@ class Options(Record):
             risk_of(track.move),
             [track.move.effect],
         )
-        if not self._keep(knob, option) or not (own.plain or self._read_back(option)):
+        if not self._carry(knob, option, plain=own.plain):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
             if overfills_host(self.trials, self.judged, option.facts):
@@ -295,6 +295,15 @@ class Options(Record):
 
         kind = evaluator.type_of(track.knob.name)
         return move_of(track.knob, track.old, value, kind, self._holds, leaves)
+
+    def _carry(self, knob: t.Knob, option: Option, *, plain: bool) -> bool:
+        """Move all that reads what is written, and keep what the knob keeps; false where that cannot be."""
+        if plain:
+            return self._keep(knob, option)
+        if not self._read_back(option):
+            return False
+        written = len(option.written)
+        return self._keep(knob, option) and (len(option.written) == written or self._read_back(option))
 
     def _keep(self, knob: t.Knob, option: Option) -> bool:
         """Move the knob's partner so that what it keeps stays; false where no whole value does that.

@@ -172,6 +172,8 @@ class Writer(Record):
             known = not isinstance(key.value, (Interval, Open, Unknown))
             if not known or not consumer.takes(key.path, key.value):
                 return None
+            if key.path[0] == "launch" and self._change(key) is None:  # a launcher that has no flag for it
+                return None
         return [key for key in keys if not self._says(key)]
 
     def _worth(self, node: t.Expr, values: Values) -> object:
@@ -415,12 +417,15 @@ class Writer(Record):
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
             if isinstance(node, Composite) and node.counts and edit is not None:
-                title = f"CUDA_VISIBLE_DEVICES to {edit.new}"
+                seen = written.path[-1] == "visible_gpus"
+                title = f"{'CUDA_VISIBLE_DEVICES' if seen else 'the GPUs of --include'} to {edit.new}"
         else:
             consumer = self._consumer
             edit = insert_key(
                 document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
             )
+            if edit is not None and written.path[0] == "launch":
+                title = f"{edit.new.split()[-2]} to {shown(value)}"
         return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
