@@ -149,7 +149,7 @@ class Market(Record):
         if not self._runs(values, facts):
             return None
         assert judged.target is not None
-        name = f"{gpu.name}:{count * nodes}" if count * nodes > 1 else gpu.name
+        name = _named(gpu.name, count, nodes)
         memory = memory_of(values, judged.target, narrow="")[0]
         told = f"{self.key} {steps}" if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
@@ -227,6 +227,13 @@ def _is_tiled(values: Values) -> bool:
     return not is_number(replicas) or (replicas >= 1 and replicas == int(replicas))
 
 
+def _named(gpu: str, count: int, nodes: int) -> str:
+    """Return a target's name, as `--gpu` takes it: ``h100-sxm:8x2`` are two machines."""
+    if nodes > 1:
+        return f"{gpu}:{count}x{nodes}"
+    return f"{gpu}:{count}" if count > 1 else gpu
+
+
 def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
     """Return what a finding says of other hardware; None where there is none."""
     if not places:
@@ -258,8 +265,7 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         broken = (v.rule for v in judgements[0].verdicts if v.truth is False and v.rule.code not in mended)
         if not titles or any(rule.level == "error" for rule in broken):
             continue
-        place = f"{name}:{count * nodes}" if count * nodes > 1 else name
-        where = f"run it on {place} (about ${hourly:.2f} an hour)"
+        where = f"run it on {_named(name, count, nodes)} (about ${hourly:.2f} an hour)"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
 
