@@ -18,6 +18,7 @@ from cfglint.hardware.prices import shipped
 from cfglint.hardware.target import count_facts, gpu_facts, parse_target
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field
+from cfglint.repair.beside import gpus_together
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.trials import to_mend
 
@@ -49,19 +50,21 @@ _MOST_HOURLY, _TIMES_OWN = (
 class Place(Record):
     """GPUs on which a job runs: ``name`` such as ``h100-sxm:4``, dollars of an hour, the memory there.
 
-    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change.
+    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``price`` is
+    said, of one GPU where nobody says how many there have to be.
     """
 
     name: str
     hourly: float
     memory: Memory
+    price: str
     accumulation: str = ""
 
     @property
     def words(self) -> str:
         """What is told of the place."""
         need, capacity = self.memory.need_gib, self.memory.capacity_gib
-        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, about ${self.hourly:.2f} an hour"
+        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, {self.price}"
         steps = f" with {self.accumulation}" if self.accumulation else ""
         return f"{self.name}{steps} ({of})"
 
@@ -73,6 +76,22 @@ class Market(Record):
     judged: Judged
     key: str  # of the accumulation steps
     _found: dict[tuple[str, ...], list[Place]] = field(factory=dict)
+    _together: int | None = field(default=-1, init=False)
+
+    @property
+    def together(self) -> int | None:
+        """How many GPUs the script's commands take at the same time: 0 of one alone, None if not known."""
+        if self._together == -1:
+            self._together = gpus_together(self.trials, self.judged)
+        return self._together
+
+    def price(self, hourly: float, gpus: int) -> str:
+        """Return in words what GPUs cost; of one where nobody says how many there have to be."""
+        given, asked = self.judged.values.given, self.judged.values[HERE]
+        open_number = gpus == 1 and not is_number(given.get("gpu.count")) and not is_number(asked)
+        if self.together is None or open_number:
+            return f"about ${hourly / gpus:.2f} an hour per GPU"
+        return f"about ${hourly:.2f} an hour"
 
     def places(self, goals: tuple[Goal, ...]) -> list[Place]:
         """Return the cheapest place that needs no change, and one that costs less with other steps."""
@@ -101,7 +120,9 @@ class Market(Record):
         given = values.given.get("gpu.per_node")
         own = given if isinstance(given, int) else 1
         machines = int(nodes) if is_number(nodes) and nodes >= 1 else 1
-        if is_number(asked) and asked >= 1:
+        if self.together and machines == 1:
+            counts = [self.together]
+        elif is_number(asked) and asked >= 1:
             counts = [int(asked)]
         else:
             counts = [n for n in dict.fromkeys((*(own * times for times in _TIMES), 1)) if n <= _NODE]
@@ -153,7 +174,8 @@ class Market(Record):
         memory = memory_of(values, judged.target, narrow="")[0]
         told = f"{self.key} {steps}" if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
-        return Place(name, hourly, memory, told) if memory.verdict == "fits" and not wide else None
+        price = self.price(hourly, count * nodes)
+        return Place(name, hourly, memory, price, told) if memory.verdict == "fits" and not wide else None
 
     def _least(self, values: Values) -> float:
         """Return how many GPUs a job takes at least; a script that leaves it open takes those there are."""
@@ -265,7 +287,7 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         broken = (v.rule for v in judgements[0].verdicts if v.truth is False and v.rule.code not in mended)
         if not titles or any(rule.level == "error" for rule in broken):
             continue
-        where = f"run it on {_named(name, count, nodes)} (about ${hourly:.2f} an hour)"
+        where = f"run it on {_named(name, count, nodes)} ({market.price(hourly, count * nodes)})"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
 

@@ -85,6 +85,8 @@ def tell_beside(commands: Sequence[Beside]) -> None:
             name = each.head.entries["name"]
             value = Composite("true", name.value.start, name.value.end)
             each.head.entries["beside"] = Entry(name.key, value)
+            if each.running:
+                each.head.entries["running"] = Entry(name.key, value)
 
 
 def machines(
