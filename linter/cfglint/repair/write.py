@@ -172,7 +172,8 @@ class Writer(Record):
             known = not isinstance(key.value, (Interval, Open, Unknown))
             if not known or not consumer.takes(key.path, key.value):
                 return None
-            if key.path[0] == "launch" and self._change(key) is None:  # a launcher that has no flag for it
+            added = key.path[0] == "launch" and not self.subject.view.has(key.path)
+            if added and self._change(key) is None:  # a launcher that has no flag for it
                 return None
         return [key for key in keys if not self._says(key)]
 
