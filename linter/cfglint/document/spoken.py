@@ -16,6 +16,7 @@ _SAID = {
     "nodes": "the command's number of machines",
     "together": "the number of processes of all commands",
     "beside": "the script's other commands",
+    "running": "the script's other commands",
     "launcher": "the launcher",
     "program": "the command's program",
     "module": "the command's program",

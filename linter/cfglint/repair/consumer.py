@@ -36,6 +36,8 @@ class Consumer(Record):
         """Whether a value at a key is taken."""
         framework, view = self.subject.framework, self.subject.view
         there = view.has(path)
+        if self.flags and path[0] == "launch":
+            return True  # the launcher's, not the program's
         if self.flags and not self._of_hydra:
             accepted = self._accepted(path, value)
             if accepted is False or (self._has_words and len(path) > 1 and not there):  # it has no dots

@@ -18,6 +18,7 @@ from cfglint.hardware.prices import shipped
 from cfglint.hardware.target import count_facts, gpu_facts, parse_target
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field
+from cfglint.repair.beside import gpus_together
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.trials import to_mend
 
@@ -49,13 +50,15 @@ _MOST_HOURLY, _TIMES_OWN = (
 class Place(Record):
     """GPUs on which a job runs: ``name`` such as ``h100-sxm:4``, dollars of an hour, the memory there.
 
-    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``amid`` other
-    errors, which stand against the job on any GPU.
+    ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``price`` is
+    said, of one GPU where nobody says how many there have to be. ``amid`` other errors, which stand against
+    the job on any GPU.
     """
 
     name: str
     hourly: float
     memory: Memory
+    price: str
     accumulation: str = ""
     amid: bool = False
 
@@ -63,7 +66,7 @@ class Place(Record):
     def words(self) -> str:
         """What is told of the place."""
         need, capacity = self.memory.need_gib, self.memory.capacity_gib
-        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, about ${self.hourly:.2f} an hour"
+        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, {self.price}"
         steps = f" with {self.accumulation}" if self.accumulation else ""
         return f"{self.name}{steps} ({of})"
 
@@ -75,6 +78,22 @@ class Market(Record):
     judged: Judged
     key: str  # of the accumulation steps
     _found: dict[tuple[str, ...], list[Place]] = field(factory=dict)
+    _together: int | None = field(default=-1, init=False)
+
+    @property
+    def together(self) -> int | None:
+        """How many GPUs the script's commands take at the same time: 0 of one alone, None if not known."""
+        if self._together == -1:
+            self._together = gpus_together(self.trials, self.judged)
+        return self._together
+
+    def price(self, hourly: float, gpus: int) -> str:
+        """Return in words what GPUs cost; of one where nobody says how many there have to be."""
+        given, asked = self.judged.values.given, self.judged.values[HERE]
+        open_number = gpus == 1 and not is_number(given.get("gpu.count")) and not is_number(asked)
+        if self.together is None or open_number:
+            return f"about ${hourly / gpus:.2f} an hour per GPU"
+        return f"about ${hourly:.2f} an hour"
 
     def places(self, goals: tuple[Goal, ...]) -> list[Place]:
         """Return the cheapest place that needs no change, and one that costs less with other steps."""
@@ -103,7 +122,9 @@ class Market(Record):
         given = values.given.get("gpu.per_node")
         own = given if isinstance(given, int) else 1
         machines = int(nodes) if is_number(nodes) and nodes >= 1 else 1
-        if is_number(asked) and asked >= 1:
+        if self.together and machines == 1:
+            counts = [self.together]
+        elif is_number(asked) and asked >= 1:
             counts = [int(asked)]
         else:
             counts = [n for n in dict.fromkeys((*(own * times for times in _TIMES), 1)) if n <= _NODE]
@@ -152,11 +173,11 @@ class Market(Record):
         if standing & {rule.code for rule in trials.base(judged).moved(facts).rules}:
             return None
         assert judged.target is not None
-        name = f"{gpu.name}:{count * nodes}" if count * nodes > 1 else gpu.name
+        name = _named(gpu.name, count, nodes)
         memory = memory_of(values, judged.target, narrow="")[0]
         told = f"{self.key} {steps}" if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
-        place = Place(name, hourly, memory, told, amid=bool(standing))
+        place = Place(name, hourly, memory, self.price(hourly, count * nodes), told, amid=bool(standing))
         return place if memory.verdict == "fits" and not wide else None
 
     def _least(self, values: Values) -> float:
@@ -227,6 +248,13 @@ def _is_tiled(values: Values) -> bool:
     return not is_number(replicas) or (replicas >= 1 and replicas == int(replicas))
 
 
+def _named(gpu: str, count: int, nodes: int) -> str:
+    """Return a target's name, as `--gpu` takes it: ``h100-sxm:8x2`` are two machines."""
+    if nodes > 1:
+        return f"{gpu}:{count}x{nodes}"
+    return f"{gpu}:{count}" if count > 1 else gpu
+
+
 def hardware_fix(places: list[Place], judged: Judged) -> Fix | None:
     """Return what a finding says of other hardware; None where there is none."""
     if not places:
@@ -260,8 +288,7 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         broken = (v.rule for v in judgements[0].verdicts if v.truth is False and v.rule.code not in mended)
         if not titles or any(rule.level == "error" for rule in broken):
             continue
-        place = f"{name}:{count * nodes}" if count * nodes > 1 else name
-        where = f"run it on {place} (about ${hourly:.2f} an hour)"
+        where = f"run it on {_named(name, count, nodes)} ({market.price(hourly, count * nodes)})"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
 

@@ -20,6 +20,7 @@ from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
+from cfglint.repair.laid import laid_over
 from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.together import in_exchange
@@ -269,7 +270,7 @@ class Options(Record):
             risk_of(track.move),
             [track.move.effect],
         )
-        if not self._keep(knob, option) or not (own.plain or self._read_back(option)):
+        if not self._carry(knob, option, plain=own.plain):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
             if overfills_host(self.trials, self.judged, option.facts):
@@ -307,6 +308,15 @@ class Options(Record):
         kind = evaluator.type_of(track.knob.name)
         return move_of(track.knob, track.old, value, kind, self._holds, leaves)
 
+    def _carry(self, knob: t.Knob, option: Option, *, plain: bool) -> bool:
+        """Move all that reads what is written, and keep what the knob keeps; false where that cannot be."""
+        if plain:
+            return self._keep(knob, option)
+        if not self._read_back(option):
+            return False
+        written = len(option.written)
+        return self._keep(knob, option) and (len(option.written) == written or self._read_back(option))
+
     def _keep(self, knob: t.Knob, option: Option) -> bool:
         """Move the knob's partner so that what it keeps stays; false where no whole value does that.
 
@@ -339,7 +349,7 @@ class Options(Record):
 
         The keys are not the fact's own, so the text that has them is read.
         """
-        view = self.writer.laid_over(option.written) or self._rewritten(option)
+        view = laid_over(self.writer, option.written) or self._rewritten(option)
         if view is None:
             return True  # no edit can do it, and the option says so
         after = self.judged.values.but({}, seen=view)

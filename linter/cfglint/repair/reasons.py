@@ -14,7 +14,8 @@ from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.options import Repair
-from cfglint.repair.price import overfilled, regroups
+from cfglint.repair.price import overfills_gpu, overfills_host, regroups
+from cfglint.repair.proposals import WIDE
 from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 _LISTED = 3  # keys or rules in a sentence
 _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
+_FAR = 2  # times what a GPU has
+_UNKNOWN = "cfglint cannot tell whether the job"
+_TAKES_MORE, _MAY_TAKE_MORE = (
+    f"then the job {each} more memory than a GPU has" for each in ("takes", "may take")
+)
 _TAKES = tuple(
     f"trainer.{part}" for part in ("weights", "gradients", "optimizer", "activations", "logits", "overhead")
 )
@@ -81,14 +88,32 @@ def unfixed(solver: Solver, group: Group) -> str:
 
 def _short(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> str:
     """Say how much memory is missing with all moves made, and what takes it then."""
-    judged = group.goals[0].judged
-    vram = bounds_of(judged.values["gpu.vram"])
-    sure = vram is None or lack < vram[1]
-    some = f"{lack / GIB:.1f} GiB are still missing" if sure else "far too much memory is needed"
-    need = _need(solver, judged, combined(moves) or {}) if group.code.startswith(MEMORY) else ""
+    judged, facts = group.goals[0].judged, combined(moves) or {}
+    need = _need(solver, judged, facts) if group.code.startswith(MEMORY) else ""
+    sure = any(goal.compiled.test(solver.trials.values(goal.judged, facts)) is False for goal in group.goals)
+    some = _lacking(solver.trials.values(judged, facts), lack, sure=sure, told=bool(need))
     if not moves:
         return f"{some} whatever cfglint moves{need and ': '}{need}"
     return f"{some} even with {_values(Repair(tuple(moves)))}{need and ': then '}{need}"
+
+
+def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
+    """Say that memory is missing, so that it is true of all that an estimate leaves open.
+
+    ``lack`` is what is missing at worst; ``sure`` that some is, ``told`` that the estimate is said, too.
+    """
+    vram, need = bounds_of(values["gpu.vram"]), bounds_of(values["trainer.memory"])
+    if not sure and told and need is not None and _is_wide(need):
+        return f"{_UNKNOWN} fits a GPU"
+    if vram is None or lack < vram[1]:
+        return f"up to {lack / GIB:.1f} GiB {'are still' if sure else 'may still be'} missing"
+    far = sure and need is not None and need[0] >= _FAR * vram[1]
+    return f"{'far ' if far else ''}too much memory {'is' if sure else 'may be'} needed"
+
+
+def _is_wide(need: tuple[float, float]) -> bool:
+    """Whether an estimate is too wide to tell."""
+    return need[1] > WIDE * need[0]
 
 
 def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
@@ -98,8 +123,12 @@ def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
         solver.trials.run.finder.symbols.types["trainer.memory"],
     )
     most, engine = bounds_of(after["trainer.memory"]), bounds_of(after["engine.memory"])
-    if after["trains"] is not True or most is None or most[1] == INF:
+    if after["trains"] is not True or most is None:
         return ""
+    if most[1] == INF:
+        states, vram = bounds_of(after["trainer.states"]), bounds_of(after["gpu.vram"])
+        over = states is not None and vram is not None and vram[1] < states[0] <= states[1] < INF
+        return f"the model states alone need {show_value(after['trainer.states'], kind)}" if over else ""
     beside = after["generates"] is True and engine is not None and engine[1] < INF
     vram = bounds_of(after["gpu.vram"])
     if vram is not None and most[1] + (engine[1] if beside and engine else 0) <= vram[0]:
@@ -175,7 +204,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if broken:
         text = f"{_listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
-        return _Objection(way, _at_most(solver, way, text) if lacks else text)
+        return _Objection(way, _at_most(solver, way, solver.watched[0], text) if lacks else text)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))
     if needs:
@@ -194,25 +223,43 @@ def _overfilled(solver: Solver, group: Group, way: Repair) -> str:
     """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
     facts = combined(way.options) or {}
     at_all = solver.search(group.goals).placed and regroups(facts)
-    over = (overfilled(solver.trials, each, facts, at_all=at_all) for each in solver.watched)
-    memory = next(filter(None, over), "")
-    if not memory:
-        return ""
-    return _at_most(solver, way, f"then the job takes more memory than {memory}")
+    for judged in solver.watched:
+        if overfills_gpu(solver.trials, judged, facts, at_all=at_all):
+            return _at_most(solver, way, judged)
+        if overfills_host(solver.trials, judged, facts):
+            return "then a machine needs more memory of its own than rented ones have beside their GPUs"
+    return ""
 
 
-def _at_most(solver: Solver, way: Repair, text: str) -> str:
-    """Add to a text about memory what can be moved besides a way, and what the job needs even then."""
-    facts, judged = combined(way.options) or {}, solver.watched[0]
+def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> str:
+    """Say of memory after a way what is true of the whole estimate, with what can be moved besides.
+
+    ``broken`` says that a rule about it breaks.
+    """
+    facts, even = combined(way.options) or {}, ""
+    sure = bool(broken) or _lacks(solver, judged, facts)
+    goals = [
+        goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
+    ]
+    further = utmost(solver.search(goals), ANY.over(solver.tracks(goals)), way.options) if goals else None
+    if further is not None and 0 < further[0] < INF and further[1]:
+        facts = combined((*way.options, *further[1])) or facts
+        even = f" even with {_values(Repair(further[1]))}"
+    told = _need(solver, judged, facts)
+    need = f": {told}" if told else ""
+    if even and sure and not _lacks(solver, judged, facts):
+        return f"{broken or _TAKES_MORE}, and may{even}{need}"
+    size = bounds_of(solver.trials.values(judged, facts)["trainer.memory"])
+    if not sure and told and size is not None and _is_wide(size):
+        return f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
+    return f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
+
+
+def _lacks(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether memory is missing for certain after some moves."""
+    values = solver.trials.values(judged, facts)
     short = solver.trials.short(judged, facts)
-    goals = [goal for rule in short for goal in solver.of(rule.code) if goal.bounds]
-    if goals:
-        further = utmost(solver.search(goals), ANY.over(solver.tracks(goals)), way.options)
-        if further is not None and 0 < further[0] < INF:
-            facts = combined((*way.options, *further[1])) or facts
-            text += f", even with {_values(Repair(further[1]))}" if further[1] else ""
-    need = _need(solver, judged, facts)
-    return f"{text}: {need}" if need else text
+    return any(rule.level == "error" and rule.test(values) is False for rule in short)
 
 
 def _disproved(solver: Solver, group: Group, way: Repair) -> dict[str, object] | None:

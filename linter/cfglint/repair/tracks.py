@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from math import isqrt
 
 from cfglint.engine.knobs import always, literal, move_of, never, tidy, word_of
@@ -142,8 +142,13 @@ class Track(Record):
         return self._options[i]
 
     def begun(self) -> Track | None:
-        """Return the track from its first available value on; of a long one only the first is looked at."""
-        for i in range(min(len(self), SHORT)):
+        """Return the track from its first available value on.
+
+        Of a long one the first are looked at, and those that the requirement names: the GPUs of all machines
+        have to be a multiple of these.
+        """
+        asked = (i for i, value in enumerate(self.values) if value in self.asked) if self.asked else ()
+        for i in chain(range(min(len(self), SHORT)), asked):
             if self.option(i) is not None:
                 return self._after(i) if i else self
         return None

@@ -12,7 +12,6 @@ from cfglint.document.removal import remove_keys
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
-from cfglint.document.view import View
 from cfglint.engine.describe import Evaluator, Origins
 from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import literal, tidy
@@ -30,14 +29,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
     from cfglint.findings import Fix
 
 _SWITCH = ("true", "false", "on", "off")
-
-
-_TOLD = ("launch", "python")  # by which a document says what the text around its keys does
 
 
 # ── where it is written, and the edits ─────────────────────────────────────────────────────────────────
@@ -181,6 +178,9 @@ class Writer(Record):
             known = not isinstance(key.value, (Interval, Open, Unknown))
             if not known or not consumer.takes(key.path, key.value):
                 return None
+            added = key.path[0] == "launch" and not self.subject.view.has(key.path)
+            if added and self._change(key) is None:  # a launcher that has no flag for it
+                return None
         return [key for key in keys if not self._says(key)]
 
     def _worth(self, node: t.Expr, values: Values) -> object:
@@ -289,24 +289,6 @@ class Writer(Record):
         return Definition(
             id(trace.node), editable, trace.shared, holder, several=isinstance(trace.node, Several)
         )
-
-    def laid_over(self, values: Iterable[Written]) -> View | None:
-        """Return the document as it is read with some numbers and truths in it; None where a text may differ.
-
-        It may where a key's value is written elsewhere, read by other keys, or makes other files be read.
-        """
-        view, texts = self.subject.view, []
-        for written in values:
-            path, value = written.path, written.value
-            if not isinstance(value, (bool, int, float)) or not all(map(_is_plain, path)):
-                return None
-            definition = self.definition(path)
-            elsewhere = definition.several or definition.shared or definition.holder not in ("", dotted(path))
-            if elsewhere or path[0] in _TOLD or view.hangs(path) is not None:
-                return None
-            texts.append(f"{dotted(path)}={spell(value, None, view.dialect)}")
-        own = view.document, view.dialect, (*view.overrides, *texts), view.environ, view.layers
-        return View(*own, view.beneath, view.resolvers)
 
     def home(self, path: Steps) -> Steps:
         """Return the key at which the value of another one is defined in this file; else that key itself."""
@@ -426,12 +408,15 @@ class Writer(Record):
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
             if isinstance(node, Composite) and node.counts and edit is not None:
-                title = f"CUDA_VISIBLE_DEVICES to {edit.new}"
+                seen = written.path[-1] == "visible_gpus"
+                title = f"{'CUDA_VISIBLE_DEVICES' if seen else 'the GPUs of --include'} to {edit.new}"
         else:
             consumer = self._consumer
             edit = insert_key(
                 document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
             )
+            if edit is not None and written.path[0] == "launch":
+                title = f"{edit.new.split()[-2]} to {shown(value)}"
         return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
@@ -444,10 +429,6 @@ class Writer(Record):
         elif isinstance(trace.node, Sequence) and trace.source is None:
             edit = add_item(document, trace.node, value, view.dialect)
         return None if edit is None else Change(edit, f"{spoken(path)} to hold {shown(value)}", dotted(path))
-
-
-def _is_plain(step: object) -> bool:
-    return isinstance(step, str) and step.replace("-", "_").isidentifier()
 
 
 def titled(values: Iterable[Written], view: View) -> str:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from cfglint.document.shell.processes import first_numbers, text_at
+from cfglint.document.shell.started import insert_number
 from cfglint.document.tree import (
     Composite,
     Document,
@@ -76,8 +77,10 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     """Return the edit that gives the command one more flag, written and set apart as its last one is."""
     names = [part for part in path if isinstance(part, str)]
     root = document.root
+    if path[:1] == ("launch",):
+        return insert_number(document, names, value)
     started = document.program  # which may not take such a flag
-    takes = len(names) == len(path) and names[0] != "launch" and (started is None or started.takes(names[0]))
+    takes = len(names) == len(path) and (started is None or started.takes(names[0]))
     if not takes or not isinstance(root, Mapping):
         return None
     if text_at(root, "launch", "suite") == "xtuner":

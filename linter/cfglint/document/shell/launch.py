@@ -383,7 +383,7 @@ class _Reader:
             total = product(per_node, nodes)
         for key, value in (("processes_per_node", per_node), ("nodes", nodes), ("processes", total)):
             if value is not None:
-                _add(head, key, Alias(key, target(value), value.start, value.end), name)
+                self._tell(head, key, value)
         visible = self._variable(VISIBLE)
         self.visible = "" if isinstance(visible, Unresolved) else text_at(visible)
         if isinstance(visible, Unresolved):
@@ -399,19 +399,29 @@ class _Reader:
         name, number = self._start.spread()
         if not name:
             return
+        nodes, each = (None if word is None else self.scalar(word) for word in self._start.machines())
         node = self.scalar(number) if number is not None else None
+        if node is None and nodes is not None and each is not None:
+            node = product(each, nodes)
         if node is not None and whole(node) == 1:
             return  # such a program starts its own processes, by Ray, as threads, or uses one GPU
         if node is None or whole(node) is None:
             node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
-        _add(head, "processes", Alias("processes", target(node), node.start, node.end), self._start.name)
+        self._tell(head, "processes", node)
+        if nodes is not None:
+            self._tell(
+                head, "nodes", nodes if whole(nodes) is not None else hidden(nodes, "the number of nodes")
+            )
         number, several = self._start.per_machine()
         if number is not None or several:
             here = self.scalar(number) if number is not None else None
             if here is None or whole(here) is None:
                 here = self._unread(self._start.name, f"how many machines {name} uses is not known")
-            alias = Alias("processes_per_node", target(here), here.start, here.end)
-            _add(head, "processes_per_node", alias, self._start.name)
+            self._tell(head, "processes_per_node", here)
+
+    def _tell(self, head: Mapping, key: str, node: Node) -> None:
+        """Set what is told of a launch."""
+        _add(head, key, Alias(key, target(node), node.start, node.end), self._start.name)
 
     def _variable(self, name: str) -> Node | None:
         """Return what the program finds in its environment; None where the script does not set it."""

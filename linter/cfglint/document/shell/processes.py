@@ -85,6 +85,8 @@ def tell_beside(commands: Sequence[Beside]) -> None:
             name = each.head.entries["name"]
             value = Composite("true", name.value.start, name.value.end)
             each.head.entries["beside"] = Entry(name.key, value)
+            if each.running:
+                each.head.entries["running"] = Entry(name.key, value)
 
 
 def machines(
@@ -108,10 +110,11 @@ def _slots(flags: Mapping, nodes: Node | None, one: Node) -> dict[str, Node | No
     hosts = [host.partition(":")[2].split(",") for host in text.split("@")] if text else []
     if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
         place = included.start, included.end
-        return {
-            "total": Composite(str(sum(map(len, hosts))), *place),
-            "nodes": Composite(str(len(hosts)), *place),
-        }
+        total = Composite(str(sum(map(len, hosts))), *place)
+        first = len(hosts) == 1 and type(included) is Scalar and text.partition(":")[2]
+        if first and first == first_numbers(len(hosts[0])):  # fewer or more may be there
+            total = Composite(total.text, included.end - len(first), included.end, counts=True)
+        return {"total": total, "nodes": Composite(str(len(hosts)), *place)}
     if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
         return {"nodes": one}
     return {}

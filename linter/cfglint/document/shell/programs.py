@@ -22,7 +22,7 @@ _PREFIXES = frozenset((
     "docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "nsys", "ncu", "ray",
     "command", "timeout", "nice", "ionice", "sky", "xvfb-run", "setsid", "tini", "dumb-init",
     "kubectl", "coverage", "parallel", "hatch", "rye", "unbuffer", "flock", "chrt", "watch", "gdb", "salloc",
-    "horovodrun", "jsrun", "aprun", "flux", "prun", "bsub", "qsub", "chroot", "py-spy",
+    "horovodrun", "gantry", "jsrun", "aprun", "flux", "prun", "bsub", "qsub", "chroot", "py-spy",
 ))  # fmt: skip
 # They start a program once for each task; by these flags, how many there are.
 _SPREADERS = {
@@ -35,6 +35,8 @@ _PER_MACHINE = {
     **dict.fromkeys(("mpirun", "mpiexec"), ("-ppn", "-npernode", "--npernode", "-perhost")),
     "horovodrun": (),
 }
+_MACHINES = {"srun": ("-N", "--nodes")}
+_EACH = {"srun": ("--ntasks-per-node",)}
 _HOSTS = ("-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-host", "--host", "-H", "-hosts")
 # `uv run FILE.py` is `python FILE.py`.
 _RUNNERS = frozenset(("uv", "poetry", "pdm", "pixi", "pipenv", "coverage"))
@@ -192,23 +194,25 @@ class Start(Record):
 
     def spread(self) -> tuple[str, Word | None]:
         """Return what starts the program several times, and the word that says how often, if there are."""
-        names = [(_base(word), at) for at, word in enumerate(self.before)]
-        name, at = next((pair for pair in reversed(names) if pair[0] in _SPREADERS), ("", 0))
-        return name, next(values_of(self.before[at:], _SPREADERS.get(name, ())), None)
+        name, behind = self._spreader()
+        return name, next(values_of(behind, _SPREADERS.get(name, ())), None)
+
+    def machines(self) -> tuple[Word | None, Word | None]:
+        """Return on how many machines srun starts the program, and how often on each, where it says so."""
+        name, behind = self._spreader()
+        return tuple(next(values_of(behind, flags.get(name, ())), None) for flags in (_MACHINES, _EACH))  # type: ignore[return-value]
 
     def per_machine(self) -> tuple[Word | None, bool]:
         """Return how many times mpirun or srun starts it on a machine, and whether there may be several."""
-        name, at = next(
-            (
-                (base, at)
-                for at, word in reversed(list(enumerate(self.before)))
-                if (base := _base(word)) in _SPREADERS
-            ),
-            ("", 0),
-        )
-        behind = self.before[at:]
+        name, behind = self._spreader()
         hosts = any(word.spelled.partition("=")[0] in _HOSTS for word in behind)
         return next(values_of(behind, _PER_MACHINE.get(name, ())), None), hosts
+
+    def _spreader(self) -> tuple[str, Words]:
+        """Return what starts the program several times, with its words."""
+        names = [(_base(word), at) for at, word in enumerate(self.before)]
+        name, at = next((pair for pair in reversed(names) if pair[0] in _SPREADERS), ("", len(names)))
+        return name, self.before[at:]
 
     def key(self, flag: str) -> str:
         """Return the key that a flag sets."""
