@@ -248,7 +248,7 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
     told = _need(solver, judged, facts)
     need = f": {told}" if told else ""
     if even and sure and not _lacks(solver, judged, facts):
-        return f"{broken or _TAKES_MORE}, and may{even}{need}"
+        return f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
     size = bounds_of(solver.trials.values(judged, facts)["trainer.memory"])
     if not sure and told and size is not None and _is_wide(size):
         return f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
