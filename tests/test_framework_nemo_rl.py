@@ -348,10 +348,37 @@ def _options(pack: Pack, text: str, target: str, code: str) -> list[tuple[str, o
     ]
 
 
+UNPACKED = _with(
+    "policy.sequence_packing.enabled: false",
+    "policy.generation.temperature: 1.0",
+    "policy.generation.top_p: 1.0",
+    "policy.train_micro_batch_size: 16",
+    text=TIGHT,
+)
+
+
 def test_fused_log_probabilities_come_with_what_they_need(pack: Pack) -> None:
-    found = _options(pack, TIGHT, "rtx-3090:8", "MEM112")
+    found = _options(pack, UNPACKED, "rtx-3090:8", "MEM112")
     (harmed,) = [codes for knob, value, codes in found if (knob, value) == ("fused_loss", "chunked")]
-    assert "RUN265" not in harmed
+    assert not harmed
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        (["policy.sequence_packing.enabled: true"], "RUN266"),
+        (["policy.generation.top_k: 40"], "RUN268"),
+        (["policy.generation.temperature: 0.6"], "RUN269"),
+        (["async_rl: {max_buffered_rollouts: 128}"], "RUN273"),
+        (["policy.draft: {enabled: true}"], "RUN275"),
+        (["policy.megatron_cfg.mtp_num_layers: 1"], "RUN276"),
+        (["policy.megatron_cfg.tensor_model_parallel_size: 2"], "PAR272"),
+    ],
+)
+def test_fused_log_probabilities_stay_off_where_they_break(pack: Pack, changes: list[str], rule: str) -> None:
+    found = _options(pack, _with(*changes, text=UNPACKED), "rtx-3090:8", "MEM112")
+    fused = [codes for knob, value, codes in found if (knob, value) == ("fused_loss", "chunked")]
+    assert all(rule in codes for codes in fused)
 
 
 @pytest.mark.parametrize(

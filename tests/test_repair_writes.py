@@ -7,6 +7,11 @@ import json
 
 import pytest
 
+from cfglint.document.reading import read_text
+from cfglint.engine.run import Run
+from cfglint.repair.solve import solver_of
+from golden import page_of
+
 _BLOCK = """
 framework mine {
   dialect omegaconf
@@ -93,3 +98,22 @@ def test_json_and_toml(cfglint, folder) -> None:
     }
     fixed = _fixed(cfglint, folder, [_LOW], '[training]\nplugins = [\n  "a",\n]\n', "c.toml")
     assert fixed == '[training]\nplugins = [\n  "a",\n  "acme.Low",\n  "acme.Lower",\n]\nlow = true\n'
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "key"),
+    [
+        ("RUN261", "ok_dtensor.yaml", "activation_checkpointing"),
+        ("BAT350", "ok_neox.yml", "checkpoint-activations"),
+    ],
+)
+def test_a_switch_takes_no_third_word(pack, page: str, name: str, key: str) -> None:
+    run = Run(pack)
+    text = page_of(page).files[name]
+    assert key in text
+    judged = run.judged(run.subjects(read_text(text, name), judge_broken=True)[0])
+    writes = solver_of(run, judged).writer(judged[0]).writes
+    assert writes("gradient_checkpointing", "selective", "selective") is None
+    (written,) = writes("gradient_checkpointing", "none", "none").keys
+    assert written.path[-1] == key
+    assert written.value is False

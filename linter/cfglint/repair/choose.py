@@ -117,9 +117,12 @@ class Chooser(Record):
         return next(([Written(steps, word)] for word in words if self.consumer.takes(steps, word)), None)
 
     def _is_a_switch(self, steps: Steps) -> bool:
-        """Whether the default of a key is true or false: then it takes no third word."""
-        bindings = (each for some in self.origins.bindings.values() for each in some)
-        return any(each.source == t.Path(steps) and isinstance(each.default, t.Truth) for each in bindings)
+        """Whether the default of a key, or of its other spelling, is true or false: no third word then."""
+        return any(
+            any(each.source == t.Path(steps) for each in bindings)
+            and any(isinstance(each.default, t.Truth) for each in bindings)
+            for bindings in self.origins.bindings.values()
+        )
 
     def _called(
         self, function: str, arguments: tuple[t.Expr, ...], value: object, kind: Type
