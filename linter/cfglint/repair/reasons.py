@@ -105,6 +105,8 @@ def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
     vram, need = bounds_of(values["gpu.vram"]), bounds_of(values["trainer.memory"])
     if not sure and told and need is not None and _is_wide(need):
         return f"{_UNKNOWN} fits a GPU"
+    if told and need is not None and vram is not None and need[1] < INF:  # the rule may ask for a part alone
+        lack = max(lack, need[1] - vram[1])
     if vram is None or lack < vram[1]:
         return f"up to {lack / GIB:.1f} GiB {'are still' if sure else 'may still be'} missing"
     far = sure and need is not None and need[0] >= _FAR * vram[1]

@@ -416,7 +416,8 @@ class Writer(Record):
                 document, consumer.said(written.path), consumer.word(written.path, value), view.dialect
             )
             if edit is not None and written.path[0] == "launch":
-                title = f"{edit.new.split()[-2]} to {shown(value)}"
+                flag = next((word for word in edit.new.split() if word.startswith("-")), spoken(written.path))
+                title = f"{flag.partition('=')[0]} to {shown(value)}"
         return None if edit is None else Change(edit, title, written.key, old, _told(trace.shared))
 
     def _item(self, path: Steps, value: object) -> Change | None:
