@@ -110,7 +110,7 @@ class Off(Scalar):
 
 
 class Several(Scalar):
-    """A scalar that several commands of a script read: an edit is for all of them."""
+    """A scalar that several commands of a script, or configs of a program, read: an edit is for all."""
 
 
 class Composite(Scalar):

@@ -201,7 +201,7 @@ class Options(Record):
         for name, value in facts.items():  # a null stands for a key that is not there: no cheaper than that
             if value is None and any(other[name][1] is ABSENT for other in ways if name in other):
                 option.cost += READER
-        _for_several(option, definitions)
+        _for_several(option, definitions, self.judged.subject.document.format)
         return option
 
     def _price_removal(self, option: Option) -> None:
@@ -285,7 +285,7 @@ class Options(Record):
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [self.writer.place(written) for written in option.written]
-        _for_several(option, definitions)
+        _for_several(option, definitions, self.judged.subject.document.format)
         self._for_a_job(option)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
@@ -446,12 +446,13 @@ def _is_equal(old: object, new: object) -> bool:
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
-def _for_several(option: Option, definitions: Iterable[Definition]) -> None:
-    """Say of an option that it moves other commands of the script, too, whose results may change."""
+def _for_several(option: Option, definitions: Iterable[Definition], file: str) -> None:
+    """Say of an option that it moves others of the file, too, whose results may change."""
     if any(definition.several for definition in definitions):
         option.several = True
         option.risk = worse(option.risk, "optimization")
-        option.effects.append("other commands of the script read it, too")
+        others = "commands of the script" if file == "shell" else "configs of the file"
+        option.effects.append(f"other {others} read it, too")
 
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:

@@ -282,7 +282,9 @@ class Writer(Record):
             return Definition((path, "one more"), editable=lists or not trace.present)
         trace = Trace(view, path)
         if not trace.present:
-            return Definition(path, editable=view.hangs(path) is None)
+            site = (view.document.sites or {}).get(path[:-1])
+            shared = site is not None and site.several
+            return Definition(path, editable=view.hangs(path) is None, several=shared)
         editable = trace.editable or trace.overrides
         place = definition_path(view, trace.node) if trace.node is not None else None
         holder = dotted(place) if place is not None else ""

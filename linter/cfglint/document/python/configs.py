@@ -15,6 +15,7 @@ from cfglint.document.python.registry import SPEC, Registry, is_config
 from cfglint.document.python.source import PYTHON, read_python
 from cfglint.document.python.values import Function, Items, Literal, Object, Span, Symbol, Unknown
 from cfglint.document.tree import Document, Entry, Mapping, Node, Path, Scalar, Sequence, Unresolved
+from cfglint.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +60,18 @@ class _Reader(Reader):
             made.entries[name] = Entry(key, self._field(inner, span, (*path, name)))
         if value.kind:
             self._say(made, "class", _class(value), value.span)
+            self._name(made, value)
         if value.rest:
             self.unread[path] = value.rest
         elif not value.elsewhere:
             self.sites[path] = Site(value.last, value.span, value.spaced)
         return made
+
+    def _name(self, made: Mapping, value: Object) -> None:
+        """Note where a class is named, ``FullAC`` of ``FullAC.Config()``: another may take its place."""
+        name, start = _class(value), value.span[0]
+        if name and not value.elsewhere and self.program.code.file.startswith(f"{name}.Config(", start):
+            made.entries["class"].value = Scalar(name, start, start + len(name), '"')
 
     def _field(self, value: object, span: Span, path: Path) -> Node:
         spend(2, PYTHON)
@@ -99,8 +107,8 @@ def parse_configs(text: str, modules: Modules | None) -> list[Document]:
     documents = [
         document for each in registry.functions() if (document := _document(registry, each)) is not None
     ]
-    close(documents)
-    _close_sites(documents)
+    close(documents, several=True)
+    _share_sites(documents)
     return documents
 
 
@@ -147,12 +155,12 @@ def _is_titans(value: Object, said: str) -> bool:
     return bool(value.rest) and (_TRAINER.match(said) or _REGISTRY.match(value.kind)) is not None
 
 
-def _close_sites(documents: list[Document]) -> None:
-    """Add no argument to a call that several configs read."""
+def _share_sites(documents: list[Document]) -> None:
+    """Note which calls several configs read."""
     count: dict[Span, int] = {}
     for document in documents:
         for span in {site.call for site in (document.sites or {}).values()}:
             count[span] = count.get(span, 0) + 1
     for document in documents:
         sites = document.sites or {}
-        document.sites = {path: site for path, site in sites.items() if count[site.call] == 1}
+        document.sites = {p: replace(site, several=count[site.call] > 1) for p, site in sites.items()}

@@ -24,6 +24,7 @@ from cfglint.document.tree import (
     Path,
     Scalar,
     Sequence,
+    Several,
     Unresolved,
     may_submit,
     may_train,
@@ -98,11 +99,15 @@ _CASTS = {"half", "float", "bfloat16"}
 
 
 class Site(Record):
-    """Where a call's arguments are written: the span of the last one, and the call's own."""
+    """Where a call's arguments are written: the span of the last one, and the call's own.
+
+    ``several``: more than one config has what the call makes.
+    """
 
     last: Span | None
     call: Span
     spaced: bool
+    several: bool = False
 
 
 class Reader(Record):
@@ -143,6 +148,8 @@ class Reader(Record):
 
     def _literal(self, value: Literal, span: Span) -> Node:
         style = '"' if isinstance(value.value, str) else ""
+        if is_sum(value):
+            return self._scalar(value, str(value.value))
         if not value.whole:
             start, end = value.span if value.span != (0, 0) else span
             reads = tuple(self._scalar(read) for read in value.reads if read.whole)
@@ -151,11 +158,11 @@ class Reader(Record):
             return Alias("", self._scalars[value.span], *value.span)
         return self._scalar(value)
 
-    def _scalar(self, value: Literal) -> Scalar:
+    def _scalar(self, value: Literal, text: str = "") -> Scalar:
         found = self._scalars.get(value.span)
         if found is None:
             style = '"' if isinstance(value.value, str) else ""
-            text = str(value.value) if style else self.program.code.file[slice(*value.span)]
+            text = text or (str(value.value) if style else self.program.code.file[slice(*value.span)])
             found = self._scalars[value.span] = Scalar(text, *value.span, style)
         return found
 
@@ -323,6 +330,19 @@ class Reader(Record):
             self.unread["from_pretrained",] = "the model's precision"
 
 
+def is_sum(value: Literal) -> bool:
+    """Whether a number is computed of numbers that stand in its own place: ``4 * 4096``."""
+    return (
+        not value.whole
+        and type(value.value) in (int, float)
+        and len(value.reads) > 1
+        and all(
+            read.whole and value.span[0] <= read.span[0] and read.span[1] <= value.span[1]
+            for read in value.reads
+        )
+    )
+
+
 def _key(name: str, span: Span) -> Scalar:
     return Scalar(name, span[0], span[1], '"')
 
@@ -411,23 +431,25 @@ def _by_itself(flag: Flag, span: Span) -> Node:
     return Unresolved(f"--{flag.name}", *span, why=f"the flag --{flag.name} of the program sets it")
 
 
-def close(documents: Iterable[Document]) -> None:
-    """Leave definitions that several trainers read to people: a fix of one would change the others."""
+def close(documents: Iterable[Document], *, several: bool = False) -> None:
+    """Leave definitions that several trainers read to people: a fix of one would change the others.
+
+    With ``several`` they may be edited for all of them.
+    """
     readers: dict[Span, int] = {}
     roots = [document.root for document in documents]
     for root in roots:
         for span in {(n.start, n.end) for n in walk(root) if type(n) is Scalar}:
             readers[span] = readers.get(span, 0) + 1
     for root in roots:
-        closed: dict[int, Composite] = {}
+        closed: dict[int, Scalar] = {}
         for holder in walk(root):
             if isinstance(holder, Mapping):
                 for entry in holder.entries.values():
                     node = entry.value
                     if type(node) is Scalar and readers[node.start, node.end] > 1:
-                        entry.value = closed[id(node)] = Composite(
-                            node.text, node.start, node.end, node.style
-                        )
+                        kind = Several if several else Composite
+                        entry.value = closed[id(node)] = kind(node.text, node.start, node.end, node.style)
         for node in walk(root):
             if isinstance(node, Alias) and id(node.target) in closed:
                 node.target = closed[id(node.target)]
