@@ -10,6 +10,7 @@ from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
+from cfglint.repair.price import middle
 from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
@@ -223,7 +224,7 @@ class _Wants(Record):
         ):
             return []
         vram = bounds_of(judged.values["gpu.vram"])
-        middles = [sum(change.after_gib) / 2 for change in fix.memory if change.part in ("engine", "trainer")]
+        middles = [middle(change.after_gib) for change in fix.memory if change.part in ("engine", "trainer")]
         return [fix] if vram is None or max(middles, default=0) * GIB <= vram[1] else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:

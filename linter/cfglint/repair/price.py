@@ -6,6 +6,8 @@ host (rules/time.rules, ``step.work``). Where that says nothing of a move, the k
 
 from __future__ import annotations
 
+from math import sqrt
+
 from cfglint.engine.memory import bounds_of
 from cfglint.lang.values import INF
 
@@ -69,11 +71,16 @@ def overfills_gpu(
         need, was = bounds_of(after[name]), bounds_of(before[name])
         if after[part] is not True or vram is None or need is None or was is None:
             continue
-        if at_all and vram[0] == vram[1] and need[1] < INF and sum(need) / 2 > vram[1]:
+        if at_all and vram[0] == vram[1] and need[1] < INF and middle(need) > vram[1]:
             return True
-        if sum(need) / 2 > max(vram[1], _MORE * sum(was) / 2):
+        if middle(need) > max(vram[1], _MORE * middle(was)):
             return True
     return False
+
+
+def middle(need: tuple[float, float]) -> float:
+    """Return the middle of an estimate: as many times the least as the most is times that."""
+    return sqrt(need[0] * need[1]) if need[1] < INF else INF
 
 
 def regroups(facts: Iterable[str]) -> bool:

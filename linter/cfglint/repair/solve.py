@@ -8,6 +8,7 @@ together after all.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 
 from cfglint.engine.memory import bounds_of
@@ -270,17 +271,18 @@ class Solver(Record):
         sure = repair.sure
         if patch is not None:
             mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
-            if not self.trials.proven(mended, self.watched, patch.edits, sure=repair.sure):
+            removes = any(change.removed for change in patch.changes)
+            proven = partial(self.trials.proven, mended, self.watched, patch.edits, removes=removes)
+            if not proven(sure=repair.sure):
                 return None
             asked = {each.knob: each.facts[each.knob] for each in repair.options if each.knob in each.facts}
             if not self.trials.reads(asked, self.watched, patch.edits):
                 return None
-            removes = any(change.removed for change in patch.changes)
             if removes and not self.trials.recognised(patch.edits):
                 return None
             if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
                 return None
-            sure = sure or self.trials.proven(mended, self.watched, patch.edits, sure=True)
+            sure = sure or proven(sure=True)
         sure = sure and not any(self._blind(repair, judged) for judged in self.watched)
         results = self._results(repair)
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)

@@ -18,7 +18,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
-from cfglint.repair.invert import Written
+from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
@@ -191,8 +191,10 @@ class Trials(Record):
     ) -> list[CompiledRule]:
         """Return the rules that held on a target and are broken or open there with these facts.
 
-        With ``surely`` those that are only possible do not count, without ``infos`` no rules of thumb.
+        With ``surely`` those that are only possible do not count, without ``infos`` no rules of thumb. Of a
+        key that is taken away, a warning need not know what it said.
         """
+        gone = ABSENT in facts.values()
         base, values = self.base(judged), self.values(judged, facts)
         harmed = []
         rules = base.moved(facts).rules
@@ -202,6 +204,8 @@ class Trials(Record):
             if truth is True or truth is None or is_hint(rule) or (rule.level == "info" and not infos):
                 continue
             if surely and truth is not False and not needs_of(truth):
+                continue
+            if gone and truth is not False and rule.level != "error":
                 continue
             was = base.before.get(rule.code)
             if was is None or (truth is False and was.truth is not False):
@@ -237,6 +241,7 @@ class Trials(Record):
         edits: tuple[Edit, ...],
         *,
         sure: bool,
+        removes: bool = False,
     ) -> bool:
         """Whether the edited text breaks none of the rules ``mended``, and on ``watched`` no other that held.
 
@@ -244,7 +249,12 @@ class Trials(Record):
         possible, no longer certain to break.
         """
         against = self.against(mended, watched, edits, sure=sure)
-        return against is not None and next(against, None) is None
+        if against is None:
+            return False
+        codes = {code for _, code in mended}
+        return not any(
+            not removes or v.truth is False or v.rule.level == "error" or v.rule.code in codes for v in against
+        )
 
     def reads(self, facts: Facts, watched: Collection[Judged], edits: tuple[Edit, ...]) -> bool:
         """Whether facts are what they were to be in the edited text."""
