@@ -20,6 +20,7 @@ from cfglint.lang.types import is_number
 from cfglint.record import Record, field
 from cfglint.repair.beside import gpus_together
 from cfglint.repair.results import as_if_it_ran, is_same
+from cfglint.repair.together import combined
 from cfglint.repair.trials import to_mend
 
 TYPE_CHECKING = False
@@ -282,6 +283,11 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         groups = [group for group in groups_of(solver, found, "error") if group.error]
         repairs = mend(solver, groups, (SAFE,)) if groups else None
         if repairs is None or any(repairs.of(group.code, judgements[0]) is None for group in groups):
+            continue
+        moved = combined(option for repair in repairs.each() for option in repair.options)
+        values = solver.trials.values(judgements[0], moved or {})
+        target = judgements[0].target
+        if target is None or memory_of(values, target, narrow="")[0].verdict != "fits":
             continue
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
         mended = {group.code for group in groups}

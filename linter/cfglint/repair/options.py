@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 DIGITS = 6  # of a weight: sums of floats are compared
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
+_MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _JOB = ("launch", "job", "gpus")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
@@ -276,6 +277,8 @@ class Options(Record):
             if overfills_host(self.trials, self.judged, option.facts):
                 return None
             told = points(self.trials, self.judged, option.facts, option.cost)
+            if told > _MOST_TROUBLE and not regroups(option.facts):
+                return None
             option.cost = max(told, option.cost * _TROUBLE)
         for name in tuple(option.facts):
             self._tie(name, option)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _WORK = "step.work"
-_HOST, _HOST_TIMES = "need.host", 2.5  # times the memory of a machine's GPUs
+_HOST, _HOST_TIMES = "need.host", 3.6  # times the memory of a machine's GPUs
 _PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.likely", "trains"))
 _MORE = 1.05  # times the memory before
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
@@ -37,9 +37,9 @@ def slower(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple
 
 
 def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
-    """Whether a move needs more host memory than rented machines have: some times that of their GPUs.
+    """Whether a move needs more host memory than any rented machine has: some times that of their GPUs.
 
-    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times
+    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times; what is needed is told
     (https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, https://docs.cloud.google.com/compute/docs/gpus).
     What is known of the host's memory, a rule judges.
     """

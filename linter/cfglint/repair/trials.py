@@ -252,8 +252,9 @@ class Trials(Record):
         if against is None:
             return False
         codes = {code for _, code in mended}
-        return not any(
-            not removes or v.truth is False or v.rule.level == "error" or v.rule.code in codes for v in against
+        warnings = ("warning", "info") if removes else ()
+        return all(
+            v.rule.level in warnings and v.truth is not False and v.rule.code not in codes for v in against
         )
 
     def reads(self, facts: Facts, watched: Collection[Judged], edits: tuple[Edit, ...]) -> bool:
