@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
-from cfglint.engine.describe import show_value
+from cfglint.engine.describe import Origins, show_value
 from cfglint.engine.memory import GIB, bounds_of
+from cfglint.engine.message import message
 from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
@@ -26,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Judged
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
@@ -175,7 +175,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if broken:
         text = f"{_listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
-        return _Objection(way, _at_most(solver, way, text) if lacks else text)
+        return _Objection(way, _at_most(solver, way, text) if lacks else text + _numbers(solver, way, broken))
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))
     if needs:
@@ -188,6 +188,19 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = f"{told} may break" if truths else "not beside the other fixes"
     return _Objection(way, text)
+
+
+def _numbers(solver: Solver, way: Repair, broken: Sequence[str]) -> str:
+    """Return what a rule that a way breaks would then say, as an addition."""
+    facts, finder = combined(way.options) or {}, solver.trials.run.finder
+    for judged in solver.watched:
+        codes = [rule.code for rule in solver.trials.harmed(judged, facts) if rule.code in broken]
+        if codes:
+            own, values = solver.writer(judged).origins, solver.trials.values(judged, facts)
+            after = Origins(finder.symbols, values, own.sources, own.framework)
+            told = message(finder.symbols.rules[codes[0]], finder.evaluator, after)
+            return f": {told}" if told else ""
+    return ""
 
 
 def _overfilled(solver: Solver, group: Group, way: Repair) -> str:
