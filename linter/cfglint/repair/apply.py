@@ -137,6 +137,7 @@ class _Wants(Record):
     _doubts: dict[Judged, Doubt | None] = field(factory=dict)
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
     _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
+    _told: dict[str, str] = field(factory=dict)
     _nears: dict[tuple[Judged, tuple[str, ...]], list[Fix]] = field(factory=dict)
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
@@ -179,8 +180,14 @@ class _Wants(Record):
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged)
         if near:
             return [*near, *elsewhere][:MOST], ""
-        told = unfixed(self.solver, group) if group.code in lost or not lost else ""
-        return elsewhere, told or _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
+        code = group.code if group.code in lost or not lost else lost[0]
+        if code not in self._told:
+            self._told[code] = unfixed(self.solver, self.groups[code])
+        told = self._told[code]
+        if told and code == group.code:
+            return elsewhere, told
+        text = _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
+        return elsewhere, f"{text}: {told.replace('this rule', code)}" if told else text
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""

@@ -68,6 +68,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     if not ways and search.placed:  # several moves, and more memory than there is
         together = replace(search, heedless=True, limit=_TRIALS).cheapest(tracks)
         ways = [] if together is None else [together]
+        ways = ways or list(_all_at_once(search, tracks))
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
@@ -132,6 +133,16 @@ def _elsewhere(solver: Solver, group: Group) -> str:
             return f"{told}: set it to {shown(there[0].value)} there{memory and f'; but {memory}'}"
         doubtful = doubtful or f"{told}: change it there"
     return doubtful
+
+
+def _all_at_once(search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
+    """Yield the nearest values of several tracks together, where they satisfy the rule."""
+    options = {
+        track.knob.name: option for track in reversed(tracks) if (option := track.option(0)) is not None
+    }
+    moves = tuple(option for option in options.values() if option.writable)
+    if len(moves) > 1 and search.possible(moves) and search.progress(moves).holds:
+        yield Repair(moves)
 
 
 def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
