@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cfglint.budget import BUDGET, TOO_LONG, Searching
 from cfglint.document.reading import read_text
+from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
@@ -14,7 +17,7 @@ from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.trials import MEMORY
-from cfglint.repair.write import comments
+from cfglint.repair.write import comments, shown
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
@@ -222,14 +225,21 @@ class _Wants(Record):
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""
         if judged not in self._markets:
-            steps = self.solver.writer(judged).origins.key("grad_accum")
-            self._markets[judged] = Market(self.solver.trials, judged, steps)
+            self._markets[judged] = Market(self.solver.trials, judged, partial(self._steps, judged))
         market = self._markets[judged]
         places = market.places(tuple(goals))
         found = [hardware_fix(places, judged)]
         if self._stranding(judged):
             found.insert(0, mended_elsewhere(market, judged.subject, places))
         return [fix for fix in found if fix is not None]
+
+    def _steps(self, judged: Judged, steps: int) -> str:
+        """Say what a file has to say for so many accumulation steps."""
+        writer = self.solver.writer(judged)
+        key, way = writer.origins.key("grad_accum"), writer.writes("grad_accum", steps)
+        if key != "grad_accum" or way is None or len(way.keys) != 1:
+            return f"{key} {steps}"
+        return f"{spoken(way.keys[0].path)} {shown(way.keys[0].value)}"
 
     def _doubt(self, judged: Judged) -> Doubt | None:
         if judged not in self._doubts:

@@ -23,7 +23,7 @@ from cfglint.repair.trials import to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cfglint.engine.subject import Judged, Subject
     from cfglint.facts import Values
@@ -71,7 +71,7 @@ class Market(Record):
 
     trials: Trials
     judged: Judged
-    key: str  # of the accumulation steps
+    told: Callable[[int], str]  # what says the accumulation steps
     _found: dict[tuple[str, ...], list[Place]] = field(factory=dict)
 
     def places(self, goals: tuple[Goal, ...]) -> list[Place]:
@@ -151,7 +151,7 @@ class Market(Record):
         assert judged.target is not None
         name = f"{gpu.name}:{count * nodes}" if count * nodes > 1 else gpu.name
         memory = memory_of(values, judged.target, narrow="")[0]
-        told = f"{self.key} {steps}" if steps is not None else ""
+        told = self.told(steps) if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
         return Place(name, hourly, memory, told) if memory.verdict == "fits" and not wide else None
 
