@@ -6,7 +6,9 @@ import pytest
 
 from cfglint.document.reading import read
 from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
+from cfglint.repair.apply import attach
 
 MICRO = "--training.num_tokens_per_microbatch_per_dp_rank 8192 "
 LAUNCH = "torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config llama3_8b {flags}\n"
@@ -54,3 +56,18 @@ def test_what_the_flags_come_to(run: Run, flags: str, name: str, value: object) 
 )
 def test_other_launches_are_not_taken(run: Run, text: str) -> None:
     assert all(subject.framework != "torchtitan_flags" for subject in _subjects(run, text))
+
+
+@pytest.mark.parametrize(
+    ("flags", "applicability"),
+    [("", "unsafe"), (" --training.num_tokens_per_train_step 524288", "safe")],
+)
+def test_fewer_processes_keep_a_batch_that_the_flags_say(flags: str, applicability: str) -> None:
+    text = f"torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config mine{flags}\n"
+    run = Run(load(), [parse_target("rtx-3090:2")])
+    (subject,) = run.subjects(read(text.encode(), "a.sh"), judge_broken=True)
+    judged = run.judged(subject)
+    found = run.findings(judged)
+    attach(run, judged, found)
+    (fix,) = [each.finding.fix for each in found if each.finding.code == "DOC104"]
+    assert fix.applicability == applicability

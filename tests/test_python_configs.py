@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from cfglint.document.edits import insert_key, replace_value
+from cfglint.document.edits import brings, insert_key, replace_value
 from cfglint.document.reading import Library, read, read_text
 from cfglint.document.scalars import PYTHON
-from cfglint.document.tree import Missing, child, target
+from cfglint.document.tree import Missing, Several, child, target
 from cfglint.document.view import MappingView, View
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
@@ -300,7 +300,7 @@ def test_a_function_that_is_not_here_is_unknown():
     assert seen(document, "parallelism", "pipeline_parallel_degree") == "?"
 
 
-def test_literals_are_edited_in_place_unless_another_config_reads_them():
+def test_literals_are_edited_in_place_for_all_configs_that_read_them():
     program = HEAD + "\ndef f():\n    config = base()\n    config.compile.enable = True\n    return config\n"
     found = functions(program)
     own = target(child(child(found["f"].root, "compile"), "enable"))
@@ -308,11 +308,36 @@ def test_literals_are_edited_in_place_unless_another_config_reads_them():
     assert "config.compile.enable = False" in apply_edits(program, [edit])
     for document in found.values():
         shared = target(child(child(document.root, "training"), "steps"))
-        assert replace_value(document, shared, 5, PYTHON) is None
-        assert insert_key(document, ("training", "dtype"), "bfloat16", PYTHON) is None
+        assert isinstance(shared, Several)
+        assert "steps=5)" in apply_edits(program, [replace_value(document, shared, 5, PYTHON)])
+        assert document.sites["training",].several
     alone = functions(HEAD)["base"]
     new = insert_key(alone, ("training", "dtype"), "bfloat16", PYTHON)
     assert 'steps=1000, dtype="bfloat16")' in apply_edits(HEAD, [new])
+
+
+POLICY = """
+def g():
+    config = base()
+    config.activation_checkpoint = SelectiveAC.Config()
+    config.training = TrainingConfig(num_tokens_per_microbatch_per_dp_rank=4 * 4096, steps=2 * 3)
+    return config
+"""
+
+
+def test_a_product_keeps_its_factor_and_a_class_brings_its_import():
+    program = HEAD.replace("import FullAC, SelectiveAC", "import SelectiveAC") + POLICY
+    document = functions(program)["g"]
+    tokens = target(child(child(document.root, "training"), "num_tokens_per_microbatch_per_dp_rank"))
+    assert tokens.text == "16384"
+    assert "rank=2 * 4096," in apply_edits(program, [replace_value(document, tokens, 8192, PYTHON)])
+    steps = target(child(child(document.root, "training"), "steps"))
+    assert replace_value(document, steps, 8, PYTHON) is None
+    policy = target(child(child(document.root, "activation_checkpoint"), "class"))
+    edit = replace_value(document, policy, "FullAC", PYTHON)
+    text = apply_edits(program, [edit, brings(document, edit)])
+    assert "import FullAC, SelectiveAC" in text
+    assert "config.activation_checkpoint = FullAC.Config()" in text
 
 
 # ── a launch over a function ───────────────────────────────────────────────────────────────────────────────

@@ -41,6 +41,11 @@ def replace_value(document: Document, node: Node, value: object, dialect: Dialec
     return _fill(document, node, new)
 
 
+def brings(document: Document, edit: Edit) -> Edit | None:
+    """Return what an edit of a program needs besides: the import of a class that it names."""
+    return _own_edits(document).brings(document, edit) if document.format == "python" else None
+
+
 def _own_edits(document: Document) -> Any:
     """Return the module that edits a script or a program."""
     if document.format == "shell":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cfglint.budget import BUDGET, TOO_LONG, Searching
 from cfglint.document.reading import read_text
+from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
@@ -15,7 +18,7 @@ from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.trials import MEMORY
-from cfglint.repair.write import comments
+from cfglint.repair.write import comments, shown
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
@@ -152,6 +155,7 @@ class _Wants(Record):
     _doubts: dict[Judged, Doubt | None] = field(factory=dict)
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
     _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
+    _told: dict[str, str] = field(factory=dict)
     _nears: dict[tuple[Judged, tuple[str, ...]], list[Fix]] = field(factory=dict)
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
@@ -194,8 +198,14 @@ class _Wants(Record):
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged)
         if near:
             return [*near, *elsewhere][:MOST], ""
-        told = unfixed(self.solver, group) if group.code in lost or not lost else ""
-        return elsewhere, told or _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
+        code = group.code if group.code in lost or not lost else lost[0]
+        if code not in self._told:
+            self._told[code] = unfixed(self.solver, self.groups[code])
+        told = self._told[code]
+        if told and code == group.code:
+            return elsewhere, told
+        text = _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
+        return elsewhere, f"{text}: {told.replace('this rule', code)}" if told else text
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""
@@ -230,14 +240,21 @@ class _Wants(Record):
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""
         if judged not in self._markets:
-            steps = self.solver.writer(judged).origins.key("grad_accum")
-            self._markets[judged] = Market(self.solver.trials, judged, steps)
+            self._markets[judged] = Market(self.solver.trials, judged, partial(self._steps, judged))
         market = self._markets[judged]
         places = market.places(tuple(goals))
         found = [hardware_fix(places, judged)]
         if self._stranding(judged):
             found.insert(0, mended_elsewhere(market, judged.subject, places))
         return [fix for fix in found if fix is not None]
+
+    def _steps(self, judged: Judged, steps: int) -> str:
+        """Say what a file has to say for so many accumulation steps."""
+        writer = self.solver.writer(judged)
+        key, way = writer.origins.key("grad_accum"), writer.writes("grad_accum", steps)
+        if key != "grad_accum" or way is None or len(way.keys) != 1:
+            return f"{key} {steps}"
+        return f"{spoken(way.keys[0].path)} {shown(way.keys[0].value)}"
 
     def _doubt(self, judged: Judged) -> Doubt | None:
         if judged not in self._doubts:

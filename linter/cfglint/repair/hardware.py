@@ -25,7 +25,7 @@ from cfglint.repair.trials import to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cfglint.engine.subject import Judged, Subject
     from cfglint.facts import Values
@@ -77,7 +77,7 @@ class Market(Record):
 
     trials: Trials
     judged: Judged
-    key: str  # of the accumulation steps
+    told: Callable[[int], str]  # what says the accumulation steps
     _found: dict[tuple[str, ...], list[Place]] = field(factory=dict)
     _together: int | None = field(default=-1, init=False)
 
@@ -176,7 +176,7 @@ class Market(Record):
         assert judged.target is not None
         name = _named(gpu.name, count, nodes)
         memory = memory_of(values, judged.target, narrow="")[0]
-        told = f"{self.key} {steps}" if steps is not None else ""
+        told = self.told(steps) if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
         place = Place(name, hourly, memory, self.price(hourly, count * nodes), told, amid=bool(standing))
         return place if memory.verdict == "fits" and not wide else None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
-from cfglint.engine.describe import show_value
+from cfglint.engine.describe import Origins, show_value
 from cfglint.engine.memory import GIB, bounds_of
+from cfglint.engine.message import message
 from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
@@ -27,7 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cfglint.engine.describe import Origins
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
     from cfglint.repair.search import Search
@@ -75,6 +75,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     if not ways and search.placed:  # several moves, and more memory than there is
         together = replace(search, heedless=True, limit=_TRIALS).cheapest(tracks)
         ways = [] if together is None else [together]
+        ways = ways or list(_all_at_once(search, tracks))
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
@@ -165,6 +166,16 @@ def _elsewhere(solver: Solver, group: Group) -> str:
     return doubtful
 
 
+def _all_at_once(search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
+    """Yield the nearest values of several tracks together, where they satisfy the rule."""
+    options = {
+        track.knob.name: option for track in reversed(tracks) if (option := track.option(0)) is not None
+    }
+    moves = tuple(option for option in options.values() if option.writable)
+    if len(moves) > 1 and search.possible(moves) and search.progress(moves).holds:
+        yield Repair(moves)
+
+
 def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
     """Yield the nearest value of each track that satisfies the rule on all targets."""
     start = solver.trials.count
@@ -206,7 +217,8 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if broken:
         text = f"{_listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
-        return _Objection(way, _at_most(solver, way, solver.watched[0], text) if lacks else text)
+        more = _at_most(solver, way, solver.watched[0], text) if lacks else text + _numbers(solver, way, broken)
+        return _Objection(way, more)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))
     if needs:
@@ -219,6 +231,19 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = f"{told} may break" if truths else "not beside the other fixes"
     return _Objection(way, text)
+
+
+def _numbers(solver: Solver, way: Repair, broken: Sequence[str]) -> str:
+    """Return what a rule that a way breaks would then say, as an addition."""
+    facts, finder = combined(way.options) or {}, solver.trials.run.finder
+    for judged in solver.watched:
+        codes = [rule.code for rule in solver.trials.harmed(judged, facts) if rule.code in broken]
+        if codes:
+            own, values = solver.writer(judged).origins, solver.trials.values(judged, facts)
+            after = Origins(finder.symbols, values, own.sources, own.framework)
+            told = message(finder.symbols.rules[codes[0]], finder.evaluator, after)
+            return f": {told}" if told else ""
+    return ""
 
 
 def _overfilled(solver: Solver, group: Group, way: Repair) -> str:

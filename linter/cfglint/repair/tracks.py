@@ -312,11 +312,21 @@ class Broken(Record):
         asked = frozenset(numbers)
         if kind.whole:
             numbers.update(old + d for d in range(-NEIGHBOURS, NEIGHBOURS + 1))
-        fitting = sorted(v for v in numbers if kind.low <= v <= kind.high)
+        fitting = self._left(sorted(v for v in numbers if kind.low <= v <= kind.high))
         yield self._track([v for v in fitting if v > old], step=1, asked=asked)
         below = self._track([v for v in reversed(fitting) if v < old], step=1, asked=asked)
         names = {node.name for node in t.walk(self.requirement) if isinstance(node, t.Name)}
         yield self._within_reason(below) if _MEMORY in names else below
+
+    def _left(self, values: list[float]) -> list[float]:
+        """Return the values that a move may leave, where its condition compares them with the target."""
+        conditions = [move.leaving for move in self.knob.moves if move.leaving is not None]
+        names = {node.name for each in conditions for node in t.walk(each) if isinstance(node, t.Name)}
+        own = all(name == self.knob.name or name.startswith("gpu.") for name in names)
+        if not own or not conditions or len(conditions) < len(self.knob.moves):
+            return values
+        here, of = self.with_value(self.old), self.evaluator
+        return [v for v in values if any(of(c, here.but({self.knob.name: v}))[0] is True for c in conditions)]
 
     def _solved(self) -> Iterator[object]:
         """Yield values that make one comparison of the requirement just hold."""

@@ -6,7 +6,7 @@ What has to be there is found by reading the framework's bindings backwards (`in
 from __future__ import annotations
 
 from cfglint.document.compose import edited
-from cfglint.document.edits import annotate, insert_key, replace_value, spell
+from cfglint.document.edits import annotate, brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import remove_keys
 from cfglint.document.spoken import spoken
@@ -81,15 +81,16 @@ class Patch(Record):
     @property
     def title(self) -> str:
         """What the patch does, with the other keys that read what it changes."""
-        if len(self.changes) == 1 and not self.changes[0].removed:
-            (only,) = self.changes
+        told = [change for change in self.changes if change.title]
+        if len(told) == 1 and not told[0].removed:
+            (only,) = told
             return f"set {only.title}" + (f", which {_reading(only.readers)} too" if only.readers else "")
         titles = [
             change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
-            for change in self.changes
+            for change in told
             if not change.removed
         ]
-        gone = [name for change in self.changes if change.removed for name in change.title.split(", ")]
+        gone = [name for change in told if change.removed for name in change.title.split(", ")]
         return _joined(titles, gone)
 
 
@@ -336,6 +337,9 @@ class Writer(Record):
                     return None
                 continue
             patch.changes.append(change)
+            brought = brings(self.subject.document, change.edit)
+            if brought is not None and brought not in patch.edits:
+                patch.changes.append(Change(brought, "", ""))
         removals = self._removals(gone) if gone else []
         if removals is None or any(
             removal.edit.start <= edit.end and edit.start <= removal.edit.end

@@ -36,12 +36,16 @@ def replace(document: Document, node: Scalar, value: object) -> Edit | None:
     quote = '"'
     source = _source(document, document.file.text[node.start : node.end])
     if node.style and source == node.text:  # the name of a class
-        new = value if isinstance(value, str) and _is_imported(document, value) else None
-        return None if new is None else _checked(document, Edit(node.start, node.end, new))
+        if not isinstance(value, str) or not _KEYS.match(value):
+            return None
+        edit = Edit(node.start, node.end, value)
+        known = value in _imported(document) or brings(document, edit) is not None
+        return _checked(document, edit) if known else None
     if node.style:
         found = _QUOTES.match(source)
         quote = found[2] if found is not None and len(found[2]) == 1 else '"'
-    new = _multiple(source, value) or spelled(value, quote)
+    computed = not node.style and source != node.text
+    new = _multiple(source, value) if computed else spelled(value, quote)
     return None if new is None else _checked(document, Edit(node.start, node.end, _in_file(document, new)))
 
 
@@ -53,11 +57,26 @@ def _multiple(source: str, value: object) -> str | None:
     return f"{value // int(found[2])}{found[1]}{found[2]}"
 
 
-def _is_imported(document: Document, name: str) -> bool:
-    """Whether the program imports a name."""
+def _imported(document: Document) -> dict[str, tuple[int, int]]:
+    """Return the names that a program imports from modules, and where."""
     code = read_python(document.file.text, notebook=document.format == "notebook")
     imports = [node for node in code.body if isinstance(node, ast.ImportFrom)] if code else []
-    return any((alias.asname or alias.name) == name for node in imports for alias in node.names)
+    return {alias.asname or alias.name: code.span(alias) for node in imports for alias in node.names}  # type: ignore[union-attr]
+
+
+def brings(document: Document, edit: Edit) -> Edit | None:
+    """Return the edit that imports a class which takes the place of another one, from the same module.
+
+    None where it is imported, or the other one is not.
+    """
+    if document.format != "python" or not _KEYS.match(edit.new):
+        return None
+    imported, old = _imported(document), document.file.text[edit.start : edit.end]
+    if edit.new in imported or old not in imported:
+        return None
+    start, end = imported[old]
+    first = edit.new < old
+    return Edit(start, start, f"{edit.new}, ") if first else Edit(end, end, f", {edit.new}")
 
 
 def insert(document: Document, path: Path, value: object) -> Edit | None:
