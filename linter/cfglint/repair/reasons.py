@@ -217,7 +217,8 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if broken:
         text = f"{_listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
-        more = _at_most(solver, way, solver.watched[0], text) if lacks else text + _numbers(solver, way, broken)
+        judged = solver.watched[0]
+        more = _at_most(solver, way, judged, text) if lacks else text + _numbers(solver, way, broken)
         return _Objection(way, more)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Protocol
 
-    from cfglint.repair.tracks import Option, Progress, Track
+    from cfglint.repair.along import Progress
+    from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Trials
 
     class Search(Protocol):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, takewhile
 from math import isqrt
 
 from cfglint.engine.knobs import always, literal, move_of, never, tidy, word_of
@@ -48,7 +48,6 @@ UNSAFE = 1_000  # points; no repair that keeps the results costs that much
 UNPRICED = t.Move("any", 1)  # a move of which a knob says nothing
 UNSOLVABLE = (CompileError, ZeroDivisionError, OverflowError)
 _NEAR = 128  # steps of a fine domain tried on either side where bisection does not apply
-_ONWARD = 64  # places tried after the first that serves, where that one does harm there
 _FAR = 1e18
 _HALVINGS = 40
 _MEMORY = "gpu.vram"
@@ -142,7 +141,7 @@ class Track(Record):
         return self._options[i]
 
     def begun(self) -> Track | None:
-        """Return the track from its first available value on.
+        """Return the track from its first available value on, a short one up to its last.
 
         Of a long one the first are looked at, and those that the requirement names: the GPUs of all machines
         have to be a multiple of these.
@@ -150,8 +149,16 @@ class Track(Record):
         asked = (i for i, value in enumerate(self.values) if value in self.asked) if self.asked else ()
         for i in chain(range(min(len(self), SHORT)), asked):
             if self.option(i) is not None:
-                return self._after(i) if i else self
+                return self._up_to_last(self._after(i) if i else self)
         return None
+
+    @staticmethod
+    def _up_to_last(track: Track) -> Track:
+        count = last = len(track)
+        while count <= SHORT and last > 1 and track.option(last - 1) is None:
+            last -= 1
+        values = [track.values[i] for i in range(last)] if last < count else track.values
+        return track if last == count else replace(track, values=values, sample=None)
 
     def _after(self, start: int) -> Track:
         sample, values = self.sample, self.values
@@ -395,115 +402,3 @@ def halvings(old: object, new: object) -> float:
     if isinstance(old, (int, float)) and isinstance(new, (int, float)) and old > 0 and new > 0:
         return abs(math.log2(new / old))
     return 1
-
-
-# ── the first place of a track that serves ─────────────────────────────────────────────────────────────
-class Progress(Record):
-    """What a place of a track gives: the goals' truth together, and by how much each bound is missed.
-
-    ``bounded`` says whether those goals hold that are made of bounds alone.
-    """
-
-    truth: object
-    measure: Callable[[], tuple[float, ...]]
-    bounded: bool = False
-    _gaps: tuple[float, ...] | None = field(default=None, init=False)
-
-    @property
-    def holds(self) -> bool:
-        """Whether the rule holds for certain."""
-        return self.truth is True
-
-    @property
-    def gaps(self) -> tuple[float, ...]:
-        """The gaps, measured when they are first asked for."""
-        if self._gaps is None:
-            self._gaps = self.measure()
-        return self._gaps
-
-
-class _Disorder(Exception):  # noqa: N818 (no error: it tells the search to scan)
-    """The gaps do not move in one direction along a track."""
-
-
-def first(
-    track: Track, read: Callable[[int], Progress], present: Progress | None, last: int
-) -> tuple[int | None, bool]:
-    """Return the first place up to ``last`` that holds, and whether it was found by bisection.
-
-    ``present`` is what is read without the track, None where not all is bounds.
-    """
-    if len(track) > SHORT and present is not None:
-        try:
-            return _bisected(len(track), read, present), True
-        except _Disorder:
-            pass
-    return next((i for i in track.scan() if i <= last and read(i).holds), None), False
-
-
-def _bisected(count: int, read: Callable[[int], Progress], present: Progress) -> int | None:
-    near = read(0)
-    if near.holds:
-        return 0
-    middle, end = read(count // 2), read(count - 1)
-    seen = (present, near, middle, end)
-    if not all(map(math.isfinite, (gap for place in seen for gap in place.gaps))):
-        raise _Disorder
-    if not _ordered(seen):
-        if _ordered(seen[::-1]) and not middle.holds and not end.holds:
-            return None  # farther away means worse
-        raise _Disorder
-    low, high = (0, count // 2) if middle.holds else (count // 2, count - 1)
-    if not end.holds:
-        between = (count // 4, count // 2, 3 * count // 4, 7 * count // 8)
-        if middle.holds or not _ordered((near, *map(read, between), end)):
-            raise _Disorder
-        return None
-    worse, better = read(low), read(high)
-    while high - low > 1:
-        i = (low + high) // 2
-        here = read(i)
-        if not _ordered((worse, here, better)):
-            raise _Disorder
-        if here.holds:
-            high, better = i, here
-        else:
-            low, worse = i, here
-    return high
-
-
-def _ordered(seen: Sequence[Progress]) -> bool:
-    """Whether no gap grows from one place to the next."""
-    return all(
-        before >= after
-        for near, far in pairwise(seen)
-        for before, after in zip(near.gaps, far.gaps, strict=True)
-    )
-
-
-def serving(
-    track: Track, start: int, *, bisected: bool, holds: Callable[[int], bool], harms: Callable[[int], bool]
-) -> int | None:
-    """Return the first place from ``start``, which was ``bisected`` or not, that holds and harms nothing."""
-    if bisected:
-        return _onward(len(track), start, lambda i: holds(i) and not harms(i))
-    holding = (i for i in track.scan() if i >= start and holds(i))
-    return next((i for i in islice(holding, _ONWARD) if not harms(i)), None)
-
-
-def _onward(count: int, start: int, serves: Callable[[int], bool]) -> int | None:
-    """Try the next places, then ever wider strides; of a stride that serves, the nearest that does."""
-    end = min(count, start + _ONWARD)
-    for i in range(start, end):
-        if serves(i):
-            return i
-    last, stride = end - 1, 1
-    while last < count - 1:
-        i = min(last + stride, count - 1)
-        if serves(i):
-            while i - last > 1:
-                middle = (last + i) // 2
-                last, i = (last, middle) if serves(middle) else (middle, i)
-            return i
-        last, stride = i, stride * 2
-    return None

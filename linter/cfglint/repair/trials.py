@@ -19,6 +19,7 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
 from cfglint.repair.invert import ABSENT, Written
+from cfglint.repair.tracks import UNSOLVABLE
 from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
@@ -140,6 +141,7 @@ class Trials(Record):
     _rewritten: dict[tuple[Written, ...], Subject | None] = field(factory=dict, init=False)
     _edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
     _bases: dict[Judged, Base] = field(factory=dict, init=False)
+    _hidden: dict[tuple[Judged, str], bool] = field(factory=dict, init=False)
 
     @property
     def subject(self) -> Subject:
@@ -208,9 +210,29 @@ class Trials(Record):
             if gone and truth is not False and rule.level != "error":
                 continue
             was = base.before.get(rule.code)
+            if was is None and needs_of(truth) and self.hidden(judged, rule.code):
+                continue
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+    def hidden(self, judged: Judged, code: str) -> bool:
+        """Whether a rule says nothing on a target because another failure comes first, and is broken there.
+
+        Nothing has room in a cache that there is no memory for. Once there is, nobody knows whether it is
+        enough where nobody knew before.
+        """
+        key = judged, code
+        if key not in self._hidden:
+            rule = self.run.finder.symbols.rules[code]
+            truth, values = self.run.finder.evaluator, judged.values
+            failing = [one for one in _conjuncts(rule.condition) if truth(one, values)[0] is not True]
+            bounds = bool(failing) and all(isinstance(one, t.Compare) and _is_bound(one) for one in failing)
+            try:
+                self._hidden[key] = bounds and truth(rule.requirement, values)[0] is False
+            except UNSOLVABLE:
+                self._hidden[key] = False
+        return self._hidden[key]
 
     def short(self, judged: Judged, facts: Facts) -> list[CompiledRule]:
         """Return the rules about a GPU's memory that do not hold for certain with these facts."""
@@ -327,6 +349,8 @@ class Trials(Record):
                 if _on_any_number(verdict.rule, new.values, verdict.truth) is True:
                     continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
+                if code not in before and verdict.needs and self.hidden(old, code):
+                    newly = False
                 newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
                 left = (old, code) in mended and (sure or verdict.truth is False or verdict.needs)
                 if newly or left:
@@ -420,6 +444,18 @@ def switches_of(condition: t.Expr | None) -> Iterator[str]:
             yield from (side.name for side in condition.operands if isinstance(side, t.Name))
         case t.Member(item=t.Name(name)):
             yield name
+
+
+def _conjuncts(condition: t.Expr | None) -> Iterator[t.Expr]:
+    """Yield what must all hold for a condition to."""
+    match condition:
+        case t.Junction("and", operands):
+            for operand in operands:
+                yield from _conjuncts(operand)
+        case None:
+            return
+        case _:
+            yield condition
 
 
 def _gaps(requirement: t.Expr) -> Iterator[t.Expr]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from cfglint.document.compose import edited
 from cfglint.document.edits import annotate, brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
-from cfglint.document.removal import remove_keys
+from cfglint.document.removal import outside, remove_keys
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
@@ -169,7 +169,7 @@ class Writer(Record):
             return None
         moved = values.but({entry.name: value})
         keys = [
-            Written(path.steps, ABSENT if node is None else self._worth(node, moved))
+            self._stated(path.steps, ABSENT if node is None else self._worth(node, moved))
             for path, node in entry.keys
         ]
         consumer = self._consumer
@@ -183,6 +183,11 @@ class Writer(Record):
             if added and self._change(key) is None:  # a launcher that has no flag for it
                 return None
         return [key for key in keys if not self._says(key)]
+
+    def _stated(self, path: Steps, value: object) -> Written:
+        """Return what an entry asks of a key; TOML has no null: such a key is not there."""
+        gone = value is None and self.subject.view.dialect.name == "toml"
+        return Written(path, ABSENT if gone else value)
 
     def _worth(self, node: t.Expr, values: Values) -> object:
         if isinstance(node, t.ListOf):
@@ -341,6 +346,9 @@ class Writer(Record):
             if brought is not None and brought not in patch.edits:
                 patch.changes.append(Change(brought, "", ""))
         removals = self._removals(gone) if gone else []
+        for removal in removals or ():
+            edits = [outside(c.edit, removal.edit, self.subject.document.file.text) for c in patch.changes]
+            patch.changes = [replace(c, edit=e) for c, e in zip(patch.changes, edits, strict=True)]
         if removals is None or any(
             removal.edit.start <= edit.end and edit.start <= removal.edit.end
             for removal in removals
