@@ -122,7 +122,7 @@ CASES = {
     "write of an unknown name": ("framework f {\n  write n 1 as $.a: full\n}", "2:21: unknown name 'full'; a key of the file is written $.full"),
     "write when nothing": ("framework f {\n  write n 1 as $.a: 1 when n\n}", "2:28: n is a count, but a boolean is expected here: write n > 0"),
     "write of any item": ("framework f {\n  write n 1 as $.a[*].b: 1\n}", "2:16: a key that is written has no [*] but at its end, for one more item"),
-    "write without a key": ("framework f {\n  write n 1 as a: 1\n}", "2:16: 'a' is not allowed here; expected a key like $.a.b"),
+    "write without a key": ("framework f {\n  write n 1 as a: 1\n}", "2:16: 'a' is not allowed here; expected 'not' or a key like $.a.b"),
     "tie without a key": ("framework f {\n  tied n with m\n}", "2:15: 'm' is not allowed here; expected a key like $.a.b"),
     "unknown framework": ("rule MEM101 too-much error for arael { n > 1 }\nframework areal {\n}",
                           "1:32: unknown framework 'arael'; did you mean 'areal'?"),

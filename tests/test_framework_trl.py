@@ -171,7 +171,6 @@ UNTOLD = [
     (SFT, "offload_params", "trl.launcher"),
     (SFT + "deepspeed: ds_config.json\n", "zero_stage", "trl.launcher"),
     (SFT + "accelerate_config: my.yaml\n", "zero_stage", "trl.launcher"),
-    (VLLM, "context_length", "context_length"),
     (VLLM + "vllm_mode: server\n", "train_gpus", "trl.trainers"),
 ]
 

@@ -183,7 +183,8 @@ class Solver(Record):
             value = option.facts.get(option.knob)
             others = {name: worth for name, worth in facts.items() if name not in option.facts}
             beside = writer.beside(self.trials.values(judged, others))
-            way = beside.writes(option.knob, value) if is_number(value) else None
+            known = is_number(value) and option.knob in beside.origins.symbols.types  # no key of a rule
+            way = beside.writes(option.knob, value) if known else None
             again = {} if way is None else {each.path: each.value for each in way.keys}
             told = [again.get(each.path, each.value) for each in option.written]
             options.append(
