@@ -44,6 +44,15 @@ def remove_keys(document: Document, paths: Iterable[Path]) -> tuple[Edit, ...] |
     return _joined(edits) if names else None
 
 
+def outside(insertion: Edit, removal: Edit, text: str) -> Edit:
+    """Return a line that is put below one that goes, below the line before it."""
+    start = removal.start - 1
+    inside = removal.start <= insertion.start == insertion.end <= removal.end
+    if inside and start > 0 and text[start] == "\n" and insertion.new.startswith("\n"):
+        return Edit(start, start, insertion.new)
+    return insertion
+
+
 def _by_mapping(document: Document, paths: Iterable[Path]) -> list[tuple[Mapping, set[str]]] | None:
     """Return the mappings that lose keys, with those; one that would lose all of them goes itself."""
     gone: dict[Path, set[str]] = {}

@@ -191,7 +191,7 @@ class Search(Record):
             return self._enumerated(usable, best)
         leading = [track for track in map(self._seen, usable) if track.reaches]
         # A factor of what is zero now does nothing by itself: look again where the others lead.
-        there = self._ends(leading)
+        there = self._compatible(self._ends(leading))
         taken = {track.knob.name for track in leading}
         aside = [track for track in usable if there and track.knob.name not in taken]
         leading += [seen for track in aside if (seen := self._seen(track, there)).reaches]
@@ -208,7 +208,7 @@ class Search(Record):
             leading = list(self._without_detours(leading))
         self.helpful = {track.knob.name for track in leading}
         leading.sort(key=lambda track: (track.weight(0), track.number))
-        return self._by_sets(leading, self._near(leading, best)) if self._within_reach(leading) else best
+        return self._by_sets(leading, self._near(leading, best)) if self._some_reach(leading) else best
 
     def _enumerated(self, tracks: Sequence[Track], best: Repair | None) -> Repair | None:
         """Try all combinations in the order of their price."""
@@ -240,7 +240,8 @@ class Search(Record):
             own = slice(start, start + len(goal.gaps))
             start = own.stop
             if track.knob.name in goal.switches or (
-                not goal.bounds and self.trials.touches(goal, options[0].facts)
+                not goal.bounds
+                and (self.trials.touches(goal, options[0].facts) or (others and self._turns(goal, moved)))
             ):
                 reaches.add(number)
                 loose = True
@@ -261,6 +262,12 @@ class Search(Record):
             plain=straight and not loose,
             farthest=farthest,
         )
+
+    def _turns(self, goal: Goal, moved: Sequence[Sequence[Option]]) -> bool:
+        """Whether a goal holds after some moves, and not after others: its rule may say nothing before."""
+        known = [facts for options in moved if (facts := combined(options)) is not None]
+        truths = (goal.truth(self.trials, self.trials.values(goal.judged, facts), facts) for facts in known)
+        return len({truth is True for truth in truths}) > 1
 
     def _farthest(self, track: Track) -> Option | None:
         """Return the best of some places of a long track that leads to and fro; a short one is left open."""
@@ -303,6 +310,10 @@ class Search(Record):
             return bool(tracks)
         return self.progress(self._ends(tracks)).bounded
 
+    def _some_reach(self, tracks: Sequence[Track]) -> bool:
+        """Whether the bounds may hold with some of the tracks, where they exclude each other."""
+        return self._within_reach(tracks) or not self.possible(self._ends(tracks))
+
     def _ends(self, tracks: Sequence[Track]) -> tuple[Option, ...]:
         """Return for each knob the end of its tracks where the gaps are smallest."""
         ends: dict[str, Option] = {}
@@ -311,6 +322,13 @@ class Search(Record):
             if end is not None and (name not in ends or self._left(end) < self._left(ends[name])):
                 ends[name] = end
         return tuple(ends.values())
+
+    def _compatible(self, options: Iterable[Option]) -> tuple[Option, ...]:
+        """Return what can be made together of some options; those go first that leave least to be done."""
+        chosen: tuple[Option, ...] = ()
+        for option in sorted(options, key=self._left):
+            chosen = (*chosen, option) if self.possible((*chosen, option)) else chosen
+        return chosen
 
     def _left(self, option: Option) -> tuple[bool, float]:
         """Return what a move leaves to be done: whether bounds are still missed, and by how much."""

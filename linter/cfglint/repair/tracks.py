@@ -136,11 +136,19 @@ class Track(Record):
         return self._options[i]
 
     def begun(self) -> Track | None:
-        """Return the track from its first available value on; of a long one only the first is looked at."""
+        """Return the track from its first available value on, a short one up to its last."""
         for i in range(min(len(self), SHORT)):
             if self.option(i) is not None:
-                return self._after(i) if i else self
+                return self._up_to_last(self._after(i) if i else self)
         return None
+
+    @staticmethod
+    def _up_to_last(track: Track) -> Track:
+        count = last = len(track)
+        while count <= SHORT and last > 1 and track.option(last - 1) is None:
+            last -= 1
+        values = [track.values[i] for i in range(last)] if last < count else track.values
+        return track if last == count else replace(track, values=values, sample=None)
 
     def _after(self, start: int) -> Track:
         sample, values = self.sample, self.values

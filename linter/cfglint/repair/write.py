@@ -8,7 +8,7 @@ from __future__ import annotations
 from cfglint.document.compose import edited
 from cfglint.document.edits import annotate, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
-from cfglint.document.removal import remove_keys
+from cfglint.document.removal import outside, remove_keys
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
@@ -166,13 +166,18 @@ class Writer(Record):
         if entry.when is not None and self._worth(entry.when, values) is not True:
             return None
         moved = values.but({entry.name: value})
-        keys = [Written(path.steps, self._worth(node, moved)) for path, node in entry.keys]
+        keys = [self._stated(path.steps, self._worth(node, moved)) for path, node in entry.keys]
         consumer = self._consumer
         for key in keys:
             known = not isinstance(key.value, (Interval, Open, Unknown))
-            if not known or not consumer.takes(key.path, key.value):
+            if not known or not (key.value is ABSENT or consumer.takes(key.path, key.value)):
                 return None
         return [key for key in keys if not self._says(key)]
+
+    def _stated(self, path: Steps, value: object) -> Written:
+        """Return what an entry asks of a key; TOML has no null: such a key is not there."""
+        gone = value is None and self.subject.view.dialect.name == "toml"
+        return Written(path, ABSENT if gone else value)
 
     def _worth(self, node: t.Expr, values: Values) -> object:
         if isinstance(node, t.ListOf):
@@ -183,6 +188,8 @@ class Writer(Record):
     def _says(self, written: Written) -> bool:
         """Whether the file says already what has to be there."""
         view, path = self.subject.view, written.path
+        if written.value is ABSENT:
+            return not view.has(path)
         if path[-1] == EVERY:
             items = view.get(path[:-1])
             return isinstance(items, list) and written.value in items
@@ -342,6 +349,9 @@ class Writer(Record):
                 continue
             patch.changes.append(change)
         removals = self._removals(gone) if gone else []
+        for removal in removals or ():
+            edits = [outside(c.edit, removal.edit, self.subject.document.file.text) for c in patch.changes]
+            patch.changes = [replace(c, edit=e) for c, e in zip(patch.changes, edits, strict=True)]
         if removals is None or any(
             removal.edit.start <= edit.end and edit.start <= removal.edit.end
             for removal in removals
