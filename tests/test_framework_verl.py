@@ -278,7 +278,6 @@ UNTOLD = [
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: true}}\n", "model_path", "model_path"),
     ("actor_rollout_ref: {model: {path: ~/models/deepseek-llm-7b-chat}}\n", "model_path", "model_path"),
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: false}}\n", "micro_batch_size", "micro_batch_size"),
-    (GRPO, "context_length", "context_length"),
     (_rl(actor="strategy: fsdp_turbo"), "train_backend", "a model of the train backend fsdp_turbo"),
     (VEOMNI_APART, "reference.offload", "a model of param_offload false"),
     (APART + "async_training: {use_dynamic_resource_scheduling: true}\n", "colocated", "colocated"),

@@ -46,6 +46,7 @@ _UNWRAPPED = 160  # cells of a source line that a pipe or a file gets
 _NARROWEST = 20  # cells of source below which a window shows nothing useful
 _CHANGED = 4  # changed lines and related places shown without --verbose
 _RELATED = 2
+_WRAPPED = 8  # cells of a line that its indent and a word that does not fit take
 _TITLE_LINES = 2  # that a fix's title and effects may take without --verbose
 
 
@@ -386,7 +387,7 @@ class _Text:
     def title(self, fix: Fix) -> str:
         """Return what a fix does, and its effects where there is room for them."""
         title = title_of(fix)
-        if not self.verbose and len(title) > _TITLE_LINES * _WIDTH:
+        if not self.verbose and len(title) > _TITLE_LINES * (_WIDTH - _WRAPPED):
             title = shown(fix.title)
         return title + (f" (for {shown(fix.target)} only)" if fix.target and fix.edits else "")
 
