@@ -229,9 +229,18 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     removes = patch is not None and any(change.removed for change in patch.changes)
     if removes and patch is not None and not solver.trials.recognised(patch.edits):
         text = f"nothing else tells that the file is {solver.trials.subject.framework}'s"
+    elif truths:
+        text = _may_break(solver, way, truths)
     else:
-        text = f"{told} may break" if truths else "not beside the other fixes"
+        text = "not beside the other fixes"
     return _Objection(way, text)
+
+
+def _may_break(solver: Solver, way: Repair, truths: Mapping[str, object]) -> str:
+    """Say of rules that a way leaves open what they may say then, with the memory or the numbers."""
+    if all(code.startswith(MEMORY) for code in truths):
+        return _at_most(solver, way, solver.watched[0])
+    return f"{_listed(solver.named(truths))} may break{_numbers(solver, way, list(truths))}"
 
 
 def _numbers(solver: Solver, way: Repair, broken: Sequence[str]) -> str:
