@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 
     R = TypeVar("R", bound="Record")
+    V = TypeVar("V")
+    T = TypeVar("T")
 else:
 
     def dataclass_transform(**_: object) -> Callable[[type], type]:
@@ -36,6 +38,7 @@ else:
 
 
 _ABSENT: Any = object()
+_REMEMBERED = 50_000  # values of which a function's result is remembered
 _FEW = 24  # records of a class that are made without an ``__init__`` of its own: writing one costs 0.1 ms
 
 
@@ -220,3 +223,18 @@ def replace(record: R, **changes: object) -> R:
     kind = type(record)
     values = {n: getattr(record, n) for n, known in kind.fields_.items() if known.init}
     return kind(**{**values, **changes})
+
+
+def remembered(read: Callable[[V], T]) -> Callable[[V], T]:
+    """Remember what a function returns, by identity: to hash a tree takes as long as to walk it."""
+    known: dict[int, tuple[V, T]] = {}
+
+    def recall(value: V) -> T:
+        found = known.get(id(value))
+        if found is None:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            found = known[id(value)] = (value, read(value))  # held: its id stays its own
+        return found[1]
+
+    return recall

@@ -10,7 +10,7 @@ from cfglint.document.trace import Trace
 from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names
 from cfglint.lang.runtime import NAMESPACE
-from cfglint.lang.tree import paths_in, walk
+from cfglint.lang.tree import paths_in, references_in, walk
 from cfglint.lang.types import ANY, MEMORY, PLAIN, UNITS, Type, show_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of, parts
 from cfglint.record import Record
@@ -263,7 +263,7 @@ class Origins:
         if node is None:
             return ()
         types, lets, functions = self.symbols.types, self.symbols.lets, self.symbols.functions
-        parts = list(walk(node))
+        parts = references_in(node)
         names = dict.fromkeys(
             part.name
             for part in parts

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from cfglint.record import Value, field, replace
+from cfglint.record import Value, field, remembered, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -482,9 +482,15 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
     return replace(node, **{name: rebuilt(getattr(node, name), change) for name in type(node).fields_})
 
 
-def paths_in(node: Expr) -> tuple[tuple[str | int, ...], ...]:
+@remembered
+def paths_in(node: Node) -> tuple[tuple[str | int, ...], ...]:
     """Return the paths that an expression reads, without those it only asks for by ``has``."""
-    inside_has = {id(n.path) for n in walk(node) if isinstance(n, Has)}
-    return tuple(
-        dict.fromkeys(n.steps for n in walk(node) if isinstance(n, Path) and id(n) not in inside_has)
-    )
+    nodes = list(walk(node))
+    inside_has = {id(n.path) for n in nodes if isinstance(n, Has)}
+    return tuple(dict.fromkeys(n.steps for n in nodes if isinstance(n, Path) and id(n) not in inside_has))
+
+
+@remembered
+def references_in(node: Node) -> tuple[Name | Call | Quantifier, ...]:
+    """Return the names, calls and quantifiers of an expression, in its order."""
+    return tuple(n for n in walk(node) if isinstance(n, (Name, Call, Quantifier)))

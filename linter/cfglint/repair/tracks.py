@@ -332,8 +332,10 @@ class Broken(Record):
         own = all(name == self.knob.name or name.startswith("gpu.") for name in names)
         if not own or not conditions or len(conditions) < len(self.knob.moves):
             return values
-        here, of = self.with_value(self.old), self.evaluator
-        return [v for v in values if any(of(c, here.but({self.knob.name: v}))[0] is True for c in conditions)]
+        here, tests = self.with_value(self.old), [self.evaluator.compiled(each)[0] for each in conditions]
+        target = {name: here[name] for name in names if name != self.knob.name}  # worked out once
+        moved = ((v, here.but({**target, self.knob.name: v})) for v in values)
+        return [v for v, there in moved if any(test(there) is True for test in tests)]
 
     def _solved(self) -> Iterator[object]:
         """Yield values that make one comparison of the requirement just hold."""
