@@ -44,6 +44,8 @@ class Consumer(Record):
                 return False
             there = there or accepted is True
         elif self.flags:
+            if not there and not self._may_be_added(path):
+                return False  # ++ would put it where no line of the program reads it
             there = True  # and where it is not, ++ says so
         if not there and closed(framework, path):
             return False
@@ -74,6 +76,18 @@ class Consumer(Record):
             return path
         known = not self.subject.document.over and knows(self.subject.framework, path)
         return path if known else (f"++{path[0]}", *path[1:])
+
+    def _may_be_added(self, path: Steps) -> bool:
+        """Whether the config that is overridden has a key's place: a mapping that is left open for more.
+
+        A program that stands beside its config, as a fork or an older checkout does, reads the keys that
+        are there. Where the config is not at hand, the schema tells.
+        """
+        view = self.subject.view
+        if not self.subject.document.over:
+            return True
+        above = next((path[:i] for i in range(len(path) - 1, 0, -1) if view.has(path[:i])), None)
+        return above is not None and view.get(above) in ({}, None)
 
     @property
     def _of_hydra(self) -> bool:
