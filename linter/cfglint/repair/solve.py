@@ -46,25 +46,18 @@ class Allowed(Value):
     without: frozenset[str] = frozenset()
     limit: int = LIMIT
 
-    def admits(self, track: Track) -> bool:
-        """Whether a track may be used."""
-        option = track.option(0)
-        return (
-            option is not None
-            and track.knob.name not in self.without
-            and (self.unsafe or option.risk == "none")
-            and (self.display or option.writable)
-        )
+    def admits(self, option: Option) -> bool:
+        """Whether a move may be made."""
+        return (self.unsafe or option.risk == "none") and (self.display or option.writable)
 
     def over(self, tracks: Iterable[Track]) -> list[Track]:
-        """Return the tracks that may be used, with the places of them that may."""
-        begun = [track for each in tracks if (track := each.begun()) is not None]
-        admitted = [track for track in begun if self.admits(track)]
-        return (
-            admitted
-            if self.unsafe  # what changes results by itself may be made up for (Search.keeping)
-            else [track.where(lambda option: option.risk == "none") for track in admitted]
-        )
+        """Return the tracks that may be used, with the places of them that may.
+
+        What changes results by itself may be made up for, where that is allowed (Search.keeping).
+        """
+        able = (each.begun() for each in tracks if each.knob.name not in self.without)
+        admitted = (track.where(self.admits).begun() for track in able if track is not None)
+        return [track for track in admitted if track is not None]
 
 
 SAFE, ANY, SHOWN = Allowed(unsafe=False), Allowed(), Allowed(display=True)

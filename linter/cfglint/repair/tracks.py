@@ -164,7 +164,11 @@ class Track(Record):
         sample, values = self.sample, self.values
         rest = values.after(start) if isinstance(values, Grid) else list(values)[start:]
         places = None if sample is None else (lambda: [i - start for i in sample() if i >= start])
-        return replace(self, values=rest, sample=places, first=self.first + start, _options={})
+
+        def make(_: Track, i: int) -> Option | None:
+            return self.option(i + start)
+
+        return replace(self, values=rest, sample=places, first=self.first + start, make=make, _options={})
 
     def where(self, admits: Callable[[Option], bool]) -> Track:
         """Return the track with the options alone that are admitted."""
