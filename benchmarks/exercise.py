@@ -3,8 +3,9 @@
     python benchmarks/exercise.py FOLDER... --seed N [--each 8] [--gpu NAME]... > sheet.md
 
 A suite is a folder on the command line; what it keeps for its own tests is no job, and not drawn. Each entry
-shows what a user sees of a finding: the first proposal with memory, time and results, the edit, the others.
-A finding without a proposal is drawn like the others, and counted at the end.
+shows what a user sees of a finding: the first proposal with memory, time and results, the edit, the others,
+and what is said beside it of the file. A finding without a proposal is drawn like the others, and counted at the
+end. A GPU without a number stands for as many as the file asks for.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 GPUS = ("rtx-4090", "rtx-3090:2", "a40", "l40s:4", "a100-40gb:8", "h100-sxm:8")
 
 
-def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str] | None:
-    """Return one finding of a file that has a proposal, or is an error, and the text with its edits."""
+def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str, list[Found]] | None:
+    """Return a finding of a file that has a proposal or is an error, the text with its edits, and the others."""
     for subject in run.subjects(file, judge_broken=False):
         judgements = run.judged(subject)
         found = [each for each in run.findings(judgements) if each.finding.level != "info"]
@@ -51,7 +52,8 @@ def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str] | N
             continue
         each = sampler.choice(first)
         fix = each.finding.fix
-        return each, file.text if fix is None else apply_edits(file.text, list(fix.edits))
+        text = file.text if fix is None else apply_edits(file.text, list(fix.edits))
+        return each, text, [other for other in found if other is not each]
     return None
 
 
@@ -63,16 +65,28 @@ def proposal(fix: Fix) -> str:
     return f"({fix.applicability}{sure}): {fix.title}{effect}{told}"
 
 
-def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str) -> Iterator[str]:
+def beside(each: Found, others: list[Found]) -> Iterator[str]:
+    """Yield a line for each other repair of the file, and for each error without one."""
+    seen = {each.finding.fix.edits} if each.finding.fix is not None else set()
+    for finding in (other.finding for other in others):
+        fix = finding.fix
+        if fix is not None and fix.edits and fix.edits not in seen:
+            seen.add(fix.edits)
+            yield f"beside it, {finding.level} {finding.code} ({finding.name}) is mended: {proposal(fix)}"
+        elif fix is None and finding.level == "error":
+            yield f"beside it, error {finding.code}: {finding.message}"
+
+
+def entry(title: str, file: File, each: Found, text: str, besides: list[Found]) -> Iterator[str]:
     """Yield the lines of a drawn repair."""
     finding, fix = each.finding, each.finding.fix
     line = file.text.count("\n", 0, finding.place.start) + 1
-    yield f"## {number}. {place} on {gpu}"
+    yield f"## {title}"
     yield f"{finding.level} {finding.code} {finding.name}, line {line}: {finding.message}"
     others = [f"or {proposal(other)}" for other in finding.alternatives]
     if fix is None:
         yield f"no fix: {finding.unfixed or 'nothing in the file could be moved'}"
-        yield from others
+        yield from (*others, *beside(each, besides))
         return
     yield f"proposal {proposal(fix)}"
     if not fix.memory:
@@ -83,7 +97,7 @@ def entry(number: int, place: str, gpu: str, file: File, each: Found, text: str)
         yield "```diff"
         yield from unified("file", file.text, text).splitlines()[2:40]
         yield "```"
-    yield from others
+    yield from (*others, *beside(each, besides))
 
 
 def main() -> int:
@@ -112,12 +126,14 @@ def main() -> int:
                 continue
             here += 1
             number += 1
-            each, text = one
+            each, text, besides = one
             fix = each.finding.fix
             other = each.finding.alternatives
             kinds[fix.applicability if fix is not None else "other hardware" if other else "none"] += 1
             place = os.path.relpath(path, os.path.dirname(folder.rstrip("/")))
-            print("\n".join(entry(number, place, gpu, file, each, text)), end="\n\n")
+            many = "" if ":" in gpu else " (as many as the file asks for)"
+            title = f"{number}. {place} on {gpu}{many}"
+            print("\n".join(entry(title, file, each, text, besides)), end="\n\n")
     print(f"{number} drawn: " + ", ".join(f"{kind} {n}" for kind, n in kinds.most_common()))
     return 0
 

@@ -166,6 +166,8 @@ class _Wants(Record):
         stranded = self._stranding(judged)
         if any(goal.code == code for goal in stranded) or (stranded and code.startswith("MEM")):
             return self._of_stranded(group, judged)
+        if judged in self.repairs.over and repair is None:
+            return self._of_too_large(group, judged)
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
             if repair is not None:
@@ -206,6 +208,15 @@ class _Wants(Record):
             return elsewhere, told
         text = _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
         return elsewhere, f"{text}: {told.replace('this rule', code)}" if told else text
+
+    def _of_too_large(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
+        """Return other hardware where a job does not fit this one even with all that was found."""
+        from cfglint.repair.reasons import values_told
+
+        together, memory = self.repairs.over[judged]
+        here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
+        need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
+        return self._elsewhere(judged, here), f"with {values_told(together)} the job still needs {need}"
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""

@@ -9,8 +9,10 @@ whether anything is wrong: the question that narrows it comes before any fix.
 from __future__ import annotations
 
 from cfglint.engine.memory import memory_of
-from cfglint.findings import LEVELS
+from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
+from cfglint.repair.options import Repair
+from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
 
 TYPE_CHECKING = False
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
-    from cfglint.repair.options import Repair
+    from cfglint.findings import Memory
     from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.trials import Goal
 
@@ -29,11 +31,13 @@ WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 class Repairs(Record):
     """What was found for a document's broken rules: repairs by rule and target (None for all targets).
 
-    ``lost`` are by target the errors without a repair, on account of which others have none either.
+    ``lost`` are by target the errors without a repair, on account of which others have none either; ``over``
+    are the repairs with all of which a job still takes more memory than the target has, with what it takes.
     """
 
     by_rule: dict[tuple[str, Judged | None], Repair] = field(factory=dict)
     lost: dict[Judged, tuple[str, ...]] = field(factory=dict)
+    over: dict[Judged, tuple[Repair, Memory]] = field(factory=dict)
 
     def of(self, code: str, judged: Judged) -> Repair | None:
         """Return the repair of a rule on a target."""
@@ -55,6 +59,12 @@ class Repairs(Record):
             repair = self.by_rule.get((code, None))
             if repair is not None and all(goal.judged is judged for goal in repair.goals):
                 del self.by_rule[code, None]
+
+    def doubt(self, judged: Judged, codes: Sequence[str]) -> None:
+        """Say of the repairs of some rules on a target that they may not be enough."""
+        for key in [(code, only) for code in codes for only in (judged, None)]:
+            if key in self.by_rule:
+                self.by_rule[key] = replace(self.by_rule[key], sure=False)
 
     def take(self, alone: Mapping[tuple[str, Judged | None], Repair]) -> None:
         """Take in what is right for one target alone, instead of all that it would be at odds with."""
@@ -93,7 +103,29 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
         if lost:
             repairs.lost[judged] = lost
             repairs.leave(judged, list(codes))
+            continue
+        about = [g.code for g in groups if g.code in codes or g.code.startswith(MEMORY)]
+        outcome = _outcome(solver, [each for code in about if (each := repairs.of(code, judged))], judged)
+        if outcome is not None and outcome[1].verdict == "oom":
+            repairs.over[judged] = outcome
+            repairs.leave(judged, about)
+        elif outcome is not None and _leans_over(outcome[1]):
+            repairs.doubt(judged, about)
     return repairs
+
+
+def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple[Repair, Memory] | None:
+    """Return repairs as one, and what the job needs with all of them; None where there is none."""
+    options = tuple(dict.fromkeys(option for repair in repairs for option in repair.options))
+    facts = combined(options)
+    if judged.target is None or not options or facts is None:
+        return None
+    return Repair(options), memory_of(solver.trials.values(judged, facts), judged.target, narrow="")[0]
+
+
+def _leans_over(memory: Memory) -> bool:
+    """Whether a job probably does not fit."""
+    return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"
 
 
 def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[Goal]:

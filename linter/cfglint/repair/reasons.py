@@ -79,7 +79,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
-        return f"with {_values(best.way)} this rule holds, but {best.text}"
+        return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
         return f"no change of {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
     keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
@@ -95,7 +95,7 @@ def _short(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -
     some = _lacking(solver.trials.values(judged, facts), lack, sure=sure, told=bool(need))
     if not moves:
         return f"{some} whatever cfglint moves{need and ': '}{need}"
-    return f"{some} even with {_values(Repair(tuple(moves)))}{need and ': then '}{need}"
+    return f"{some} even with {values_told(Repair(tuple(moves)))}{need and ': then '}{need}"
 
 
 def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
@@ -281,7 +281,7 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
     further = utmost(solver.search(goals), ANY.over(solver.tracks(goals)), way.options) if goals else None
     if further is not None and 0 < further[0] < INF and further[1]:
         facts = combined((*way.options, *further[1])) or facts
-        even = f" even with {_values(Repair(further[1]))}"
+        even = f" even with {values_told(Repair(further[1]))}"
     told = _need(solver, judged, facts)
     need = f": {told}" if told else ""
     if even and sure and not _lacks(solver, judged, facts):
@@ -318,7 +318,8 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 
 
 # ── in words ───────────────────────────────────────────────────────────────────────────────────────────
-def _values(way: Repair) -> str:
+def values_told(way: Repair) -> str:
+    """Return the keys and values that a repair writes."""
     *most, last = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
     return f"{', '.join(most)} and {last}" if most else last
 
