@@ -4,8 +4,7 @@
 
 A suite is a folder on the command line; what it keeps for its own tests is no job, and not drawn. Each entry
 shows what a user sees of a finding: the first proposal with memory, time and results, the edit, the others,
-and what is said beside it of the file. A finding without a proposal is drawn like the others, and counted at the
-end. A GPU without a number stands for as many as the file asks for.
+and what is said beside it of the file. A finding without a proposal is drawn like the others. A GPU without a number stands for as many as the file asks for.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ GPUS = ("rtx-4090", "rtx-3090:2", "a40", "l40s:4", "a100-40gb:8", "h100-sxm:8")
 
 
 def drawn(run: Run, file: File, sampler: random.Random) -> tuple[Found, str, list[Found]] | None:
-    """Return a finding of a file that has a proposal or is an error, the text with its edits, and the others."""
+    """Return a finding that has a proposal or is an error, the text with its edits, and the others."""
     for subject in run.subjects(file, judge_broken=False):
         judgements = run.judged(subject)
         found = [each for each in run.findings(judgements) if each.finding.level != "info"]
