@@ -4,7 +4,8 @@
 
 A suite is a folder on the command line; what it keeps for its own tests is no job, and not drawn. Each entry
 shows what a user sees of a finding: the first proposal with memory, time and results, the edit, the others,
-and what is said beside it of the file. A finding without a proposal is drawn like the others. A GPU without a number stands for as many as the file asks for.
+and what is said beside it of the file. A finding without a proposal is drawn like the others. A GPU without
+a number stands for as many as the file asks for.
 """
 
 from __future__ import annotations
