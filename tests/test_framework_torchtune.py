@@ -336,7 +336,9 @@ def test_a_step_in_the_backward_pass_frees_the_critics_gradients_too(pack):
     at_once = _values(pack, PPO.replace("gradient_accumulation_steps: 4", "gradient_accumulation_steps: 1"))
     in_backward = _values(
         pack,
-        PPO.replace("gradient_accumulation_steps: 4", "gradient_accumulation_steps: 1\noptimizer_in_bwd: true"),
+        PPO.replace(
+            "gradient_accumulation_steps: 4", "gradient_accumulation_steps: 1\noptimizer_in_bwd: true"
+        ),
     )
     saved = point(at_once["others.resident"]) - point(in_backward["others.resident"])
     assert 12 < saved / 2**30 < 14, "Mistral's value model has 7.1 billion gradients of two bytes"
