@@ -330,3 +330,31 @@ def test_no_error_on_a_maintained_example(pack, target: str | None) -> None:
             found = run.findings(run.judged(subject))
             errors += [(path.name, f.finding.code) for f in found if f.finding.level == "error"]
     assert errors == []
+
+
+def test_a_step_in_the_backward_pass_frees_the_critics_gradients_too(pack):
+    at_once = _values(pack, PPO.replace("gradient_accumulation_steps: 4", "gradient_accumulation_steps: 1"))
+    in_backward = _values(
+        pack,
+        PPO.replace(
+            "gradient_accumulation_steps: 4", "gradient_accumulation_steps: 1\noptimizer_in_bwd: true"
+        ),
+    )
+    saved = point(at_once["others.resident"]) - point(in_backward["others.resident"])
+    assert 12 < saved / 2**30 < 14, "Mistral's value model has 7.1 billion gradients of two bytes"
+
+
+@pytest.mark.parametrize(
+    ("keys", "path", "frozen"),
+    [
+        ("llama4_scout_17b_16e", "meta-llama/Llama-4-Scout-17B-16E", True),
+        ("llama4_scout_17b_16e, encoder_trainable: true", "meta-llama/Llama-4-Scout-17B-16E", False),
+        ("lora_llama4_scout_17b_16e, decoder_trainable: lora", "meta-llama/Llama-4-Scout-17B-16E", True),
+        ("llama4_scout_17b_16e, decoder_trainable: false", None, True),
+        ("lora_llama4_scout_17b_16e, decoder_trainable: full", None, True),
+    ],
+)
+def test_llama_4_is_known_where_its_decoder_is_trained(pack, keys, path, frozen):
+    values = _values(pack, changed(FULL, ("llama3_1.llama3_1_8b", f"llama4.{keys}")))
+    assert (values["model_path"] if path else point(values["model.layers"])) == path
+    assert values["freeze_vision_tower"] is frozen

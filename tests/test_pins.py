@@ -166,6 +166,13 @@ def test_a_package_may_say_its_version_in_another_file(framework, name, text, ve
     assert of_package(framework, files.get)[0] == version
 
 
+def test_the_project_of_a_package_in_src_may_say_its_version():
+    files = {"src/axolotl/__init__.py": "", "VERSION": "0.18.0\n"}
+    assert of_package("axolotl", files.get)[:2] == ((0, 18), "VERSION")
+    files = {"axolotl/axolotl/__init__.py": "", "VERSION": "0.18.0\n"}
+    assert of_package("axolotl", files.get)[0] is None, "what is beside a clone is another project's"
+
+
 def test_a_version_of_something_else_is_not_the_frameworks(facts):
     Path("src").mkdir()
     Path("trl").mkdir()

@@ -32,6 +32,7 @@ _PACKAGE = (
     "../version.txt", "../VERSION", "../assets/version.txt",
     "../setup.py", "../pyproject.toml", "../../setup.py", "../../pyproject.toml",
 )  # fmt: skip
+_IN_SRC = ("../../VERSION", "../../version.txt")  # of a package in src, which is its project's alone
 _OWN = re.compile(rf"(?m)^(?:(?:__version__|VERSION|[ \t]*version)(?:: str)?[ \t]*=[ \t]*[\"'])?{_NUMBER}")
 _NAMED = re.compile(r"""\bname[ \t]*=[ \t]*["']([\w.-]+)""")
 _DEVELOPED = re.compile(r"\.?(?:dev|a|b|rc)")
@@ -75,7 +76,7 @@ def of_package(
     for folder in (*places, *(f"{framework}/{place}" for place in places)):
         if read(f"{folder}/__init__.py") is None:
             continue
-        for name in _PACKAGE:
+        for name in (*_PACKAGE, *(_IN_SRC if posixpath.dirname(folder).endswith("src") else ())):
             place = posixpath.normpath(f"{folder}/{name}")
             text = read(place) if not place.startswith("..") else None
             if text is None or not _is_of(framework, place, text):

@@ -118,6 +118,12 @@ class Project(Record):
             )
         return self._composed[here]
 
+    def namesake(self, path: str) -> str:
+        """Return the text of the program beside a file that has its name; empty where there is none."""
+        beside = f"{os.path.splitext(os.path.abspath(path))[0]}.py"
+        here = self._listed(self._root(os.path.dirname(beside)))
+        return self._text(beside) if any(os.path.abspath(each) == beside for each in here) else ""
+
     def programs(self, path: str) -> Iterator[tuple[str, str]]:
         """Yield the programs and scripts of the project of a file, with their texts, up to a limit."""
         left = _MOST_CODE

@@ -437,6 +437,7 @@ class Document(Record):
     away: bool = field(default=False, init=False, compare=False)
     repeated: bool = field(default=False, init=False, compare=False)
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
+    namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)

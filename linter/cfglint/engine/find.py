@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     Span: TypeAlias = tuple[int, int]
 
-_OF_FRAMEWORK = "framework."  # the version of a framework is no number that a finding rests on
+# The version of a framework is no number that a finding rests on, and what people wrote is too long to print.
+_UNTOLD = ("framework.", "document.head", "document.program")
 _GIVEN = ("file", "target", "registry")
 _MOST_ITEMS = 200  # findings of one rule in one file; a file with more has one cause
 _MEMORY = "MEM"  # the rules that compare memories
@@ -184,9 +185,7 @@ class Finder:
         again, seen = origins.values.but({}), as_shown(origins.values)
         for name in named:
             again[name]  # a value that the computation passed by did not move it, and is not listed
-            leaves = (
-                leaf for leaf in origins.leaves(name) if leaf in again and not leaf.startswith(_OF_FRAMEWORK)
-            )
+            leaves = (leaf for leaf in origins.leaves(name) if leaf in again and not leaf.startswith(_UNTOLD))
             wanted |= dict.fromkeys(leaf for leaf in leaves if origins.of(leaf).kind in _GIVEN)
         for name in wanted:
             value, kind = origins.values[name], self.evaluator.type_of(name)

@@ -121,10 +121,14 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
 
 # ── what people say of a document ───────────────────────────────────────────────────────────────────────────
 def _said(subject: Subject, kind: str) -> str | None:
-    """Return a file's name, or the comment that it starts with; None for what is no text."""
+    """Return a file's name, its program or the comment that it starts with; None for what is no text."""
     document = subject.document
     if kind == "name":
         return document.file.path.rpartition("/")[2]
+    if kind == "program":
+        if document.program is not None:
+            return str(document.program.file.text)
+        return "" if document.namesake is None or subject.is_launch else document.namesake()
     if kind != "head":
         return None
     lines = document.file.text[document.start : document.start + _LONGEST_HEAD].splitlines()

@@ -177,6 +177,7 @@ class Reading(Record):
         document.away = project.lacks(path, block["home"])
         document.foreign |= document.away
         document.declares = partial(project.declares, path, begun=begun)
+        document.namesake = partial(project.namesake, path)
         if document.format == "yaml" and not block["composes"]:
             document.composed = partial(project.composed, path)
         released = block["checked"] and not block["home"]  # it is a package, then

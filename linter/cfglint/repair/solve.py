@@ -400,8 +400,12 @@ class _Joint(Record):
         return solver.cheapest(goals, allowed, best)
 
     def _split(self, repair: Repair) -> list[Repair]:
-        """Take a repair apart into the smallest sets of moves that reach some of its goals on their own."""
-        if len(repair.options) < 2:
+        """Take a repair apart into the smallest sets of moves that reach some of its goals on their own.
+
+        What moves a job to other GPUs and what makes it fit them stay together.
+        """
+        moved = regroups(combined(repair.options) or {})
+        if len(repair.options) < 2 or (moved and any(g.code.startswith(MEMORY) for g in repair.goals)):
             return [repair]
         needed = {code: self._smallest(repair, code) for code in dict.fromkeys(g.code for g in repair.goals)}
         sets = list(dict.fromkeys(needed.values()))
