@@ -296,9 +296,10 @@ class Options(Record):
         return option
 
     def _count_all(self, option: Option) -> None:
-        """Move the number of all processes with that of one machine, where a command says both: ``-n 128 -ppn 8``.
+        """Move the number of all processes with that of one machine, where a command says both.
 
-        Else the smaller number asks for more machines. The target says how many there are, unless the command does.
+        Of ``-n 128 -ppn 8``, a smaller second number alone asks for more machines. The target says how many
+        there are, unless the command does.
         """
         each, view = option.facts.get(path_text(_EACH)), self.judged.subject.view
         machines = view.get(_NODES) if view.has(_NODES) else self.judged.values.given.get("gpu.nodes")

@@ -122,7 +122,7 @@ def _slots(flags: Mapping, nodes: Node | None, one: Node) -> dict[str, Node | No
 
 
 def _list_end(included: Node, listed: str) -> int:
-    """Return where a list of GPUs ends in the file: in the flag's word, or in a variable that alone has it."""
+    """Return where a list of GPUs ends in the file: in the flag's word, or in the variable that has it."""
     if type(included) is Scalar:
         return included.end
     reads = included.reads if isinstance(included, Composite) else ()
