@@ -112,6 +112,9 @@ def as_text(value: object) -> object:
     return Unknown(_lacking(value))
 
 
+_TRUTHS = {"0": "false", "1": "true"}  # as Python takes them, and parsers of flags
+
+
 def as_member(value: object, spellings: Mapping[str, str]) -> object:
     """Return a value of the file as a member of an enumeration, by any of its spellings."""
     if isinstance(value, Unknown):
@@ -124,7 +127,7 @@ def as_member(value: object, spellings: Mapping[str, str]) -> object:
         text = as_text(value)
         if not isinstance(text, str):
             return text
-        word = text
+        word = text if text in spellings else _TRUTHS.get(text, text)
     return spellings.get(word) or Unknown(_ODD)
 
 

@@ -28,13 +28,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from cfglint.document.view import View
     from cfglint.engine.subject import Judged
-    from cfglint.facts import Values
+    from cfglint.facts import Steps, Values
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Group
 
+_WORD = 60  # characters of a command that are quoted
 _LISTED = 3  # keys or rules in a sentence
 _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
@@ -48,6 +50,17 @@ _TAKES = tuple(
 )
 
 
+def _said(view: View, path: Steps) -> str:
+    """Return a key as reports print it; of what a command says of its launch, with the word that says it."""
+    trace, name = Trace(view, path), spoken(path)
+    start, end = trace.span
+    if path[:1] != ("launch",) or not trace.present or trace.source is not None or not 0 <= start < end:
+        return name
+    word = view.document.file.text[start:end]
+    line = view.document.file.text.count("\n", 0, start) + 1
+    return f"{name} ({word}, line {line})" if len(word) <= _WORD and not set(word) & set("\n()") else name
+
+
 def unfixed(solver: Solver, group: Group) -> str:
     """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
     tracks = [
@@ -56,11 +69,14 @@ def unfixed(solver: Solver, group: Group) -> str:
         if any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
     ]
     origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
+    view = group.goals[0].judged.subject.view
     if not tracks:
         elsewhere = _elsewhere(solver, group)
         if elsewhere:
             return elsewhere
-        named = [spoken(path) for path in t.paths_in(rule.requirement) if "*" not in path]
+        paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
+        there = [path for path in paths if Trace(view, path).present] or paths
+        named = [_said(view, path) for path in there]
         return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)

@@ -111,13 +111,23 @@ def _slots(flags: Mapping, nodes: Node | None, one: Node) -> dict[str, Node | No
     if included is not None and hosts and all(slot.strip().isdigit() for host in hosts for slot in host):
         place = included.start, included.end
         total = Composite(str(sum(map(len, hosts))), *place)
-        first = len(hosts) == 1 and type(included) is Scalar and text.partition(":")[2]
-        if first and first == first_numbers(len(hosts[0])):  # fewer or more may be there
-            total = Composite(total.text, included.end - len(first), included.end, counts=True)
+        listed = text.partition(":")[2] if len(hosts) == 1 else ""
+        end = _list_end(included, listed)
+        if end >= 0 and listed == first_numbers(len(hosts[0])):  # fewer or more may be there
+            total = Composite(total.text, end - len(listed), end, counts=True)
         return {"total": total, "nodes": Composite(str(len(hosts)), *place)}
     if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:
         return {"nodes": one}
     return {}
+
+
+def _list_end(included: Node, listed: str) -> int:
+    """Return where a list of GPUs ends in the file: in the flag's word, or in the variable that has it."""
+    if type(included) is Scalar:
+        return included.end
+    reads = included.reads if isinstance(included, Composite) else ()
+    own = [scalar for scalar in reads if scalar.text == listed]
+    return own[0].end if len(own) == 1 else -1
 
 
 def _hosts(flags: Mapping, one: Node) -> dict[str, Node | None]:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from cfglint.document.shell.processes import whole
-from cfglint.document.tree import Alias, Composite, Document, Entry, Mapping, Scalar, Sequence, Several, walk
+from cfglint.document.tree import (
+    Alias,
+    Composite,
+    Document,
+    Entry,
+    Mapping,
+    Scalar,
+    Sequence,
+    Several,
+    target,
+    walk,
+)
 
 
 def part(launches: list[Document]) -> None:
@@ -15,6 +28,7 @@ def part(launches: list[Document]) -> None:
         return
     for head in heads:
         _keep_visible(head)
+    _keep_lists(heads)
     readers: dict[tuple[int, int], int] = {}
     for root in roots:
         for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
@@ -43,6 +57,15 @@ def _keep_visible(head: Mapping) -> None:
     if entry is not None and isinstance(entry.value, Composite):
         value = entry.value
         head.entries["visible_gpus"] = Entry(entry.key, Composite(value.text, value.start, value.end))
+
+
+def _keep_lists(heads: list[Mapping]) -> None:
+    """Leave a variable's list of GPUs as it is where several commands are told it."""
+    entries = [entry for head in heads if (entry := head.entries.get("processes")) is not None]
+    lists = [node for entry in entries if isinstance(node := target(entry.value), Composite) and node.counts]
+    places = Counter((node.start, node.end) for node in lists)
+    for node in lists:
+        node.counts = places[node.start, node.end] == 1
 
 
 def _close(root: Mapping, shared: set[tuple[int, int]]) -> None:
