@@ -206,8 +206,8 @@ class _Objection(Record):
 def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
     harmed = dict(_harmed(solver, way))
-    memory = "" if _stops(harmed) else _overfilled(solver, group, way)
-    if memory:
+    memory = _overfilled(solver, group, way)
+    if memory and not (memory.startswith(_UNKNOWN) and _stops(harmed)):
         return _Objection(way, memory)
     truths = harmed or _disproved(solver, group, way)
     if truths is None:
