@@ -221,10 +221,11 @@ class _Objection(Record):
 
 def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
+    harmed = dict(_harmed(solver, way))
     memory = _overfilled(solver, group, way)
-    if memory:
+    if memory and not (memory.startswith(_UNKNOWN) and _stops(harmed)):
         return _Objection(way, memory)
-    truths = dict(_harmed(solver, way)) or _disproved(solver, group, way)
+    truths = harmed or _disproved(solver, group, way)
     if truths is None:
         return _Objection(way, "cfglint cannot write it into this file")
     if group.code in truths or (not truths and group.code in solver.exhausted):
@@ -250,6 +251,11 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = "not beside the other fixes"
     return _Objection(way, text)
+
+
+def _stops(truths: Mapping[str, object]) -> bool:
+    """Whether a rule breaks for certain that is not about memory: then fitting would not help."""
+    return any(truth is False and not code.startswith(MEMORY) for code, truth in truths.items())
 
 
 def _may_break(solver: Solver, way: Repair, truths: Mapping[str, object]) -> str:
