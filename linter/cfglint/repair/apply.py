@@ -163,11 +163,11 @@ class _Wants(Record):
         from cfglint.repair.reasons import unfixed  # seldom needed
 
         group, repair = self.groups[code], self.repairs.of(code, judged)
+        if judged in self.repairs.over and repair is None:
+            return self._of_too_large(group, judged)
         stranded = self._stranding(judged)
         if any(goal.code == code for goal in stranded) or (stranded and code.startswith("MEM")):
             return self._of_stranded(group, judged)
-        if judged in self.repairs.over and repair is None:
-            return self._of_too_large(group, judged)
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
             if repair is not None:
