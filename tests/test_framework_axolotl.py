@@ -58,7 +58,7 @@ TOLD = [
         3,
     ),
     (FULL + "use_ray: true\nray_num_workers: 4\n", "train_gpus", 4),
-    (FULL + "context_parallel_size: 2\n", "train_dp", 4),
+    (FULL + "context_parallel_size: 2\n", "train_dp", 1),  # on two GPUs: PAR181
     (FULL + "sequence_parallel_degree: 4\n", "cp", 4),
     (FULL + "tensor_parallel_size: 2\n", "train_tp", 2),
     (FULL, "seq_len", 1024),
@@ -84,12 +84,12 @@ TOLD = [
     # sharding
     (FULL, "train_backend", "ddp"),
     (FULL + "context_parallel_size: 2\n", "train_backend", "ddp"),
-    (FULL + "context_parallel_size: 2\n", "train_dp", 4),
+    (FULL + "context_parallel_size: 2\n", "train_dp", 1),  # on two GPUs: PAR181
     (FSDP1, "train_backend", "fsdp"),
     (FSDP1, "offload_params", True),
     (FSDP2, "offload_params", False),
     (FSDP2 + "dp_shard_size: 4\n", "dp_shard", 4),
-    (FSDP2 + "dp_shard_size: 4\n", "dp_replicate", 2),
+    (FSDP2 + "dp_shard_size: 4\n", "dp_replicate", 1),  # on four GPUs: PAR181
     (FSDP2, "dp_shard", -1),
     (FULL + "fsdp:\nfsdp_config:\n", "train_backend", "ddp"),
     (FULL + "deepspeed:\n", "zero_stage", 0),
