@@ -18,9 +18,12 @@ import os
 import stat
 import sys
 from contextlib import suppress
+from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ctypes
+
     from typing_extensions import Self
 
 _CHANGED = "changed by somebody else since it was read"
@@ -67,29 +70,33 @@ def _replace(path: str, data: bytes, over: bytes | None) -> None:
         draft.resemble(path, about)
         draft.become(draft.path)
         draft.close()  # else this program is one that has it open to write
-        if over is not None and not _settled(path, over):
-            raise ChangedError(_CHANGED)
-        try:
-            in_hand = _exchange(draft.path, path)
-        except OSError as error:
-            if error.errno in _MOUNTED:
-                raise _OnlyTheOldError from None
-            raise
-        if over is None or not in_hand:
-            return
-        same = False
-        try:
-            same = _settled(draft.path, over)
-        finally:  # whatever happened
-            if not same:
-                _put_back(draft, path, data)
+        with _Watched(path) as old:  # who opens it to write waits, from the look before to the look after
+            if over is not None and not old.holds(over):
+                raise ChangedError(_CHANGED)
+            try:
+                in_hand = _exchange(draft.path, path)
+            except OSError as error:
+                if error.errno in _MOUNTED:
+                    raise _OnlyTheOldError from None
+                raise
+            if over is None or not in_hand:
+                return
+            same = False
+            try:
+                # Another file may have come in its place, and until that goes back, somebody may read the new
+                # text and save it with a line more: so this is asked first.
+                same = old.is_at(draft.path) and old.holds(over)
+            finally:  # whatever happened
+                if not same:
+                    _put_back(draft, path, data)
 
 
 def _put_back(draft: _Draft, path: str, data: bytes) -> None:
     """Let what was there stand again. Raises ChangedError."""
     try:
         _exchange(draft.path, path)
-        alone = _settled(draft.path, data)
+        with _Watched(draft.path) as new:
+            alone = new.holds(data)
         if not alone:  # somebody wrote to the new file, too: the latest text stands
             _exchange(draft.path, path)
     except OSError:
@@ -100,14 +107,30 @@ def _put_back(draft: _Draft, path: str, data: bytes) -> None:
     raise ChangedError(f"{_CHANGED}, and twice; the first of these texts is {draft.path}")
 
 
-def _settled(path: str, content: bytes) -> bool:
-    """Whether a file holds this, and nobody has it open to write something else."""
-    flags = ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK")
-    descriptor = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
-    with os.fdopen(descriptor, "rb") as stream:
-        lease = _lease(descriptor, to_write=False)
-        same = stream.read(len(content) + 1) == content
-        return same and lease == _lease_of(descriptor)
+class _Watched:
+    """A file that is open, with a lease where there is such a thing: who opens it to write waits."""
+
+    def __init__(self, path: str) -> None:
+        flags = ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK")
+        self.descriptor = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
+        self.lease = _lease(self.descriptor, to_write=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+    def holds(self, content: bytes) -> bool:
+        """Whether it holds this, and nobody has it open to write, or waits for that."""
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        with open(self.descriptor, "rb", closefd=False) as stream:
+            same = stream.read(len(content) + 1) == content
+        return same and self.lease == _lease_of(self.descriptor)
+
+    def is_at(self, path: str) -> bool:
+        """Whether a path is one of this file's names."""
+        return os.path.samestat(os.lstat(path), os.fstat(self.descriptor))
 
 
 def _exchange(first: str, second: str) -> bool:
@@ -129,19 +152,26 @@ def _exchange(first: str, second: str) -> bool:
     return True
 
 
+@cache
+def _system() -> ctypes.CDLL:
+    """Return the system's library, loaded once: two names must not be apart for longer than that takes."""
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _swapped(first: str, second: str) -> bool:
     """Let two files change places in one step; returns whether this system can. Raises OSError."""
     if os.name != "posix":
         return False
     import ctypes
 
-    system = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(first), os.fsencode(second)
     try:
         if sys.platform == "darwin":
-            failed = system.renamex_np(*names, _SWAP)
+            failed = _system().renamex_np(*names, _SWAP)
         else:
-            failed = system.renameat2(_HERE, names[0], _HERE, names[1], _SWAP)
+            failed = _system().renameat2(_HERE, names[0], _HERE, names[1], _SWAP)
     except AttributeError:
         return False
     error = ctypes.get_errno()
