@@ -10,12 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.edits import annotate, insert_key, replace_value
+from cfglint.document.edits import insert_key, replace_value
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import JSON, OMEGACONF, PYYAML, resolve
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Alias, Mapping, Scalar, Sequence, walk
 from cfglint.document.view import View
+from cfglint.repair.notes import annotate
 from cfglint.text import apply_edits
 from tiers import tried
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfglint.document.edits import annotate, insert_key, replace_value, spell
+from cfglint.document.edits import insert_key, replace_value, spell
 from cfglint.document.reading import read, read_text
 from cfglint.document.scalars import TOML, resolve
 from cfglint.document.suppressions import suppressions
 from cfglint.document.toml import parse_toml
 from cfglint.document.tree import Mapping, Scalar, Sequence, walk
+from cfglint.repair.notes import annotate
 from cfglint.text import apply_edits
 from tiers import tried
 

@@ -277,27 +277,6 @@ def _last_leaf(node: Node) -> Node:
     return node
 
 
-def annotate(document: Document, edit: Edit, note: str) -> Edit | None:
-    """Return the insertion of ``# note`` at the end of the line that ``edit`` writes, where one can stand.
-
-    It is applied together with ``edit``, and after it.
-    """
-    text = document.file.text
-    words = " ".join(note.split())
-    taken = edit.start < edit.end and not edit.new  # there is no such line any more
-    unfit = document.format in ("json", "shell", "notebook") or not words or taken
-    if unfit or edit.new.endswith(("\n", "\r")):
-        return None
-    at = line_end(text, edit.end)
-    within_another = any(
-        isinstance(node, Scalar)
-        and node.start < at < node.end
-        and not (edit.start <= node.start and node.end <= edit.end)
-        for node in walk(document.root)
-    )
-    return None if within_another else Edit(at, at, f"  # {words}")
-
-
 # ── new keys of TOML ───────────────────────────────────────────────────────────────────────────────────────
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _COMMENTS = re.compile(r"(?:\r?\n[ \t]*#[^\n]*)*")  # those that go on from one line to the next

@@ -13,12 +13,13 @@ from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
+from cfglint.repair.notes import comments
 from cfglint.repair.price import middle
 from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.trials import MEMORY
-from cfglint.repair.write import comments, shown
+from cfglint.repair.write import shown
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False

@@ -50,17 +50,6 @@ _TAKES = tuple(
 )
 
 
-def _said(view: View, path: Steps) -> str:
-    """Return a key as reports print it; of what a command says of its launch, with the word that says it."""
-    trace, name = Trace(view, path), spoken(path)
-    start, end = trace.span
-    if path[:1] != ("launch",) or not trace.present or trace.source is not None or not 0 <= start < end:
-        return name
-    word = view.document.file.text[start:end]
-    line = view.document.file.text.count("\n", 0, start) + 1
-    return f"{name} ({word}, line {line})" if len(word) <= _WORD and not set(word) & set("\n()") else name
-
-
 def unfixed(solver: Solver, group: Group) -> str:
     """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
     tracks = [
@@ -76,7 +65,7 @@ def unfixed(solver: Solver, group: Group) -> str:
             return elsewhere
         paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
         there = [path for path in paths if Trace(view, path).present] or paths
-        named = [_said(view, path) for path in there]
+        named = [_quoted(view, path) for path in there]
         return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
@@ -340,6 +329,17 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
 
 
 # ── in words ───────────────────────────────────────────────────────────────────────────────────────────
+def _quoted(view: View, path: Steps) -> str:
+    """Return a key as reports print it; of what a command says of its launch, with the word that says it."""
+    trace, name = Trace(view, path), spoken(path)
+    start, end = trace.span
+    if path[:1] != ("launch",) or not trace.present or trace.source is not None or not 0 <= start < end:
+        return name
+    word = view.document.file.text[start:end]
+    line = view.document.file.text.count("\n", 0, start) + 1
+    return f"{name} ({word}, line {line})" if len(word) <= _WORD and not set(word) & set("\n()") else name
+
+
 def values_told(way: Repair) -> str:
     """Return the keys and values that a repair writes."""
     *most, last = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)

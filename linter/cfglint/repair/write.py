@@ -6,7 +6,7 @@ What has to be there is found by reading the framework's bindings backwards (`in
 from __future__ import annotations
 
 from cfglint.document.compose import edited
-from cfglint.document.edits import annotate, brings, insert_key, replace_value, spell
+from cfglint.document.edits import brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import outside, remove_keys
 from cfglint.document.spoken import spoken
@@ -27,12 +27,11 @@ from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps, Values
-    from cfglint.findings import Fix
 
 _SWITCH = ("true", "false", "on", "off")
 
@@ -457,16 +456,6 @@ def titled(values: Iterable[Written], view: View) -> str:
         key, file = (written.path, "") if hung is None else (hung[1], hung[0].file.path)
         titles.append(f"{spoken(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
     return _joined(titles, gone)
-
-
-def comments(subject: Subject, fix: Fix) -> Iterator[Edit]:
-    """Yield the edits that append a comment to each edited line, and mark those that are no longer true."""
-    for each in fix.stale:
-        yield Edit(each.start, each.start, f"when it was {each.was}: ")
-    for edit, note in zip(fix.edits, fix.notes, strict=True):
-        comment = annotate(subject.document, edit, note)
-        if comment is not None:
-            yield comment
 
 
 def shown(value: object) -> str:
