@@ -5,7 +5,7 @@ from random import Random
 
 from fuzz.mutate import mutated
 from fuzz.seeds import seeds
-from tiers import LONG, tried
+from tiers import LONG
 
 NAMES = {
     "yaml": "c{}.yaml",
@@ -18,7 +18,7 @@ NAMES = {
 
 def test_reports_are_equal(cfglint, folder):
     random = Random(14)
-    for number in range(tried(300)):
+    for number in range(300 if LONG else 16):
         kind, name = random.choice(list(NAMES.items()))
         text = random.choice(seeds(kind))
         data = text.encode() if random.randrange(3) == 0 else mutated(random, kind, text)
@@ -42,6 +42,6 @@ def test_reports_are_equal(cfglint, folder):
             first = first or said
             assert said == first, f"seed {seed}, {jobs} processes: {words}"
         if "json" in words:
-            assert len(json.loads(first[1])["findings"]) > 20  # that there is something to differ in
+            assert len(json.loads(first[1])["findings"]) > 10  # that there is something to differ in
         else:
             assert first[1].count(b"\n+++ ") > 2

@@ -395,7 +395,7 @@ SLOW = (
     "dangling references",
 )
 IN_CI = [pytest.param(name, marks=pytest.mark.long) for name in FILES if name in SLOW]
-IN_CI += mostly_long([name for name in FILES if name not in SLOW], 3)
+IN_CI += mostly_long([name for name in FILES if name not in SLOW], 5)
 
 
 @pytest.mark.parametrize("name", IN_CI)

@@ -41,7 +41,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", mostly_long(NAMES, 3))
+@pytest.mark.parametrize("name", mostly_long(NAMES, 5))
 def test_names_of_files(strange, name):
     texts = (BAD, "no: config\n", TRL.format("many", "zz"), b"\xff\xfe", "\0")
     number = NAMES.index(name)
@@ -65,7 +65,7 @@ def test_names_of_files(strange, name):
 VALUES = [*COMMANDS, "a\x1b[2J", "a\\x1b[2J", "a\u202eb", "x\\n::error::y", "x\\r\\n##[error]y", "a\x85b"]
 
 
-@pytest.mark.parametrize("value", mostly_long(VALUES, 3))
+@pytest.mark.parametrize("value", mostly_long(VALUES, 5))
 def test_texts_of_files(strange, value):
     quoted = '"' + value.replace('"', "") + '"'
     strange.write(

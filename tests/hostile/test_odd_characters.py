@@ -49,7 +49,7 @@ def styles(command, indent):
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS)
-@pytest.mark.parametrize("odd", ODD if LONG else ODD[::4], ids=ascii)
+@pytest.mark.parametrize("odd", ODD if LONG else ODD[::8], ids=ascii)
 def test_findings_and_fixes_are_in_the_file(odd, manifest):
     indent, form = MANIFESTS[manifest]
     texts = [form.format(own) for place in places(odd) for own in styles(COMMAND.format(*place), indent)]

@@ -54,11 +54,18 @@ def verdict_of(bound: Span, capacity: Span) -> str:
     return "oom" if bound.low > capacity.high else "tight"
 
 
-def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[Memory, frozenset[str]]:
+def memory_of(
+    values: Values,
+    target: Target,
+    *,
+    narrow: str = "told",
+    questions: dict[frozenset[str], str | None] | None = None,
+) -> tuple[Memory, frozenset[str]]:
     """Return the memory in all cases together, and the facts that would settle what is not judged.
 
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
     and a model that is known by its name alone. What would narrow a tight one is ``told``, ``brief``, or not.
+    ``questions`` keeps what to type, by what is missing: a question is as good on the next target.
     """
     if values["trains"] is False and values["generates"] is False:
         return Memory(target.name, _capacity(values), _ANYTHING, _ANYTHING, "unknown", ask=_NEITHER), NOTHING
@@ -80,7 +87,10 @@ def memory_of(values: Values, target: Target, *, narrow: str = "told") -> tuple[
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
     elif verdict == "unknown":
-        ask = asked_together(values, needs)
+        questions = {} if questions is None else questions
+        if needs not in questions:
+            questions[needs] = asked_together(values, needs)
+        ask = questions[needs]
     elif len({(case.verdict, lean(case.verdict, case.need_gib, case.bound_gib, top)) for case in told}) > 1:
         ask = asked(values, first.chosen)
     elif verdict == "tight" and narrow and (narrower := _narrowing(first.values, narrow)) is not None:

@@ -155,13 +155,14 @@ def fit_rows(
     if not given:
         return
     first = watched(subject, given[0])
-    yield row_of(first, run.targets[0], varied, narrow)
+    questions: dict[frozenset[str], str | None] = {}
+    yield row_of(first, run.targets[0], varied, narrow, questions)
     alike = first.without(first.resting_on(_differing(given)))
     versioned = settled(subject, first)
     for target, facts in zip(run.targets[1:], given[1:], strict=True):
         values = values_for(versioned, facts)
         values.update(alike)
-        yield row_of(values, target, varied, narrow)
+        yield row_of(values, target, varied, narrow, questions)
 
 
 def _differing(given: Sequence[Mapping[str, object]]) -> Iterator[str]:
@@ -177,10 +178,17 @@ def _same(a: object, b: object) -> bool:
 
 
 def row_of(
-    values: Values, target: Target, varied: tuple[tuple[str, str], ...] = (), narrow: str = ""
+    values: Values,
+    target: Target,
+    varied: tuple[tuple[str, str], ...] = (),
+    narrow: str = "",
+    questions: dict[frozenset[str], str | None] | None = None,
 ) -> FitRow:
-    """Return what the facts of a document come to on the target that they were computed with, by part."""
-    memory, needs = memory_of(values, target, narrow=narrow)
+    """Return what the facts of a document come to on the target that they were computed with, by part.
+
+    ``questions`` keeps what to type, by what is missing: other targets that lack the same ask the same.
+    """
+    memory, needs = memory_of(values, target, narrow=narrow, questions=questions)
     first = cases_of(values)[0].values
     return FitRow(
         *(getattr(memory, name) for name in fields(memory)),
