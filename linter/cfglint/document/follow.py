@@ -321,7 +321,7 @@ def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span,
     if isinstance(flag.default, Literal) and not open_ended:
         style = '"' if isinstance(flag.default.value, str) else ""
         start, end = flag.default.span
-        return Composite(str(flag.default.value), start, end, style)
+        return Composite(str(flag.default.value), start, end, style, flag=flag.name)
     return Unresolved(
         f"--{flag.name}", *span, why=f"--{flag.name} is not given, and its default is not known"
     )

@@ -407,7 +407,8 @@ class Writer(Record):
         title = f"{spoken(written.path)} to {shown(value)}"
         old: str | None = None
         if trace.overrides and trace.source is not None:
-            edit = insert_key(document, trace.at, value, view.dialect)
+            path = (trace.flag,) if trace.flag else trace.at
+            edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             node = trace.node
