@@ -203,6 +203,13 @@ def _lost_lines(subject: Subject) -> Iterator[Mistake]:
         yield Mistake(lost.note, lost.start, lost.end, key=lost.first, text=lost.cure)
 
 
+def _strange_flags(subject: Subject) -> Iterator[Mistake]:
+    """Yield the flags that the program of a command stops at, with what may have been meant."""
+    strange = subject.document.strange
+    for flag in strange() if strange is not None and subject.is_launch else ():
+        yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program)
+
+
 def _overruns(subject: Subject) -> Iterator[Mistake]:
     """Yield why a document was not judged, or not to the end."""
     document = subject.document
@@ -449,5 +456,6 @@ _KINDS = {
     "lost_lines": _lost_lines,
     "missing": _missing,
     "misfits": _misfits,
+    "strange_flags": _strange_flags,
     "unknown_names": _unknown_names,
 }

@@ -210,8 +210,10 @@ class Reading(Record):
             return
         document.followed = True
         from cfglint.document.follow import follow  # scripts alone start programs
+        from cfglint.document.strange import strange_flags
 
         follow(document, self.library)
+        document.strange = partial(strange_flags, document, self.library)
 
     def _view(
         self,
