@@ -1,4 +1,4 @@
-"""With how many processes the scripts of a project start what reads a file: they give the file as a flag's value."""
+"""With how many processes the scripts of a project start what reads a file that they give it."""
 
 from __future__ import annotations
 

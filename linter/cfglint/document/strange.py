@@ -1,7 +1,7 @@
 """The flags of a command that its program does not take, and at which it stops before it does anything.
 
 Told where the program and all that it imports from its project are here, and its parser takes nothing else.
-A script that starts another one's program (a submitter: `mason.py … -- python train.py …`) is judged by the last.
+Of a command that submits another one (``submit.py … -- python train.py …``), the last program's are judged.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def alike(trials: Trials, changes: Sequence[Change]) -> Alike:
     """Return the commands that start too many processes where some changes are made to one beside them."""
     document = trials.subject.document
     new = min((number for change in changes if (number := _fewer(change)) is not None), default=None)
-    if document.format != "shell" or new is None or len(document.file.documents) < 2:  # noqa: PLR2004
+    if document.format != "shell" or new is None or len(document.file.documents) < 2:
         return Alike()
     read = [subject.document for subject in trials.run.but().subjects(document.file, judge_broken=False)]
     moved = {(change.edit.start, change.edit.end) for change in changes}

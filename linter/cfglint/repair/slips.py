@@ -117,7 +117,7 @@ def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
         if (each.start, each.end) != place or view.document.file.text[each.start : each.start + 2] != "--":
             continue
         edits: tuple[Edit, ...] | None = (Edit(each.start + 2, each.end, each.note),)
-        title, effect = f"rename --{each.key} to {each.note}", ""
+        title, effect = f"rename --{each.key} to --{each.note}", ""
         if not each.note:
             edits = remove_keys(view.document, [(each.key,)])
             title = f"remove --{each.key}"

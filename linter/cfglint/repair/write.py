@@ -407,7 +407,9 @@ class Writer(Record):
         title = f"{spoken(written.path)} to {shown(value)}"
         old: str | None = None
         if trace.overrides and trace.source is not None:
-            path = (trace.flag,) if trace.flag else trace.at
+            path: Steps = (
+                (trace.flag,) if trace.flag else tuple(s for s in trace.at if isinstance(s, (str, int)))
+            )
             edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
@@ -449,7 +451,7 @@ class Writer(Record):
 
 
 def _asked_of_slurm(text: str, at: int) -> str:
-    """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other value."""
+    """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""
 

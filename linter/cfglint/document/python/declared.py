@@ -53,7 +53,7 @@ def declared(start: File, imported: Callable[[File, str], File | None]) -> tuple
 def all_taken(
     start: File, imported: Callable[[File, str], File | None]
 ) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return all words that a program may take as flags, where it stops at any other, and those it surely takes.
+    """Return all words that a program may take as flags, where it stops at any other, and the sure ones.
 
     None where nobody knows: its parser, and the classes that fill it, have to be in the project's files.
     """
@@ -64,7 +64,7 @@ def all_taken(
         return None
     if any(_fills_library(text) for text in texts):
         return None
-    defined = {name: bases for name, bases in _CLASS.findall(whole)}
+    defined = dict(_CLASS.findall(whole))
     waiting = [name for made in filled for name in _TITLE.findall(made)]
     for name in waiting:
         if name not in defined:

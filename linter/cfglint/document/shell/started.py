@@ -45,7 +45,7 @@ def _flag(document: Document, start: Start, flag: str) -> Edit | None:
     if not at:
         return None
     before, following = words[at - 1], words[at]
-    whole = "=" in before.spelled or not before.spelled.startswith("-")  # and no flag that waits for its value
+    whole = "=" in before.spelled or not before.spelled.startswith("-")  # no flag that waits for a value
     if _between(text, before, following) and whole:
         flags = [i for i in range(1, at) if words[i].spelled.startswith("--")]
         gap = _between(text, words[flags[-1] - 1], words[flags[-1]]) if flags else ""
