@@ -170,14 +170,14 @@ def _program(file: File, library: Library) -> Linked | None:
     known: dict[str, Linked | None] = library.programs
     if file.path not in known:
         known[file.path] = None
-        code = _modules(library).code(file)
+        code = modules_of(library).code(file)
         if code is not None:
-            known[file.path] = program = Linked(code, file, _modules(library))
+            known[file.path] = program = Linked(code, file, modules_of(library))
             program.run()
     return known[file.path]
 
 
-def _modules(library: Library) -> Modules:
+def modules_of(library: Library) -> Modules:
     """Return the modules of the programs, of which each is parsed once."""
     found: Modules = library.programs.setdefault("", Modules(library.find))
     return found
@@ -223,7 +223,7 @@ def _trains_with(file: File, library: Library) -> str:
     """Return whose trainer a program makes, found out once."""
     key = f"{file.path}:trains_with"
     if key not in library.programs:
-        library.programs[key] = trains_with(file, _modules(library))
+        library.programs[key] = trains_with(file, modules_of(library))
     found: str = library.programs[key]
     return found
 
@@ -234,7 +234,7 @@ def _trains_one(started: Started, library: Library) -> bool:
     plainly = trainer is not None and trainer.cls is None and trainer.kind in _PLAIN
     key = f"{started.file.path}:trains_one:{plainly}"
     if key not in library.programs:
-        flags, modules = started.program.flags, _modules(library)
+        flags, modules = started.program.flags, modules_of(library)
         library.programs[key] = trains_one(started.file, modules, flags, plainly=plainly) or (
             (plainly or trainer is None) and trains_plainly(started.file, modules, flags)
         )
@@ -321,7 +321,7 @@ def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span,
     if isinstance(flag.default, Literal) and not open_ended:
         style = '"' if isinstance(flag.default.value, str) else ""
         start, end = flag.default.span
-        return Composite(str(flag.default.value), start, end, style)
+        return Composite(str(flag.default.value), start, end, style, flag=flag.name)
     return Unresolved(
         f"--{flag.name}", *span, why=f"--{flag.name} is not given, and its default is not known"
     )

@@ -112,10 +112,17 @@ def read_job(text: str) -> Job | None:
     return job
 
 
-def slurm_variables(text: str, job: Job) -> dict[str, str]:
-    """Return the variables that Slurm sets in a job for what its script asks."""
-    figures = {name: job.count(figure) for name, figure in _VARIABLES.items()}
-    found = {name: str(number) for name, number in figures.items() if number is not None}
+def slurm_variables(text: str, job: Job) -> dict[str, tuple[str, int, int]]:
+    """Return the variables that Slurm sets in a job for what its script asks, with where it asks for it.
+
+    Without a place, -1, where the script has another text.
+    """
+    found: dict[str, tuple[str, int, int]] = {}
+    for name, figure in _VARIABLES.items():
+        if job.count(figure) is not None:
+            number, start, end = job.figures[figure]
+            told = text[start:end] == str(number) and figure == "nodes"
+            found[name] = str(number), start if told else -1, end if told else -1
     for match in _LINE.finditer(text):
         line = match[1]
         if line.strip() and not line.startswith("#"):
@@ -124,7 +131,7 @@ def slurm_variables(text: str, job: Job) -> dict[str, str]:
         if option is not None:
             name, value = option[1] or option[2], option[3].strip("\"'")
             if "%" not in value and (name in ("job-name", "J") or value.isdigit()):
-                found[_BY_OPTION[name]] = value
+                found[_BY_OPTION[name]] = value, -1, -1
     return found
 
 

@@ -150,11 +150,16 @@ class Trace(Record):
         """Whether the document can say another value at ``at``, over the file beneath that has this one."""
         return (
             self.source is not None
-            and not self.source.hung
+            and (not self.source.hung or bool(self.flag))
             and isinstance(self.node, Scalar)
             and not self.computed
             and all(isinstance(part, str) for part in self.at)
         )
+
+    @property
+    def flag(self) -> str:
+        """The flag of a command's program whose default the value is; empty where it is none."""
+        return self.node.flag if isinstance(self.node, Composite) else ""
 
     @property
     def shared(self) -> tuple[str, ...]:

@@ -118,11 +118,13 @@ class Composite(Scalar):
 
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
     -1 where it cannot be. ``counts`` says that it is the length of a list of the first numbers: ``0,1,2``.
+    ``flag`` is the flag of a command's program whose default it is.
     """
 
     reads: tuple[Scalar, ...] = field(default=(), kw_only=True)
     cut: int = field(default=-1, kw_only=True)
     counts: bool = field(default=False, kw_only=True)
+    flag: str = field(default="", kw_only=True)
 
 
 class HydraRef(Composite):
@@ -400,7 +402,9 @@ class Document(Record):
     the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
     ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
-    whether its project may use its framework's package; ``replaced`` are the keys that a launch gives itself;
+    whether its project may use its framework's package, ``started`` with how many processes its project's
+    scripts start what reads it, ``strange`` which flags its program does not take; ``replaced`` are the keys
+    that a launch gives itself;
     ``sites`` where the calls of a program are written (python.documents.Site), ``asked`` gives the same
     trainer where some of the program's flags are given, and the others have their defaults;
     ``flags`` are the names of all.
@@ -440,6 +444,8 @@ class Document(Record):
     namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
+    started: Callable[[], list[int]] | None = field(default=None, init=False, compare=False)
+    strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)
     replaced: frozenset[str] = field(default=frozenset(), init=False, compare=False)
     loader: str = field(default="", init=False)

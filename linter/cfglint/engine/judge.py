@@ -141,6 +141,8 @@ def _mistakes(subject: Subject, kind: str, given: Mapping[str, object]) -> list[
         return list(_impossible_values(subject, given))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
+    if kind == "started_with":
+        return [] if subject.document.started is None else list(subject.document.started())
     if kind in BY_SCHEMA:
         return mistakes(subject.framework, subject.view).get(kind, [])
     if not (subject.view.suspects() or subject.document.duplicates):
@@ -199,6 +201,13 @@ def _lost_lines(subject: Subject) -> Iterator[Mistake]:
     lost = ends_early(subject.document)
     if lost is not None:
         yield Mistake(lost.note, lost.start, lost.end, key=lost.first, text=lost.cure)
+
+
+def _strange_flags(subject: Subject) -> Iterator[Mistake]:
+    """Yield the flags that the program of a command stops at, with what may have been meant."""
+    strange = subject.document.strange
+    for flag in strange() if strange is not None and subject.is_launch else ():
+        yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:
@@ -447,5 +456,6 @@ _KINDS = {
     "lost_lines": _lost_lines,
     "missing": _missing,
     "misfits": _misfits,
+    "strange_flags": _strange_flags,
     "unknown_names": _unknown_names,
 }

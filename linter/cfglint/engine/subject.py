@@ -178,6 +178,8 @@ class Reading(Record):
         document.foreign |= document.away
         document.declares = partial(project.declares, path, begun=begun)
         document.namesake = partial(project.namesake, path)
+        if document.format == "json":
+            document.started = partial(_started_with, project, path)
         if document.format == "yaml" and not block["composes"]:
             document.composed = partial(project.composed, path)
         released = block["checked"] and not block["home"]  # it is a package, then
@@ -208,8 +210,10 @@ class Reading(Record):
             return
         document.followed = True
         from cfglint.document.follow import follow  # scripts alone start programs
+        from cfglint.document.strange import strange_flags
 
         follow(document, self.library)
+        document.strange = partial(strange_flags, document, self.library)
 
     def _view(
         self,
@@ -359,6 +363,12 @@ class Reading(Record):
         if 2 * sum(signs > 0 for signs, _ in seen) < len(seen):
             return 0, None  # sections of another framework that a few could be of, too
         return max(seen, key=lambda each: each[0], default=(0, None))
+
+
+def _started_with(project: Project, path: str) -> list[int]:
+    from cfglint.document.launched import started_with  # few rules ask
+
+    return started_with(project, path)
 
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:

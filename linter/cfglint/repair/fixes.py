@@ -13,6 +13,7 @@ from cfglint.engine.memory import bounds_of, span_of
 from cfglint.findings import Fix, MemoryChange
 from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
+from cfglint.repair.alike import alike
 from cfglint.repair.price import slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
@@ -137,14 +138,15 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         "removed" if change.removed else f"was {change.old}" if change.old is not None else "added"
         for change in changes
     )  # fmt: skip
+    others = alike(trials, changes)
     return Fix(
         0,
-        patch.title if patch is not None else titled(repair.written, trials.subject.view),
-        patch.edits if patch is not None else (),
+        others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
+        (*patch.edits, *others.edits) if patch is not None else (),
         applicability=repair.applicability,
         certainty="sure" if repair.sure else "may",
-        effect="; ".join(dict.fromkeys(_effects(repair))),
-        notes=tuple(f"cfglint: {text} ({codes})" for text in was),
+        effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),
+        notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,
         slower=slower(trials, judged, facts) if repair.risk in ("none", "numerics") else None,
         risk=repair.risk,

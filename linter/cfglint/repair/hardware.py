@@ -47,6 +47,8 @@ _MOST_HOURLY, _TIMES_OWN = (
     4,
 )  # dollars of an hour, or times what the present GPUs cost: more is no advice
 
+_MOST_EACH = 3.0  # dollars of an hour of each GPU, of a job that asks for so many
+
 
 class Place(Record):
     """GPUs on which a job runs: ``name`` such as ``h100-sxm:4``, dollars of an hour, the memory there.
@@ -120,6 +122,8 @@ class Market(Record):
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
         values = self.judged.values
         asked, nodes, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
+        if not is_number(asked) and values["launched.placed"] is True:
+            asked = values["gpus_needed"]
         given = values.given.get("gpu.per_node")
         own = given if isinstance(given, int) else 1
         machines = int(nodes) if is_number(nodes) and nodes >= 1 else 1
@@ -129,6 +133,8 @@ class Market(Record):
             counts = [int(asked)]
         else:
             counts = [n for n in dict.fromkeys((*(own * times for times in _TIMES), 1)) if n <= _NODE]
+        if counts[0] > _NODE and machines == 1 and self._spreads():
+            counts, machines = [_NODE], -(-counts[0] // _NODE)
         sheet = (self.trials.run.prices or shipped()).hourly
         offers = []
         for name, usd in sheet.items():
@@ -138,9 +144,14 @@ class Market(Record):
         there = values.given.get("gpu.nodes")
         own *= int(there) if is_number(there) else 1
         own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
-        most = max(_MOST_HOURLY, _TIMES_OWN * own_price)
+        most = max(_MOST_HOURLY, _TIMES_OWN * own_price, _MOST_EACH * counts[0] * machines)
         offers = [offer for offer in offers if offer[0] <= most]
         return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
+
+    def _spreads(self) -> bool:
+        """Whether Ray places the job on several machines, or a server is one of several."""
+        values = self.judged.values
+        return values["launched.placed"] is True or values["trains"] is False
 
     def _is_no_step_down(self, gpu: Gpu) -> bool:
         """Whether a GPU is the present one, or has as much memory and is about as fast."""

@@ -32,6 +32,7 @@ _OTHERS = {  # told where they move
     "results.weights": "stored weights",
     "results.bits": "quantization",
     "results.rank": "LoRA rank",
+    "results.negatives": "queries whose passages are compared",
     "results.grouping": "micro-batch whose tokens are averaged",
 }
 _RISKS = {

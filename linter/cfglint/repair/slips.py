@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _REFUSED = "CFG011"
+_STRANGE, _STRANGE_FLAGS = "DOC109", "document.strange_flags"
 _NUMBERS = "document.impossible_values"
 
 
@@ -39,6 +40,10 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
     for each in found:
         finding = each.finding
         listed = RENAMED.get(finding.code, _NUMBERS if finding.code == IMPOSSIBLE else "")
+        if finding.code == _STRANGE and LEVELS.index(finding.level) >= LEVELS.index(least):
+            strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
+            if strange is not None:
+                yield finding, strange
         if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
         place = finding.place.start, finding.place.end
@@ -102,6 +107,26 @@ def _removal(trials: Trials, mistake: Mistake) -> Fix | None:
     title = f"remove {spoken(path)}"
     notes = (f"cfglint: removed ({_REFUSED})",) * len(edits)
     return Fix(0, title, edits, applicability="unsafe", effect=effect, risk="optimization", notes=notes)
+
+
+def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
+    """Return what renames a flag at which a program stops, or takes it out with its words."""
+    view = trials.subject.view
+    listed: Sequence[Mistake] = judged.values[_STRANGE_FLAGS]  # type: ignore[assignment]
+    for each in listed:
+        if (each.start, each.end) != place or view.document.file.text[each.start : each.start + 2] != "--":
+            continue
+        edits: tuple[Edit, ...] | None = (Edit(each.start + 2, each.end, each.note),)
+        title, effect = f"rename --{each.key} to --{each.note}", ""
+        if not each.note:
+            edits = remove_keys(view.document, [(each.key,)])
+            title = f"remove --{each.key}"
+            effect = f"{each.text} of this checkout has nothing that it sets; what it was to do is lost"
+        if edits is None or not _leaves_one_less(trials, edits, _STRANGE_FLAGS):
+            return None
+        notes = (f"cfglint: was {each.key} ({_STRANGE})",) * len(edits)
+        return Fix(0, title, edits, applicability="unsafe", effect=effect, risk="optimization", notes=notes)
+    return None
 
 
 def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:

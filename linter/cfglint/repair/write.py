@@ -407,7 +407,10 @@ class Writer(Record):
         title = f"{spoken(written.path)} to {shown(value)}"
         old: str | None = None
         if trace.overrides and trace.source is not None:
-            edit = insert_key(document, trace.at, value, view.dialect)
+            path: Steps = (
+                (trace.flag,) if trace.flag else tuple(s for s in trace.at if isinstance(s, (str, int)))
+            )
+            edit = insert_key(document, path, self._consumer.word(path, value), view.dialect)
             title += f" (over {trace.where.partition(' through ')[0]})"
         elif trace.present:
             node = trace.node
@@ -420,6 +423,8 @@ class Writer(Record):
                     value = quoted
             edit = replace_value(document, node, self._consumer.word(written.path, value), view.dialect)
             old = document.file.text[node.start : node.end]
+            asked = _asked_of_slurm(document.file.text, node.start)
+            title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
                 seen = written.path[-1] == "visible_gpus"
                 title = f"{'CUDA_VISIBLE_DEVICES' if seen else 'the GPUs of --include'} to {edit.new}"
@@ -443,6 +448,12 @@ class Writer(Record):
         elif isinstance(trace.node, Sequence) and trace.source is None:
             edit = add_item(document, trace.node, value, view.dialect)
         return None if edit is None else Change(edit, f"{spoken(path)} to hold {shown(value)}", dotted(path))
+
+
+def _asked_of_slurm(text: str, at: int) -> str:
+    """Return the option of a job's script that has a value: ``#SBATCH --nodes``; empty for any other."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line.strip().rstrip("= ") if line.startswith("#SBATCH") else ""
 
 
 def titled(values: Iterable[Written], view: View) -> str:

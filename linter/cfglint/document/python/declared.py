@@ -10,7 +10,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cfglint.document.tree import File
 
@@ -25,6 +25,18 @@ _FIELD = re.compile(r"^[ \t]+([A-Za-z_]\w*)[ \t]*:[ \t]*[A-Za-z\"'][^\n]*$", re.
 _LIBRARY = re.compile(
     r"^[ \t]*from[ \t]+(?:transformers|trl)\b[\w.]*[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE
 )
+# Parsers, with what fills them; what takes any flag; other ways to read a command; what adds flags by itself.
+_MADE = re.compile(r"(?<!import )(?<!class )\b(?:Hf)?ArgumentParser\w*\(+([^)=]*)")
+_LENIENT = re.compile(r"\bparse_known_args\b|\breturn_remaining_strings\b|\bsys\.argv\[1:\]|\bREMAINDER\b")
+_OTHERS = re.compile(
+    r"(?m)^[ \t]*(?:import|from)[ \t]+(?:fire|click|tyro|absl|jsonargparse|simple_parsing|draccus|typer|hydra"
+    r"|omegaconf|gflags|docopt|configargparse|megatron)\b"
+)
+_ADDS = re.compile(r"\b(add_(?!argument\b|argument_group\b)\w*arg\w*)\(")
+_CLASS = re.compile(r"(?m)^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?:")
+_BODY = re.compile(r"(?m)^class[ \t]+(\w+)[^\n]*((?:\n(?:[ \t)][^\n]*)?)*)")
+_TITLE = re.compile(r"\b[A-Z]\w*")
+_LAST = re.compile(r"(?:\w+\.)*(\w+)")  # of a dotted name
 _FILLED = re.compile(r"(?:class[ \t]+\w+|\w*Parser)\(+([^)=]*)")  # a class's bases, what a parser fills
 
 
@@ -32,19 +44,56 @@ def declared(start: File, imported: Callable[[File, str], File | None]) -> tuple
     """Return the words, and whether a class of transformers' arguments adds its own."""
     words: set[str] = set()
     trains = False
+    for text in _texts(start, imported):
+        words |= _words(text)
+        trains = trains or _fills_library(text)
+    return frozenset(words), trains
+
+
+def all_taken(
+    start: File, imported: Callable[[File, str], File | None]
+) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return all words that a program may take as flags, where it stops at any other, and the sure ones.
+
+    None where nobody knows: its parser, and the classes that fill it, have to be in the project's files.
+    """
+    texts = list(_texts(start, imported))
+    whole = "\n".join(texts)
+    filled = _MADE.findall(whole)
+    if not filled or len(texts) > _MOST or _LENIENT.search(whole) or _OTHERS.search(start.text):
+        return None
+    if any(_fills_library(text) for text in texts):
+        return None
+    defined = dict(_CLASS.findall(whole))
+    waiting = [name for made in filled for name in _TITLE.findall(made)]
+    for name in waiting:
+        if name not in defined:
+            return None
+        waiting += [base for base in _LAST.findall(defined[name]) if base not in (*waiting, "object")]
+    made = set(re.findall(r"\bdef[ \t]+(\w+)", whole))
+    if not made.issuperset(_ADDS.findall(whole)):
+        return None
+    bodies = (body for name, body in _BODY.findall(whole) if name in waiting)
+    sure = {field for body in bodies for field in _FIELD.findall(body)}
+    return frozenset(word for text in texts for word in _words(text)), frozenset(sure)
+
+
+def _words(text: str) -> set[str]:
+    return {word.replace("-", "_") for word in _FLAG.findall(text)} | set(_FIELD.findall(text))
+
+
+def _texts(start: File, imported: Callable[[File, str], File | None]) -> Iterator[str]:
+    """Yield the texts of a program and of what it imports from its project, up to a limit and one more."""
     waiting, seen = [start], {start.path}
     while waiting and len(seen) <= _MOST:
         file = waiting.pop(0)
-        text = file.text
-        words.update(word.replace("-", "_") for word in _FLAG.findall(text))
-        words.update(_FIELD.findall(text))
-        trains = trains or _fills_library(text)
-        for name in _names(text):
+        yield file.text
+        for name in _names(file.text):
             found = imported(file, name)
             if found is not None and found.path not in seen:
                 seen.add(found.path)
                 waiting.append(found)
-    return frozenset(words), trains
+    yield from (file.text for file in waiting)
 
 
 def _fills_library(text: str) -> bool:

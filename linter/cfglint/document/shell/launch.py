@@ -77,7 +77,7 @@ def parse_script(text: str, scripts: Scripts | None = None) -> list[Document]:
     """
     job = read_job(text)
     told = slurm_variables(text, job) if job is not None else {}
-    runner = Runner({name: (Piece(value, -1, -1),) for name, value in told.items()}, scripts)
+    runner = Runner({name: (Piece(*value),) for name, value in told.items()}, scripts)
     runner.script(text)
     documents = launched(text, runner, job)
     if runner.broken:

@@ -45,7 +45,8 @@ def _flag(document: Document, start: Start, flag: str) -> Edit | None:
     if not at:
         return None
     before, following = words[at - 1], words[at]
-    if _between(text, before, following) and not before.spelled.startswith("-"):
+    whole = "=" in before.spelled or not before.spelled.startswith("-")  # no flag that waits for a value
+    if _between(text, before, following) and whole:
         flags = [i for i in range(1, at) if words[i].spelled.startswith("--")]
         gap = _between(text, words[flags[-1] - 1], words[flags[-1]]) if flags else ""
         return Edit(before.end, before.end, f"{gap or ' '}{flag}")

@@ -1,0 +1,55 @@
+"""With how many processes the scripts of a project start what reads a file that they give it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cfglint.document.reading import read_text
+from cfglint.document.shell.processes import below, whole
+from cfglint.document.tree import SCRIPTS, Scalar, walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.document.project import Project
+    from cfglint.document.tree import Document
+
+_COMMENTED = re.compile(r"(?m)^#+[ \t]?")
+_MOST = 20  # scripts that name one file
+_COUNTS = ("processes", "visible_gpus")
+
+
+def started_with(project: Project, path: str) -> list[int]:
+    """Return the numbers of processes of the commands that are given the file at ``path``, as far as known.
+
+    Of a script that names it in comments alone, the commands count that are commented out.
+    """
+    own = os.path.abspath(path).replace(os.sep, "/")
+    base = own.rpartition("/")[2]
+    scripts = [
+        (where, text) for where, text in project.programs(path) if where.endswith(SCRIPTS) and base in text
+    ]
+    found = (each for where, text in scripts[:_MOST] for each in _numbers(where, text, own))
+    return sorted(set(found))
+
+
+def _numbers(where: str, text: str, own: str) -> Iterator[int]:
+    base = own.rpartition("/")[2]
+    live = any(base in line and not line.lstrip().startswith("#") for line in text.splitlines())
+    for document in read_text(text if live else _COMMENTED.sub("", text), where).documents:
+        number = next(filter(None, (whole(below(document.root, "launch", name)) for name in _COUNTS)), None)
+        if number is not None and _is_given(document, own):
+            yield number
+
+
+def _is_given(document: Document, own: str) -> bool:
+    """Whether a command has a file among its flags: by its path's end, seen from wherever it is started."""
+    base = own.rpartition("/")[2]
+    return document.root is not None and any(
+        isinstance(node, Scalar)
+        and node.text.endswith(base)
+        and own.endswith(f"/{os.path.normpath(node.text).lstrip('./')}")
+        for node in walk(document.root)
+    )
