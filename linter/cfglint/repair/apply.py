@@ -15,7 +15,7 @@ from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.notes import comments
 from cfglint.repair.price import middle
-from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
+from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.trials import MEMORY
@@ -176,7 +176,8 @@ class _Wants(Record):
         else:
             fixes = self._fixes[repair, judged]
         fixes = sorted(fixes, key=lambda fix: fix.risk == "data")  # nobody cuts data first
-        doubted = self._doubt(judged) if code.startswith(MEMORY) else None
+        asks = code.startswith(MEMORY) and not is_certain(group)
+        doubted = self._doubt(judged) if asks else None
         if doubted is not None:
             fixes = [fix for fix in fixes if fix.applicability == "safe" and fix.certainty == "sure"]
             if doubted.open or not fixes:

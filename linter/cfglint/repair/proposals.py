@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.trials import Goal
 
+STATES = "MEM105"  # the rule about what is needed whatever the batch
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 
 
@@ -142,6 +143,8 @@ def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[G
 
 
 def _doubted(group: Group, *, open_ones: bool = False) -> bool:
+    if is_certain(group):
+        return False
     doubts = [doubt(judged) for judged in dict.fromkeys(goal.judged for goal in group.goals)]
     return any(one is not None and (one.open or not open_ones) for one in doubts)
 
@@ -182,6 +185,11 @@ def _mended(
 
 
 # ── estimates that are too wide to act on ──────────────────────────────────────────────────────────────
+def is_certain(group: Group) -> bool:
+    """Whether a rule about memory is broken whatever an estimate comes to: the states alone do not fit."""
+    return group.code == STATES and group.error
+
+
 class Doubt(Record):
     """What would narrow an estimate that is too wide; ``open`` if it leaves it open whether the job fits."""
 
