@@ -213,12 +213,12 @@ class _Wants(Record):
 
     def _of_too_large(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return other hardware where a job does not fit this one even with all that was found."""
-        from cfglint.repair.reasons import values_told
+        from cfglint.repair.reasons import still_over
 
         together, memory = self.repairs.over[judged]
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
-        return self._elsewhere(judged, here), f"with {values_told(together)} the job still needs {need}"
+        return self._elsewhere(judged, here), still_over(self.solver, judged, together, need)
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""

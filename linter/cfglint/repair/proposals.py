@@ -12,6 +12,7 @@ from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import Repair
+from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.trials import Goal
 
+_FAR = 1.5  # times what a GPU has
 STATES = "MEM105"  # the rule about what is needed whatever the batch
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 
@@ -108,11 +110,25 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
         about = [g.code for g in groups if g.code in codes or g.code.startswith(MEMORY)]
         outcome = _outcome(solver, [each for code in about if (each := repairs.of(code, judged))], judged)
         if outcome is not None and outcome[1].verdict == "oom":
-            repairs.over[judged] = outcome
             repairs.leave(judged, about)
+            wider = _fitting(solver, [g for g in groups if g.code in about], judged, outcome[0])
+            if wider is None:
+                repairs.over[judged] = outcome
+            else:
+                repairs.add(wider)
         elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
     return repairs
+
+
+def _fitting(solver: Solver, groups: Iterable[Group], judged: Judged, first: Repair) -> Repair | None:
+    """Return what reaches the goals and lets the job fit, too, where the rule about that was not asked yet."""
+    own = [goal for group in groups for goal in group.goals if goal.judged is judged]
+    short = solver.trials.short(judged, combined(first.options) or {})
+    codes = {rule.code for rule in short if rule.level == "error"} - {goal.code for goal in own}
+    watching = solver.watching(judged)
+    more = [goal for code in sorted(codes) for goal in watching.of(code) if goal.judged is judged]
+    return watching.best((*own, *more), ANY) if own and more else None
 
 
 def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple[Repair, Memory] | None:
@@ -125,7 +141,9 @@ def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple
 
 
 def _leans_over(memory: Memory) -> bool:
-    """Whether a job probably does not fit."""
+    """Whether a job probably does not fit, or may need far more than there is."""
+    if memory.capacity_gib is not None and memory.need_gib.high > _FAR * memory.capacity_gib:
+        return True
     return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"
 
 

@@ -92,6 +92,13 @@ def unfixed(solver: Solver, group: Group) -> str:
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
 
 
+def still_over(solver: Solver, judged: Judged, way: Repair, need: str) -> str:
+    """Say what a job needs with repairs that are not enough, and with what can be moved besides."""
+    even = _at_most(solver, way, judged)
+    beyond = f"; {even}" if " even with " in even or " still may with " in even else ""
+    return f"with {values_told(way)} the job still needs {need}{beyond}"
+
+
 def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:
     """Return the moves without which a rule would not hold: the dearest are left out first."""
     kept = tuple(moves)
