@@ -15,7 +15,7 @@ from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.notes import comments
 from cfglint.repair.price import middle
-from cfglint.repair.proposals import Repairs, doubt, groups_of, mend, stranding
+from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.trials import MEMORY
@@ -176,7 +176,8 @@ class _Wants(Record):
         else:
             fixes = self._fixes[repair, judged]
         fixes = sorted(fixes, key=lambda fix: fix.risk == "data")  # nobody cuts data first
-        doubted = self._doubt(judged) if code.startswith(MEMORY) else None
+        asks = code.startswith(MEMORY) and not is_certain(group)
+        doubted = self._doubt(judged) if asks else None
         if doubted is not None:
             fixes = [fix for fix in fixes if fix.applicability == "safe" and fix.certainty == "sure"]
             if doubted.open or not fixes:
@@ -212,12 +213,12 @@ class _Wants(Record):
 
     def _of_too_large(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return other hardware where a job does not fit this one even with all that was found."""
-        from cfglint.repair.reasons import values_told
+        from cfglint.repair.reasons import still_over
 
         together, memory = self.repairs.over[judged]
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
-        return self._elsewhere(judged, here), f"with {values_told(together)} the job still needs {need}"
+        return self._elsewhere(judged, here), still_over(self.solver, judged, together, need)
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""

@@ -47,7 +47,7 @@ class Consumer(Record):
             if not there and not self._may_be_added(path):
                 return False  # ++ would put it where no line of the program reads it
             there = True  # and where it is not, ++ says so
-        if not there and closed(framework, path):
+        if not there and closed(framework, view, path):
             return False
         return takes(framework, view, path, value)
 

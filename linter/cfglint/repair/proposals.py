@@ -12,6 +12,7 @@ from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import Repair
+from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.trials import Goal
 
+_FAR = 1.5  # times what a GPU has
+STATES = "MEM105"  # the rule about what is needed whatever the batch
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 
 
@@ -107,11 +110,25 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
         about = [g.code for g in groups if g.code in codes or g.code.startswith(MEMORY)]
         outcome = _outcome(solver, [each for code in about if (each := repairs.of(code, judged))], judged)
         if outcome is not None and outcome[1].verdict == "oom":
-            repairs.over[judged] = outcome
             repairs.leave(judged, about)
+            wider = _fitting(solver, [g for g in groups if g.code in about], judged, outcome[0])
+            if wider is None:
+                repairs.over[judged] = outcome
+            else:
+                repairs.add(wider)
         elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
     return repairs
+
+
+def _fitting(solver: Solver, groups: Iterable[Group], judged: Judged, first: Repair) -> Repair | None:
+    """Return what reaches the goals and lets the job fit, too, where the rule about that was not asked yet."""
+    own = [goal for group in groups for goal in group.goals if goal.judged is judged]
+    short = solver.trials.short(judged, combined(first.options) or {})
+    codes = {rule.code for rule in short if rule.level == "error"} - {goal.code for goal in own}
+    watching = solver.watching(judged)
+    more = [goal for code in sorted(codes) for goal in watching.of(code) if goal.judged is judged]
+    return watching.best((*own, *more), ANY) if own and more else None
 
 
 def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple[Repair, Memory] | None:
@@ -124,7 +141,9 @@ def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple
 
 
 def _leans_over(memory: Memory) -> bool:
-    """Whether a job probably does not fit."""
+    """Whether a job probably does not fit, or may need far more than there is."""
+    if memory.capacity_gib is not None and memory.need_gib.high > _FAR * memory.capacity_gib:
+        return True
     return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"
 
 
@@ -142,6 +161,8 @@ def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[G
 
 
 def _doubted(group: Group, *, open_ones: bool = False) -> bool:
+    if is_certain(group):
+        return False
     doubts = [doubt(judged) for judged in dict.fromkeys(goal.judged for goal in group.goals)]
     return any(one is not None and (one.open or not open_ones) for one in doubts)
 
@@ -182,6 +203,11 @@ def _mended(
 
 
 # ── estimates that are too wide to act on ──────────────────────────────────────────────────────────────
+def is_certain(group: Group) -> bool:
+    """Whether a rule about memory is broken whatever an estimate comes to: the states alone do not fit."""
+    return group.code == STATES and group.error
+
+
 class Doubt(Record):
     """What would narrow an estimate that is too wide; ``open`` if it leaves it open whether the job fits."""
 

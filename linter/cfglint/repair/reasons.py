@@ -76,7 +76,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     ways = list(_ways(solver, search, tracks))
     spent = not ways and solver.trials.count - start >= _TRIALS
     if not ways and short is not None and short[0] < INF:
-        ways = [Repair(short[1])]
+        ways = [Repair(_needed(search, short[1]))]
     if not ways and search.placed:  # several moves, and more memory than there is
         together = replace(search, heedless=True, limit=_TRIALS).cheapest(tracks)
         ways = [] if together is None else [together]
@@ -90,6 +90,25 @@ def unfixed(solver: Solver, group: Group) -> str:
     keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
     tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+
+
+def still_over(solver: Solver, judged: Judged, way: Repair, need: str) -> str:
+    """Say what a job needs with repairs that are not enough, and with what can be moved besides."""
+    even = _at_most(solver, way, judged)
+    beyond = f"; {even}" if " even with " in even or " still may with " in even else ""
+    return f"with {values_told(way)} the job still needs {need}{beyond}"
+
+
+def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:
+    """Return the moves without which a rule would not hold: the dearest are left out first."""
+    kept = tuple(moves)
+    if not search.progress(kept).holds:
+        return kept
+    for option in sorted(moves, key=lambda each: Repair((each,)).price, reverse=True):
+        others = tuple(each for each in kept if each is not option)
+        if others and search.possible(others) and search.progress(others).holds:
+            kept = others
+    return kept
 
 
 def _short(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> str:
@@ -219,7 +238,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         return _Objection(way, "cfglint cannot write it into this file")
     if group.code in truths or (not truths and group.code in solver.exhausted):
         return None
-    broken = [code for code, truth in truths.items() if truth is False]
+    broken = sorted((code for code, truth in truths.items() if truth is False), key=solver.is_mild)
     if broken:
         text = f"{_listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
@@ -238,8 +257,27 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     elif truths:
         text = _may_break(solver, way, truths)
     else:
-        text = "not beside the other fixes"
+        text = _aside(solver, group, way)
     return _Objection(way, text)
+
+
+def _aside(solver: Solver, group: Group, way: Repair) -> str:
+    """Say what else stands against a way that breaks nothing here: other parts of the file, or other errors."""
+    judged, facts = group.goals[0].judged, combined(way.options) or {}
+    patch = solver.writer(judged).patch(way.written)
+    if any(option.several for option in way.options) and patch and not solver.trials.spares(patch.edits):
+        return "another part of this file reads what is set, and breaks a rule with it"
+    after = solver.trials.values(judged, facts)
+    standing = [
+        verdict.rule.code
+        for verdict in judged.verdicts
+        if verdict.rule.level == "error" and verdict.rule.code != group.code
+        if verdict.truth is False and verdict.rule.test(after) is not True
+    ]
+    if standing:
+        stands = "stands" if len(set(standing)) == 1 else "stand"
+        return f"{_listed(solver.named(standing))} {stands} against the job all the same"
+    return "cfglint found no way to set it together with the file's other fixes"
 
 
 def _stops(truths: Mapping[str, object]) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from cfglint.document.removal import remove_keys
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
+from cfglint.document.tree import Mapping
 from cfglint.engine.judge import IMPOSSIBLE, meant_number
 from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.lang import tree as t
 from cfglint.repair.invert import Written
 from cfglint.repair.stale import stale
-from cfglint.schema.judge import mistakes
+from cfglint.schema.judge import knows, mistakes
 from cfglint.schema.wording import meant
 from cfglint.text import Edit
 
@@ -33,31 +34,57 @@ RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _REFUSED = "CFG011"
 _STRANGE, _STRANGE_FLAGS = "DOC109", "document.strange_flags"
 _NUMBERS = "document.impossible_values"
+_TYPES, _OF_TYPE = "document.misfits", "CFG009"
+_COUNTS, _SHARES = "_steps", "_ratio"  # what a key may count, and its neighbour that takes a share of all
+_LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 
 
 def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
     """Yield the findings of slips whose meaning is plain, each with its fix."""
     for each in found:
         finding = each.finding
-        listed = RENAMED.get(finding.code, _NUMBERS if finding.code == IMPOSSIBLE else "")
         if finding.code == _STRANGE and LEVELS.index(finding.level) >= LEVELS.index(least):
             strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if strange is not None:
                 yield finding, strange
+        listed = _LISTS.get(finding.code, "")
         if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
         place = finding.place.start, finding.place.end
         own = [m for m in _noted(each.judged, listed) if (m.start, m.end) == place]
         if len(own) == 1:
-            fix = (
-                _number(solver, each.judged, own[0])
-                if listed == _NUMBERS
-                else _rename(solver.trials, own[0], finding.code)
-            )
+            fix = _fixed(solver, each.judged, own[0], finding.code)
             if fix is None and finding.code == _REFUSED:
                 fix = _removal(solver.trials, own[0])
             if fix is not None:
                 yield finding, fix
+
+
+def _fixed(solver: Solver, judged: Judged, mistake: Mistake, code: str) -> Fix | None:
+    if code == IMPOSSIBLE:
+        return _number(solver, judged, mistake)
+    return _share(solver.trials, mistake) if code == _OF_TYPE else _rename(solver.trials, mistake, code)
+
+
+def _share(trials: Trials, mistake: Mistake) -> Fix | None:
+    """Return the key that takes a share, where one that counts steps has a fraction; no safe one: it means more."""
+    view, framework = trials.subject.view, trials.subject.framework
+    root, path = view.document.root, () if mistake.problem is None else mistake.problem.path
+    old = str(path[-1]) if len(path) == 1 else ""
+    new = old.removesuffix(_COUNTS) + _SHARES
+    entry = root.entries.get(old) if isinstance(root, Mapping) and old.endswith(_COUNTS) else None
+    if entry is None or not knows(framework, (new,)) or view.has((new,)):
+        return None
+    value = view.get(path)
+    if not isinstance(value, float) or not 0 < value < 1:
+        return None
+    if view.document.file.text[entry.key.start : entry.key.end] != old:
+        return None
+    edits = (Edit(entry.key.start, entry.key.end, new),)
+    if not _leaves_one_less(trials, edits, _TYPES):
+        return None
+    title = f"rename {old} to {new}, which takes a share of all steps"
+    return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({_OF_TYPE})",))
 
 
 def _noted(judged: Judged, listed: str) -> Sequence[Mistake]:

@@ -100,6 +100,10 @@ class Solver(Record):
         """Return rules as they are told: their codes with their names."""
         return [f"{code} ({self.trials.run.finder.symbols.rules[code].name})" for code in codes]
 
+    def is_mild(self, code: str) -> bool:
+        """Whether a rule is no error."""
+        return self.trials.run.finder.symbols.rules[code].level != "error"
+
     def rests_on_target(self, goal: Goal) -> bool:
         """Whether another target might satisfy a rule."""
         key = goal.code, goal.judged

@@ -126,14 +126,20 @@ def knows(framework: str | None, path: Path) -> bool:
     return schema is not None and schema.at(path) is not None
 
 
-def closed(framework: str | None, path: Path) -> bool:
+def closed(framework: str | None, view: View, path: Path) -> bool:
     """Whether a framework's schema refuses a key, as far as it knows: it names all keys of a section.
 
-    A class of the job's own may have others, which a file says that has them already.
+    A class of the job's own may have others, which a file says that has them already; so may other classes
+    of the framework's, where keys of theirs say that they read the file.
     """
     schema = None if framework is None else table(framework)
     if schema is None:
         return False
+    if schema.unless:
+        from cfglint.schema.wording import extended
+
+        if extended(schema, view):
+            return False
     for i, part in enumerate(path):
         node = schema.at(path[:i])
         if node is None:

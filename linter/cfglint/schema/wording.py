@@ -55,7 +55,7 @@ def noted(wrong: Sequence[Problem], table: Table, view: View) -> dict[str, list[
     counted = [problem for problem in wrong if counts(problem) and not _is_declared(problem, table, view)]
     if view.document.vendored and counted and not _declares_others(counted, view):
         counted = []
-    if any(problem.what == "key" for problem in counted) and _extended(table, view):
+    if any(problem.what == "key" for problem in counted) and extended(table, view):
         counted = [problem for problem in counted if problem.what != "key"]
     foreign = [p for p in counted if p.what == "key" and p.node[6] == "refused" and not likely[id(p)]]
     own = [problem for problem in foreign if _is_asked_for(problem, view)]
@@ -126,7 +126,7 @@ def _declares_others(wrong: list[Problem], view: View) -> bool:
     return declares is not None and any(declares(key) for key in keys if key not in unknown)
 
 
-def _extended(table: Table, view: View) -> bool:
+def extended(table: Table, view: View) -> bool:
     """Whether the file says that other classes than the framework's own take keys from it."""
     from fnmatch import fnmatchcase
 
