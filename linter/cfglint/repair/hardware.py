@@ -42,10 +42,11 @@ _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are 
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _HALF = 0.5  # of what a place costs where nothing has to change
-_MOST_HOURLY, _TIMES_OWN = (
+_MOST_HOURLY, _TIMES_OWN, _MOST_EACH = (
     40.0,
     4,
-)  # dollars of an hour, or times what the present GPUs cost: more is no advice
+    8.0,
+)  # dollars of an hour, times what the present GPUs cost, or of each GPU that the job states: more is no advice
 
 
 class Place(Record):
@@ -127,6 +128,8 @@ class Market(Record):
             counts = [self.together]
         elif is_number(asked) and asked >= 1:
             counts = [int(asked)]
+            if counts[0] > _NODE and counts[0] % _NODE == 0:  # Ray places the parts on more machines
+                machines, counts = machines * counts[0] // _NODE, [_NODE]
         else:
             counts = [n for n in dict.fromkeys((*(own * times for times in _TIMES), 1)) if n <= _NODE]
         sheet = (self.trials.run.prices or shipped()).hourly
@@ -138,7 +141,8 @@ class Market(Record):
         there = values.given.get("gpu.nodes")
         own *= int(there) if is_number(there) else 1
         own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
-        most = max(_MOST_HOURLY, _TIMES_OWN * own_price)
+        stated = _MOST_EACH * asked * machines if is_number(asked) and asked >= 1 else 0
+        most = max(_MOST_HOURLY, _TIMES_OWN * own_price, stated)
         offers = [offer for offer in offers if offer[0] <= most]
         return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
 
