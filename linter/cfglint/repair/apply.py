@@ -196,20 +196,25 @@ class _Wants(Record):
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
-        from cfglint.repair.reasons import unfixed
-
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged)
         if near:
             return [*near, *elsewhere][:MOST], ""
-        code = group.code if group.code in lost or not lost else lost[0]
-        if code not in self._told:
-            self._told[code] = unfixed(self.solver, self.groups[code])
-        told = self._told[code]
-        if told and code == group.code:
+        own = group.code in lost or not lost
+        first = next((code for code in ((group.code,) if own else ()) + tuple(lost) if self._reason(code)), "")
+        told = self._reason(first) if first else ""
+        if told and first == group.code:
             return elsewhere, told
         text = _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
-        return elsewhere, f"{text}: {told.replace('this rule', code)}" if told else text
+        return elsewhere, f"{text}: {told.replace('this rule', first)}" if told else text
+
+    def _reason(self, code: str) -> str:
+        """Return why a rule has no fix."""
+        from cfglint.repair.reasons import unfixed
+
+        if code not in self._told:
+            self._told[code] = unfixed(self.solver, self.groups[code])
+        return self._told[code]
 
     def _of_too_large(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return other hardware where a job does not fit this one even with all that was found."""

@@ -42,12 +42,8 @@ _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are 
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _HALF = 0.5  # of what a place costs where nothing has to change
-_MOST_HOURLY, _TIMES_OWN = (
-    40.0,
-    4,
-)  # dollars of an hour, or times what the present GPUs cost: more is no advice
-
-_MOST_EACH = 3.0  # dollars of an hour of each GPU, of a job that asks for so many
+# More is no advice: dollars of an hour, times what the present GPUs cost, dollars of each GPU that a job states.
+_MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 4.0
 
 
 class Place(Record):
@@ -144,7 +140,8 @@ class Market(Record):
         there = values.given.get("gpu.nodes")
         own *= int(there) if is_number(there) else 1
         own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
-        most = max(_MOST_HOURLY, _TIMES_OWN * own_price, _MOST_EACH * counts[0] * machines)
+        stated = _MOST_EACH * counts[0] * machines if is_number(asked) and asked >= 1 else 0
+        most = max(_MOST_HOURLY, _TIMES_OWN * own_price, stated)
         offers = [offer for offer in offers if offer[0] <= most]
         return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
 

@@ -48,7 +48,8 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
     vram, ranks = bounds_of(after["gpu.vram"]), bounds_of(after["host.ranks"])
     if need is None or was is None or vram is None or ranks is None or need[0] <= was[0]:
         return False
-    return need[0] > _HOST_TIMES * vram[1] * ranks[1]
+    there = bounds_of(after["gpu.per_node"])  # engines have GPUs of the machine, too
+    return need[0] > _HOST_TIMES * vram[1] * max(ranks[1], there[1] if there is not None else 0)
 
 
 def overfilled(trials: Trials, judged: Judged, facts: Mapping[str, object], *, at_all: bool = False) -> str:

@@ -18,7 +18,7 @@ from cfglint.repair.options import Repair
 from cfglint.repair.price import overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
 from cfglint.repair.relax import utmost
-from cfglint.repair.solve import ANY
+from cfglint.repair.solve import ANY, SHOWN
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
@@ -40,6 +40,9 @@ _WORD = 60  # characters of a command that are quoted
 _LISTED = 3  # keys or rules in a sentence
 _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
+_ROUNDS = 2  # times that rules which are in the way are taken in
+_THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
+_SCRIPTS = (".sh", ".bash")
 _FAR = 2  # times what a GPU has
 _UNKNOWN = "cfglint cannot tell whether the job"
 _TAKES_MORE, _MAY_TAKE_MORE = (
@@ -84,6 +87,8 @@ def unfixed(solver: Solver, group: Group) -> str:
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
+        if search.placed and _stops(dict(_harmed(solver, best.way))):  # what the other rules ask for can be had?
+            best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
         return f"no change of {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
@@ -187,7 +192,22 @@ def _elsewhere(solver: Solver, group: Group) -> str:
             memory = _overfilled(solver, group, Repair((option,)))
             return f"{told}: set it to {shown(there[0].value)} there{memory and f'; but {memory}'}"
         doubtful = doubtful or f"{told}: change it there"
-    return doubtful
+    return doubtful or _in_a_script(solver, group)
+
+
+def _in_a_script(solver: Solver, group: Group) -> str:
+    """Say what another script would have to say, which this one runs by its name."""
+    view = solver.writer(group.goals[0].judged).subject.view
+    repair = solver.cheapest(group.goals, _THERE) if view.document.format == "shell" else None
+    if repair is None:
+        return ""
+    spans = {Trace(view, written.path).span for written in repair.written}
+    words = {view.document.file.text[start:end].strip("\"'") for start, end in spans if 0 <= start < end}
+    scripts = {word.rpartition("/")[2] for word in words}
+    name = scripts.pop() if len(scripts) == 1 else ""
+    if not name.endswith(_SCRIPTS):
+        return ""
+    return f"the values are in {name}, which this script runs: set {values_told(repair)} there"
 
 
 def _all_at_once(search: Search, tracks: Sequence[Track]) -> Iterator[Repair]:
@@ -211,6 +231,25 @@ def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[R
             if option is not None and option.writable and search.progress((option,)).holds:
                 yield Repair((option,))
                 break
+
+
+def _with_company(solver: Solver, group: Group, search: Search, lone: _Objection) -> _Objection:
+    """Return what stands against a way that breaks no other rule but those about memory, where there is one."""
+    wanted, way = list(group.goals), lone.way
+    for _ in range(_ROUNDS):
+        held = {goal.code for goal in wanted}
+        broken = [code for code, truth in _harmed(solver, way) if truth is False and code not in held]
+        wanted += [goal for code in dict.fromkeys(broken) for goal in solver.of(code)]
+        again = replace(search, heedless=True, exhausted=False, limit=_TRIALS, refused=set())
+        again.pursue(wanted)
+        found = again.cheapest(ANY.over(solver.tracks(wanted)))
+        if found is not None:
+            return _objection(solver, group, found) or lone
+        moves = list(_all_at_once(again, ANY.over(solver.tracks(wanted))))
+        if not moves:
+            break
+        way = moves[0]
+    return lone
 
 
 # ── what stands against a way ──────────────────────────────────────────────────────────────────────────
