@@ -18,13 +18,14 @@ from cfglint.repair.price import middle
 from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
+from cfglint.repair.tighter import tightened
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from cfglint.document.tree import File
     from cfglint.engine.find import Found
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _MUCH = 0.75  # of the memory before
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
+_LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -197,7 +199,7 @@ class _Wants(Record):
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
-        elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged)
+        elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
         if near:
             return [*near, *elsewhere][:MOST], ""
         own = group.code in lost or not lost
@@ -233,21 +235,27 @@ class _Wants(Record):
             self._stranded[judged] = goals if lost else []
         return self._stranded[judged]
 
-    def _near(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
-        """Return safe moves that may be enough, and at best save much."""
+    def _near(self, goals: Sequence[Goal], judged: Judged, *, unsafe: bool = False) -> list[Fix]:
+        """Return moves that may be enough, and at best save much: safe ones, else ``unsafe`` ones."""
         key = judged, tuple(goal.code for goal in goals)
         if key not in self._nears:
-            self._nears[key] = self._found_near(goals, judged)
+            solver = self.solver.watching(judged)
+            repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
+            self._nears[key] = self._found_near(goals, judged, repair, ("none",))
+            if unsafe and not self._nears[key]:
+                self._nears[key] = self._found_near(goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY)
         return self._nears[key]
 
-    def _found_near(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
-        solver = self.solver.watching(judged)
-        repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
+    def _found_near(
+        self, goals: Sequence[Goal], judged: Judged, repair: Repair | None, risks: Collection[str]
+    ) -> list[Fix]:
+        if repair is not None:
+            repair = tightened(self.solver.watching(judged), repair, judged)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
         for_memory = all(goal.code.startswith("MEM") for goal in goals)
         if (
             fix is None
-            or fix.risk != "none"
+            or fix.risk not in risks
             or (for_memory and not any(_shrinks(change) for change in fix.memory))
         ):
             return []
@@ -361,9 +369,9 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
     for each in found if wanted.accept_may and not chosen else ():
         if each.finding.code in groups and each.verdict.truth is False:
             goals = groups[each.finding.code].goals
-            repair = solver.likely(goals) or solver.nearest(goals, allowed)
+            repair = solver.likely(goals, allowed) or solver.nearest(goals, allowed)
             if repair is not None and repair.patch is not None:
-                return [(each.finding, repair)]
+                return [(each.finding, tightened(solver, repair, each.judged))]
     return [(finding, repair) for repair, finding in chosen.items()]
 
 

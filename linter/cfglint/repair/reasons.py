@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
-    from cfglint.repair.trials import Group
+    from cfglint.repair.trials import Goal, Group
 
 _WORD = 60  # characters of a command that are quoted
 _LISTED = 3  # keys or rules in a sentence
@@ -366,7 +366,7 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
     goals = [
         goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
     ]
-    further = utmost(solver.search(goals), ANY.over(solver.tracks(goals)), way.options) if goals else None
+    further = utmost(solver.search(goals), _harmless(solver, way, judged, goals), way.options) if goals else None
     if further is not None and 0 < further[0] < INF and further[1]:
         facts = combined((*way.options, *further[1])) or facts
         even = f" even with {values_told(Repair(further[1]))}"
@@ -378,6 +378,20 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
     if not sure and told and size is not None and _is_wide(size):
         return f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
     return f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
+
+
+def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:
+    """Return the tracks of some goals whose ends, beside a way, break nothing but what is about memory."""
+    facts = combined(way.options) or {}
+    broken = {rule.code for rule in solver.trials.harmed(judged, facts, surely=True)}
+
+    def harms(track: Track) -> bool:
+        last = track.option(len(track) - 1)
+        together = None if last is None else combined((*way.options, last))
+        rules = [] if together is None else solver.trials.harmed(judged, together, surely=True)
+        return any(rule.code not in broken and not rule.code.startswith(MEMORY) for rule in rules)
+
+    return [track for track in ANY.over(solver.tracks(goals)) if not harms(track)]
 
 
 def _lacks(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:

@@ -207,7 +207,7 @@ class Solver(Record):
             codes = {goal.code for goal in wanted}
             new = [code for code in search.blockers(best) if code not in codes]
             moved = {track.knob.name for track in tracks}
-            held = [goal for code in new for goal in self._held(code)]
+            held = [goal for code in new for goal in self._asked(code, placed=search.placed)]
             if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
             wanted += held
@@ -237,6 +237,17 @@ class Solver(Record):
         """Return what is to hold of a rule, whether it does so now or not."""
         return self.goals(code) or tuple(self._held(code))
 
+    def _asked(self, code: str, *, placed: bool) -> list[Goal]:
+        """Return what is asked of a rule that stood in the way: memory on other GPUs also where it lacked."""
+        held = list(self._held(code))
+        if not placed or not code.startswith(MEMORY):
+            return held
+        return [
+            goal
+            for goal in held or self.goals(code)
+            if goal.judged in self.watched and goal.compiled.level != "info"
+        ]
+
     def _held(self, code: str) -> Iterator[Goal]:
         rule = self.trials.run.finder.symbols.rules[code]
         for judged in self.watched:
@@ -246,12 +257,12 @@ class Solver(Record):
             if compiled is not None and (was is None or was.truth is not False):
                 yield Goal(judged, compiled, rule, held=True)
 
-    def likely(self, goals: Sequence[Goal]) -> Repair | None:
-        """Return safe moves that reach the goals, where another rule may be broken then: the cheapest."""
-        search = replace(self.search(goals, SAFE_LIMIT), keeping=True, lenient=True)
+    def likely(self, goals: Sequence[Goal], allowed: Allowed = SAFE) -> Repair | None:
+        """Return moves that reach the goals, where another rule may be broken then: the cheapest."""
+        search = replace(self.search(goals, SAFE_LIMIT), keeping=not allowed.unsafe, lenient=True)
 
         def found() -> Repair | None:
-            repair = self._extended(search, goals, SAFE, None)
+            repair = self._extended(search, goals, allowed, None)
             return None if repair is None else replace(repair, sure=False)
 
         return self._proven(search, goals, found)

@@ -1,0 +1,112 @@
+"""What may be enough, made more likely to be: cheap moves that take more off the memory that is missing.
+
+A repair that only may reach its goals stops at the first place where the estimate allows for it. Where a smaller
+micro-batch costs next to nothing, nobody stops there.
+"""
+
+from __future__ import annotations
+
+from cfglint.engine.memory import GIB
+from cfglint.record import replace
+from cfglint.repair.options import Repair
+from cfglint.repair.solve import ANY
+from cfglint.repair.together import combined
+from cfglint.repair.tracks import RISKS
+from cfglint.repair.trials import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.search import Search
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.tracks import Option, Track
+
+_WORTH = GIB  # bytes that a move has to take off what is missing
+_CHEAP = 5.0  # points that it may cost
+_MOVES = 4
+_PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
+_TRIALS = 200
+
+
+def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
+    """Return a repair that may be enough, with cheap moves that leave less memory missing at worst."""
+    facts = combined(repair.options) or {}
+    goals = [
+        goal
+        for rule in solver.trials.short(judged, facts)
+        for goal in solver.of(rule.code)
+        if goal.bounds and goal.compiled.level != "info" and goal.judged is judged
+    ]
+    if not goals:
+        return repair
+    search = replace(solver.search(goals), lenient=True, refused={key_of(facts)})
+    tracks, options = ANY.over(solver.tracks(goals)), repair.options
+    start = solver.trials.count
+    for _ in range(_MOVES):
+        if _missing(search, options) <= 0 or solver.trials.count - start > _TRIALS:
+            break
+        ways = list(_ways(search, tracks, options, repair.risk))
+        now = _missing(search, options)
+        single = sorted((way for way in ways if way[0] <= now - _WORTH), key=lambda way: way[:2])
+        chosen = next((way[2] for way in single if not search.harms(way[2])), None)
+        chosen = chosen or _together(search, ways, options)
+        if chosen is None:
+            break
+        options = chosen
+    if options is repair.options:
+        return repair
+    more = solver.written(Repair(options, sure=False), repair.goals)
+    if more is not None and _missing(search, options) > 0:
+        more = replace(more, sure=False)
+    worse = more is None or more.patch is None or _rank(more.risk) > _rank(repair.risk)
+    return repair if more is None or worse else more
+
+
+def _ways(
+    search: Search, tracks: Sequence[Track], options: tuple[Option, ...], risk: str
+) -> Iterator[tuple[float, float, tuple[Option, ...]]]:
+    """Yield moves with one more or one moved farther, the last: what is missing then, its cost, the moves."""
+    for track in tracks:
+        own = next((option for option in options if option.knob == track.knob.name), None)
+        others = tuple(option for option in options if option is not own)
+        spent = own.cost if own is not None else 0.0
+        for i in (place for place in _PLACES if place < len(track)):
+            option = track.option(i)
+            if option is None or not option.writable or _rank(option.risk) > _rank(risk):
+                continue
+            together = (*others, option)
+            if not 0 <= option.cost - spent <= _CHEAP or option is own or not search.possible(together):
+                continue
+            yield max(_missing(search, together), 0.0), option.cost - spent, together
+
+
+def _together(
+    search: Search, ways: Sequence[tuple[float, float, tuple[Option, ...]]], options: tuple[Option, ...]
+) -> tuple[Option, ...] | None:
+    """Return several moves that take something off only together, as where two parts are equally large."""
+    now = _missing(search, options)
+    ends = {way[2][-1].knob: way[2][-1] for way in ways if way[0] <= now}  # the last place counts
+    kept = tuple(option for option in options if option.knob not in ends)
+    for knob in sorted(ends, key=lambda knob: -ends[knob].cost):
+        fewer = tuple(end for name, end in ends.items() if name != knob)
+        whole = (*kept, *ends.values())
+        without = (*(option for option in options if option.knob == knob), *kept, *fewer)
+        if not search.possible(whole) or (
+            search.possible(without) and _missing(search, without) <= max(_missing(search, whole), 0.0)
+        ):
+            del ends[knob]
+            kept = (*(option for option in options if option.knob == knob), *kept)
+    chosen = (*kept, *ends.values())
+    if not ends or _missing(search, chosen) > now - _WORTH or search.harms(chosen):
+        return None
+    return chosen
+
+
+def _missing(search: Search, options: Sequence[Option]) -> float:
+    return max(search.progress(options).gaps, default=0.0)
+
+
+def _rank(risk: str) -> int:
+    return list(RISKS).index(risk)
