@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 _MUCH = 0.75  # of the memory before
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
-_STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
+_BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+_NOWHERE = "; no other hardware was found on which the job runs"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -90,7 +91,18 @@ def _strand(found: Sequence[Found]) -> None:
         finding, codes = each.finding, lost.get(id(each.judged.target))
         if codes and finding.code.startswith("MEM") and finding.fix is not None:
             finding.fix, finding.alternatives = None, ()
-            finding.unfixed = _STRANDED.format(", ".join(dict.fromkeys(codes)))
+            finding.unfixed = _stranded(list(dict.fromkeys(codes)), "", finding.code)
+
+
+def _stranded(codes: Sequence[str], told: str, own: str) -> str:
+    """Say why nothing is proposed where errors on account of which a job does not run have no fix.
+
+    ``told`` is what stands against a fix of theirs, ``own`` the code of the finding that says so.
+    """
+    if [code.partition(" ")[0] for code in codes] == [own]:
+        return told or _BY_HAND.format("this rule")
+    have, they = ("has", "it") if len(codes) == 1 else ("have", "them")
+    return f"{', '.join(codes)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
 
 
 def _attach_in_case(run: Run, each: Found) -> None:
@@ -207,8 +219,9 @@ class _Wants(Record):
         told = self._told[code]
         if told and code == group.code:
             return elsewhere, told
-        text = _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
-        return elsewhere, f"{text}: {told.replace('this rule', code)}" if told else text
+        named = self.solver.named(lost or (group.code,))
+        text = _stranded(named, told.replace("this rule", code), group.code)
+        return elsewhere, text if elsewhere or told else text + _NOWHERE
 
     def _of_too_large(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return other hardware where a job does not fit this one even with all that was found."""
