@@ -203,7 +203,8 @@ class Solver(Record):
             codes = {goal.code for goal in wanted}
             new = [code for code in search.blockers(best) if code not in codes]
             moved = {track.knob.name for track in tracks}
-            held = [goal for code in new for goal in self._held(code)]
+            # A job that is put on other GPUs has to fit there, also where it does not fit now.
+            held = [goal for code in new for goal in (self.of(code) if search.placed else self._held(code))]
             if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
             wanted += held
