@@ -97,12 +97,13 @@ def _strand(found: Sequence[Found]) -> None:
 def _stranded(codes: Sequence[str], told: str, own: str) -> str:
     """Say why nothing is proposed where errors on account of which a job does not run have no fix.
 
-    ``told`` is what stands against a fix of theirs, ``own`` the code of the finding that says so.
+    ``told`` is what stands against their fix, ``own`` the code of the finding that says so.
     """
     if [code.partition(" ")[0] for code in codes] == [own]:
         return told or _BY_HAND.format("this rule")
-    have, they = ("has", "it") if len(codes) == 1 else ("have", "them")
-    return f"{', '.join(codes)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
+    others = [code for code in codes if code.partition(" ")[0] != own]
+    have, they = ("has", "it") if len(others) == 1 else ("have", "them")
+    return f"{', '.join(others)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
 
 
 def _attach_in_case(run: Run, each: Found) -> None:
@@ -214,6 +215,8 @@ class _Wants(Record):
         if near:
             return [*near, *elsewhere][:MOST], ""
         code = group.code if group.code in lost or not lost else lost[0]
+        if code.startswith("MEM"):  # what a job takes of GPUs that are not there is not to the point
+            code = next((each for each in lost if not each.startswith("MEM")), code)
         if code not in self._told:
             self._told[code] = unfixed(self.solver, self.groups[code])
         told = self._told[code]
