@@ -415,7 +415,7 @@ def more_gpus(target: Target, here: float, values: Values) -> str:
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
     nodes, size = values["num_nodes"], digits(here)
     takes = f"it takes {size} GPUs of a machine{_each_process(values)}"
-    if count >= here and is_number(nodes) and nodes > 1:  # of each of several machines
+    if is_number(count) and count >= here and is_number(nodes) and nodes > 1:  # of each of several machines
         takes, size = f"it takes {digits(here)} GPUs of {digits(nodes)} machines", f"{size}x{digits(nodes)}"
     if source.startswith("--gpu"):
         return f"{takes}: use --gpu {name}:{size}"
