@@ -7,7 +7,7 @@ from cfglint.document.tree import dotted, split_key
 from cfglint.engine.cases import listed
 from cfglint.facts import NO_KEYS, Values
 from cfglint.findings import question
-from cfglint.lang.types import digits
+from cfglint.lang.types import digits, is_number
 from cfglint.lang.values import INF, ODD, UNRULED, Open, needs_of
 from cfglint.record import Value, replace
 
@@ -413,7 +413,10 @@ def more_gpus(target: Target, here: float, values: Values) -> str:
     """Say that a job is on more GPUs of a machine than there are, for the place that says how many."""
     count, source = target.facts.get("gpu.count", (target.count, ""))
     name = target.name.partition(":")[0] if "gpu.model" in target.facts else "NAME"
-    takes = f"it takes {digits(here)} GPUs of a machine{_each_process(values)}"
+    nodes, size = values["num_nodes"], digits(here)
+    takes = f"it takes {size} GPUs of a machine{_each_process(values)}"
+    if is_number(count) and count >= here and is_number(nodes) and nodes > 1:  # of each of several machines
+        takes, size = f"it takes {digits(here)} GPUs of {digits(nodes)} machines", f"{size}x{digits(nodes)}"
     if source.startswith("--gpu"):
-        return f"{takes}: use --gpu {name}:{digits(here)}"
-    return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{digits(here)}"
+        return f"{takes}: use --gpu {name}:{size}"
+    return f"{takes}, and {source} has {count}: correct one of them, or add --gpu {name}:{size}"

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 _MUCH = 0.75  # of the memory before
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
-_STRANDED = "nothing that cfglint moves mends {}, so the job does not run on this hardware"
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
+_BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+_NOWHERE = "; no other hardware was found on which the job runs"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -92,7 +93,19 @@ def _strand(found: Sequence[Found]) -> None:
         finding, codes = each.finding, lost.get(id(each.judged.target))
         if codes and finding.code.startswith("MEM") and finding.fix is not None:
             finding.fix, finding.alternatives = None, ()
-            finding.unfixed = _STRANDED.format(", ".join(dict.fromkeys(codes)))
+            finding.unfixed = _stranded(list(dict.fromkeys(codes)), "", finding.code)
+
+
+def _stranded(codes: Sequence[str], told: str, own: str) -> str:
+    """Say why nothing is proposed where errors on account of which a job does not run have no fix.
+
+    ``told`` is what stands against their fix, ``own`` the code of the finding that says so.
+    """
+    if [code.partition(" ")[0] for code in codes] == [own]:
+        return told or _BY_HAND.format("this rule")
+    others = [code for code in codes if code.partition(" ")[0] != own]
+    have, they = ("has", "it") if len(others) == 1 else ("have", "them")
+    return f"{', '.join(others)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
 
 
 def _attach_in_case(run: Run, each: Found) -> None:
@@ -202,13 +215,17 @@ class _Wants(Record):
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
         if near:
             return [*near, *elsewhere][:MOST], ""
-        own = group.code in lost or not lost
-        first = next((code for code in ((group.code,) if own else ()) + tuple(lost) if self._reason(code)), "")
-        told = self._reason(first) if first else ""
+        codes = ((group.code,) if group.code in lost or not lost else ()) + tuple(lost)
+        if codes[0].startswith("MEM"):  # what a job takes of GPUs that are not there is not to the point
+            codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
+        first = next((code for code in codes if self._reason(code)), codes[0])
+        told = self._reason(first)
         if told and first == group.code:
             return elsewhere, told
-        text = _STRANDED.format(", ".join(self.solver.named(lost or (group.code,))))
-        return elsewhere, f"{text}: {told.replace('this rule', first)}" if told else text
+        text = _stranded(
+            self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
+        )
+        return elsewhere, text if elsewhere or told else text + _NOWHERE
 
     def _reason(self, code: str) -> str:
         """Return why a rule has no fix."""
@@ -243,7 +260,9 @@ class _Wants(Record):
             repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
             self._nears[key] = self._found_near(goals, judged, repair, ("none",))
             if unsafe and not self._nears[key]:
-                self._nears[key] = self._found_near(goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY)
+                self._nears[key] = self._found_near(
+                    goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY
+                )
         return self._nears[key]
 
     def _found_near(

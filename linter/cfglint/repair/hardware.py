@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import inf
 
 from cfglint.engine.judge import judge
-from cfglint.engine.memory import HERE, memory_of
+from cfglint.engine.memory import HERE, LACKING, memory_of
 from cfglint.facts import missing
 from cfglint.findings import Fix
 from cfglint.hardware.catalogue import gpu as gpu_named
@@ -117,12 +117,12 @@ class Market(Record):
     def offers(self) -> list[tuple[float, Gpu, int, int]]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
         values = self.judged.values
-        asked, nodes, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
+        asked, parts, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
         if not is_number(asked) and values["launched.placed"] is True:
             asked = values["gpus_needed"]
         given = values.given.get("gpu.per_node")
         own = given if isinstance(given, int) else 1
-        machines = int(nodes) if is_number(nodes) and nodes >= 1 else 1
+        machines = int(parts) if is_number(parts) and parts >= 1 else 1
         if self.together and machines == 1:
             counts = [self.together]
         elif is_number(asked) and asked >= 1:
@@ -133,11 +133,14 @@ class Market(Record):
             counts, machines = [_NODE], -(-counts[0] // _NODE)
         sheet = (self.trials.run.prices or shipped()).hourly
         offers = []
+        there = values.given.get("gpu.nodes")
+        shapes = [(count, machines) for count in counts]
+        if values[LACKING] is True and (own, there) not in shapes and is_number(there):  # as many as now
+            shapes.append((own, int(there)))
         for name, usd in sheet.items():
             gpu = gpu_named(name)
             if gpu.vendor == vendor and self._is_no_step_down(gpu):
-                offers += [(usd * count * machines, gpu, count, machines) for count in counts]
-        there = values.given.get("gpu.nodes")
+                offers += [(usd * count * nodes, gpu, count, nodes) for count, nodes in shapes]
         own *= int(there) if is_number(there) else 1
         own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
         stated = _MOST_EACH * counts[0] * machines if is_number(asked) and asked >= 1 else 0

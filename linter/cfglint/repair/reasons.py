@@ -81,13 +81,19 @@ def unfixed(solver: Solver, group: Group) -> str:
     if not ways and short is not None and short[0] < INF:
         ways = [Repair(_needed(search, short[1]))]
     if not ways and search.placed:  # several moves, and more memory than there is
-        together = replace(search, heedless=True, limit=_TRIALS).cheapest(tracks)
+        together = solver.anyhow(replace(search, limit=_TRIALS), group.goals, ANY)
         ways = [] if together is None else [together]
         ways = ways or list(_all_at_once(search, tracks))
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
+    if search.placed and objections and not any(each.full for each in objections):  # what else moves along
+        together = solver.anyhow(replace(search, limit=_TRIALS), group.goals, ANY)
+        worse = None if together is None else _objection(solver, group, together)
+        objections = [worse] if worse is not None and worse.full else objections
     if objections:
         best = min(objections, key=lambda each: each.rank)
-        if search.placed and _stops(dict(_harmed(solver, best.way))):  # what the other rules ask for can be had?
+        if search.placed and _stops(
+            dict(_harmed(solver, best.way))
+        ):  # what the other rules ask for can be had?
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
@@ -254,11 +260,15 @@ def _with_company(solver: Solver, group: Group, search: Search, lone: _Objection
 
 # ── what stands against a way ──────────────────────────────────────────────────────────────────────────
 class _Objection(Record):
-    """What stands against a way, in words; what an answer would settle comes first."""
+    """What stands against a way, in words; what an answer would settle comes first.
+
+    ``full`` says that it is the memory of a GPU.
+    """
 
     way: Repair
     text: str
     settled: bool = False
+    full: bool = False
 
     @property
     def rank(self) -> tuple[object, ...]:
@@ -271,7 +281,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     harmed = dict(_harmed(solver, way))
     memory = _overfilled(solver, group, way)
     if memory and not (memory.startswith(_UNKNOWN) and _stops(harmed)):
-        return _Objection(way, memory)
+        return _Objection(way, memory, full=True)
     truths = harmed or _disproved(solver, group, way)
     if truths is None:
         return _Objection(way, "cfglint cannot write it into this file")
@@ -366,7 +376,9 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
     goals = [
         goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
     ]
-    further = utmost(solver.search(goals), _harmless(solver, way, judged, goals), way.options) if goals else None
+    further = (
+        utmost(solver.search(goals), _harmless(solver, way, judged, goals), way.options) if goals else None
+    )
     if further is not None and 0 < further[0] < INF and further[1]:
         facts = combined((*way.options, *further[1])) or facts
         even = f" even with {values_told(Repair(further[1]))}"
@@ -433,7 +445,8 @@ def _quoted(view: View, path: Steps) -> str:
 
 def values_told(way: Repair) -> str:
     """Return the keys and values that a repair writes."""
-    *most, last = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
+    told = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
+    *most, last = dict.fromkeys(told)
     return f"{', '.join(most)} and {last}" if most else last
 
 

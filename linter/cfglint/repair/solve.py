@@ -219,9 +219,7 @@ class Solver(Record):
         """Return what reaches the goals, and then makes the job fit: two searches, where one is too long."""
         if not search.placed or not any(code.startswith(MEMORY) for code in search.blockers(None)):
             return None
-        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused))
-        heedless.pursue(goals)
-        first = heedless.cheapest(allowed.over(self.tracks(goals)))
+        first = self.anyhow(search, goals, allowed)
         if first is None:
             return None
         chosen = {option.knob: option.facts for option in first.options}
@@ -232,6 +230,11 @@ class Solver(Record):
         second = replace(search, exhausted=False, refused=set(search.refused))
         second.pursue(wanted)
         return second.cheapest(allowed.over(track.where(goes_along) for track in self.tracks(wanted)))
+
+    def anyhow(self, search: Search, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
+        """Return what reaches the goals, whatever memory the job then takes."""
+        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused))
+        return self._extended(heedless, goals, allowed, None)
 
     def of(self, code: str) -> tuple[Goal, ...]:
         """Return what is to hold of a rule, whether it does so now or not."""

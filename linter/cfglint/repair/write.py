@@ -162,7 +162,10 @@ class Writer(Record):
         return [entry for entry in entries if isinstance(entry, t.Write) and entry.name == name]
 
     def _keys(self, entry: t.Write, value: object) -> list[Written] | None:
-        """Return what is not in the file yet of what an entry states; None where it does not apply."""
+        """Return what is not in the file yet of what an entry states; None where it does not apply.
+
+        A key whose value is computed from what it says is not added where it is not there.
+        """
         values = self.origins.values
         if entry.when is not None and self._worth(entry.when, values) is not True:
             return None
@@ -170,6 +173,7 @@ class Writer(Record):
         keys = [
             self._stated(path.steps, ABSENT if node is None else self._worth(node, moved))
             for path, node in entry.keys
+            if node is None or path.steps not in t.paths_in(node) or self.subject.view.has(path.steps)
         ]
         consumer = self._consumer
         for key in keys:

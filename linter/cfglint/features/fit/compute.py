@@ -194,8 +194,13 @@ def wanted(values: Values, needs: Iterable[str]) -> tuple[Wanted, ...]:
         elif name in symbols.facts and about.startswith("nothing says"):
             about = symbols.facts[name].about
         elif name == "gpu.count" and values[LACKING] is True:
-            here, there = (shown_fact(values.pack, "gpu.count", values[each]) for each in (HERE, name))
+            here, there, nodes = (
+                shown_fact(values.pack, "gpu.count", values[each]) for each in (HERE, name, "num_nodes")
+            )
             about = f"the job is on {here} GPUs of a machine, but there are {there}"
+            if here == there:
+                about = f"the job is on {here} GPUs of {nodes} machines, but there are {there}"
+                here = f"{here}x{nodes}"
             told = replace(told, do=f"use --gpu NAME:{here}")
         groups.setdefault((about, told.do), []).append(name.removeprefix("$.").removeprefix(UNRULED))
     return tuple(Wanted(tuple(names), about, do) for (about, do), names in groups.items())
