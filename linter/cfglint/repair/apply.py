@@ -237,7 +237,9 @@ class _Wants(Record):
             repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
             self._nears[key] = self._found_near(goals, judged, repair, ("none",))
             if unsafe and not self._nears[key]:
-                self._nears[key] = self._found_near(goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY)
+                self._nears[key] = self._found_near(
+                    goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY
+                )
         return self._nears[key]
 
     def _found_near(

@@ -12,6 +12,7 @@ from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import Repair
+from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
 
@@ -111,6 +112,8 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
             repairs.leave(judged, about)
         elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
+    new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
+    repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
     return repairs
 
 
