@@ -13,6 +13,7 @@ from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.options import Repair
 from cfglint.repair.solve import ANY
+from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
 
@@ -118,6 +119,8 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 repairs.add(wider)
         elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
+    new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
+    repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
     return repairs
 
 

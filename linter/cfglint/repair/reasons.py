@@ -26,7 +26,7 @@ from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Judged
@@ -43,6 +43,7 @@ _QUESTIONS = 2
 _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
 _SCRIPTS = (".sh", ".bash")
+_SAMPLE = 8  # places of a long track that are looked at
 _FAR = 2  # times what a GPU has
 _UNKNOWN = "cfglint cannot tell whether the job"
 _TAKES_MORE, _MAY_TAKE_MORE = (
@@ -376,9 +377,8 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
     goals = [
         goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
     ]
-    further = (
-        utmost(solver.search(goals), _harmless(solver, way, judged, goals), way.options) if goals else None
-    )
+    harmless = _harmless(solver, way, judged, goals) if goals else []
+    further = utmost(solver.search(goals), harmless, way.options) if goals else None
     if further is not None and 0 < further[0] < INF and further[1]:
         facts = combined((*way.options, *further[1])) or facts
         even = f" even with {values_told(Repair(further[1]))}"
@@ -393,17 +393,28 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
 
 
 def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:
-    """Return the tracks of some goals whose ends, beside a way, break nothing but what is about memory."""
+    """Return the tracks of some goals as far as, beside a way, they break nothing but what is about memory."""
     facts = combined(way.options) or {}
     broken = {rule.code for rule in solver.trials.harmed(judged, facts, surely=True)}
 
-    def harms(track: Track) -> bool:
-        last = track.option(len(track) - 1)
-        together = None if last is None else combined((*way.options, last))
+    def admits(option: Option) -> bool:
+        together = combined((*way.options, option))
         rules = [] if together is None else solver.trials.harmed(judged, together, surely=True)
-        return any(rule.code not in broken and not rule.code.startswith(MEMORY) for rule in rules)
+        return all(rule.code in broken or rule.code.startswith(MEMORY) for rule in rules)
 
-    return [track for track in ANY.over(solver.tracks(goals)) if not harms(track)]
+    tracks = (track for track in ANY.over(solver.tracks(goals)) if track.option(len(track) - 1) is not None)
+    cut = ((track.where(admits).begun() if len(track) <= SHORT else _cut(track, admits)) for track in tracks)
+    return [track for track in cut if track is not None]
+
+
+def _cut(track: Track, admits: Callable[[Option], bool]) -> Track | None:
+    """Return a long track up to the last of some places that is admitted; none where no such is."""
+    last = len(track) - 1
+    for i in sorted({last - last * k // _SAMPLE for k in range(_SAMPLE)} | {0}, reverse=True):
+        option = track.option(i)
+        if option is not None and admits(option):
+            return replace(track, values=[track.values[k] for k in range(i + 1)], sample=None)
+    return None
 
 
 def _lacks(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:

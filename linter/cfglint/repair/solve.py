@@ -27,7 +27,7 @@ from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
@@ -183,7 +183,13 @@ class Solver(Record):
             known = is_number(value) and option.knob in beside.origins.symbols.types  # no key of a rule
             way = beside.writes(option.knob, value) if known else None
             again = {} if way is None else {each.path: each.value for each in way.keys}
-            told = [again.get(each.path, each.value) for each in option.written]
+            # what is tied to the knob's own key says the same as that
+            same = {
+                each.value: again[each.path]
+                for each in option.written
+                if each.path in again and is_number(each.value)
+            }
+            told = [again.get(each.path, _said(each.value, same)) for each in option.written]
             options.append(
                 option if told == [each.value for each in option.written] else option.telling(told)
             )
@@ -446,6 +452,11 @@ class _Joint(Record):
                 if self.solver.mends(some, goals):
                     return frozenset(option.knob for option in some)
         return repair.knobs
+
+
+def _said(value: object, same: Mapping[float, object]) -> object:
+    """Return what a number has become, where others tell."""
+    return same.get(value, value) if is_number(value) and not isinstance(value, bool) else value
 
 
 def _distinct(options: Iterable[Option]) -> tuple[Option, ...]:

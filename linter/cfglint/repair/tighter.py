@@ -1,7 +1,7 @@
 """What may be enough, made more likely to be: cheap moves that take more off the memory that is missing.
 
-A repair that only may reach its goals stops at the first place where the estimate allows for it. Where a smaller
-micro-batch costs next to nothing, nobody stops there.
+A repair that only may reach its goals stops at the first place where the estimate allows for it. Where a
+smaller micro-batch costs next to nothing, nobody stops there.
 """
 
 from __future__ import annotations
