@@ -131,7 +131,7 @@ def _beyond_host(solver: Solver, judged: Judged) -> str:
         told = values_told(Repair((option,)))
         if need is not None and need[1] < INF and option.written:
             size = f"{need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB"
-            return f"; {told} would take {size} of a machine's own memory, more than rented ones with such GPUs have"
+            return f"; {told} would take {size} of a machine's own: more than those with such GPUs have"
     return ""
 
 
