@@ -277,6 +277,7 @@ class Options(Record):
             return None
         if len(track) <= SHORT and track.move.kind == "time":
             if overfills_host(self.trials, self.judged, option.facts):
+                self.trials.hosted[knob.name] = option
                 return None
             told = points(self.trials, self.judged, option.facts, option.cost)
             if told > _MOST_TROUBLE and not regroups(option.facts):

@@ -119,13 +119,15 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 repairs.add(wider)
         elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
+        elif outcome is not None and _may_be_far_over(outcome[1]):
+            repairs.doubt(judged, [code for code in about if code.startswith(MEMORY)])
     new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
     repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
     return repairs
 
 
 def _fitting(solver: Solver, groups: Iterable[Group], judged: Judged, first: Repair) -> Repair | None:
-    """Return what reaches the goals and lets the job fit, too, where the rule about that was not asked yet."""
+    """Return what reaches the goals and lets the job fit, too, where no rule asked for that yet."""
     own = [goal for group in groups for goal in group.goals if goal.judged is judged]
     short = solver.trials.short(judged, combined(first.options) or {})
     codes = {rule.code for rule in short if rule.level == "error"} - {goal.code for goal in own}
@@ -144,10 +146,13 @@ def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple
 
 
 def _leans_over(memory: Memory) -> bool:
-    """Whether a job probably does not fit, or may need far more than there is."""
-    if memory.capacity_gib is not None and memory.need_gib.high > _FAR * memory.capacity_gib:
-        return True
+    """Whether a job probably does not fit."""
     return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"
+
+
+def _may_be_far_over(memory: Memory) -> bool:
+    """Whether a job may need far more than there is."""
+    return memory.capacity_gib is not None and memory.need_gib.high > _FAR * memory.capacity_gib
 
 
 def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[Goal]:

@@ -129,9 +129,22 @@ def _short(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -
     need = _need(solver, judged, facts) if group.code.startswith(MEMORY) else ""
     sure = any(goal.compiled.test(solver.trials.values(goal.judged, facts)) is False for goal in group.goals)
     some = _lacking(solver.trials.values(judged, facts), lack, sure=sure, told=bool(need))
+    beyond = _beyond_host(solver, judged)
     if not moves:
-        return f"{some} whatever cfglint moves{need and ': '}{need}"
-    return f"{some} even with {values_told(Repair(tuple(moves)))}{need and ': then '}{need}"
+        what = "with all else that cfglint moves" if beyond else "whatever cfglint moves"
+        return f"{some} {what}{need and ': '}{need}{beyond}"
+    return f"{some} even with {values_told(Repair(tuple(moves)))}{need and ': then '}{need}{beyond}"
+
+
+def _beyond_host(solver: Solver, judged: Judged) -> str:
+    """Say of a move to the host, as an addition, that no rented machine has the memory for it."""
+    for option in solver.trials.hosted.values():
+        need = bounds_of(solver.trials.values(judged, option.facts)["need.host"])
+        told = values_told(Repair((option,)))
+        if need is not None and need[1] < INF and option.written:
+            size = f"{need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB"
+            return f"; {told} would take {size} of a machine's own: more than those with such GPUs have"
+    return ""
 
 
 def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
@@ -312,7 +325,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
 
 
 def _aside(solver: Solver, group: Group, way: Repair) -> str:
-    """Say what else stands against a way that breaks nothing here: other parts of the file, or other errors."""
+    """Say what stands against a way that breaks nothing here: other parts of the file, or other errors."""
     judged, facts = group.goals[0].judged, combined(way.options) or {}
     patch = solver.writer(judged).patch(way.written)
     if any(option.several for option in way.options) and patch and not solver.trials.spares(patch.edits):

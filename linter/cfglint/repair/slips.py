@@ -67,7 +67,7 @@ def _fixed(solver: Solver, judged: Judged, mistake: Mistake, code: str) -> Fix |
 
 
 def _share(trials: Trials, mistake: Mistake) -> Fix | None:
-    """Return the key that takes a share, where one that counts steps has a fraction; no safe one: it means more."""
+    """Return the key that takes a share, where one that counts steps has a fraction."""
     view, framework = trials.subject.view, trials.subject.framework
     root, path = view.document.root, () if mistake.problem is None else mistake.problem.path
     old = str(path[-1]) if len(path) == 1 else ""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Steps, Values
     from cfglint.lang.pack import CompiledRule
+    from cfglint.repair.tracks import Option
     from cfglint.text import Edit
 
     Facts: TypeAlias = Mapping[str, object]
@@ -134,6 +135,7 @@ class Trials(Record):
     judgements: tuple[Judged, ...]
     count: int = field(default=0, init=False)
     keys: dict[str, Steps] = field(factory=dict, init=False)  # those that moves speak of, by their names
+    hosted: dict[str, Option] = field(factory=dict, init=False)  # moves that no host holds, by knob
     _last: Collection[str] = field(
         default=(), init=False
     )  # the facts of the last trial, of which so many were taken over
