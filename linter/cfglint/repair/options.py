@@ -28,7 +28,7 @@ from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
     from cfglint.document.view import View
@@ -204,7 +204,7 @@ class Options(Record):
         for name, value in facts.items():  # a null stands for a key that is not there: no cheaper than that
             if value is None and any(other[name][1] is ABSENT for other in ways if name in other):
                 option.cost += READER
-        _for_several(option, definitions, self.judged.subject.document.format)
+        _for_several(option, definitions, self.writer)
         return option
 
     def _price_removal(self, option: Option) -> None:
@@ -291,7 +291,7 @@ class Options(Record):
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [self.writer.place(written) for written in option.written]
-        _for_several(option, definitions, self.judged.subject.document.format)
+        _for_several(option, definitions, self.writer)
         self._for_a_job(option)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
@@ -468,13 +468,20 @@ def _is_equal(old: object, new: object) -> bool:
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
-def _for_several(option: Option, definitions: Iterable[Definition], file: str) -> None:
+def _for_several(option: Option, definitions: Sequence[Definition], writer: Writer) -> None:
     """Say of an option that it moves others of the file, too, whose results may change."""
+    file, exchanged = writer.subject.document.format, "grad_accum" in option.facts
+    computed = [key for each in definitions for key in each.shared if "batch" in key]
+    for key in computed if exchanged else ():  # a script may make up for fewer GPUs by itself
+        if not writer.read_from([tuple(key.split("."))]):
+            option.risk = worse(option.risk, "optimization")
+            option.effects.append(f"{key} is computed from it: see that the batch stays")
     if any(definition.several for definition in definitions):
         option.several = True
         option.risk = worse(option.risk, "optimization")
         others = "commands of the script" if file == "shell" else "configs of the file"
-        option.effects.append(f"other {others} read it, too")
+        more = ", and need other accumulation steps" if exchanged else ""
+        option.effects.append(f"other {others} read it, too{more}")
 
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:

@@ -56,7 +56,10 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
         return True
     if is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts)):
         return True
-    again = trials.rewritten(judged, facts) if facts.keys() <= trials.keys.keys() else None
+    own = {key: value for key, value in facts.items() if key in trials.keys}
+    rest = {key: value for key, value in facts.items() if key not in own}
+    apart = not rest or name in trials.base(judged).moved(rest).kept  # what is no key does not reach it
+    again = trials.rewritten(judged, own) if own and apart else None
     if again is None:
         return False
     return reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, again.view)
