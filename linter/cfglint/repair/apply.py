@@ -199,8 +199,8 @@ class _Wants(Record):
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged)
         if near:
             return [*near, *elsewhere][:MOST], ""
-        own = group.code in lost or not lost
-        first = next((code for code in ((group.code,) if own else ()) + tuple(lost) if self._reason(code)), "")
+        codes = (group.code, *lost) if group.code in lost or not lost else lost
+        first = next((code for code in codes if self._reason(code)), "")
         told = self._reason(first) if first else ""
         if told and first == group.code:
             return elsewhere, told

@@ -87,7 +87,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     objections = [each for way in ways if (each := _objection(solver, group, way)) is not None]
     if objections:
         best = min(objections, key=lambda each: each.rank)
-        if search.placed and _stops(dict(_harmed(solver, best.way))):  # what the other rules ask for can be had?
+        if search.placed and _stops(dict(_harmed(solver, best.way))):  # other rules may be had, too
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
@@ -215,7 +215,7 @@ def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[R
 
 
 def _with_company(solver: Solver, group: Group, search: Search, lone: _Objection) -> _Objection:
-    """Return what stands against a way that breaks no other rule but those about memory, where there is one."""
+    """Return what stands against a way that breaks no rules but those about memory, where there is one."""
     wanted, way = list(group.goals), lone.way
     for _ in range(_ROUNDS):
         held = {goal.code for goal in wanted}
