@@ -46,7 +46,7 @@ _MOST_HOURLY, _TIMES_OWN, _MOST_EACH = (
     40.0,
     4,
     8.0,
-)  # dollars of an hour, times what the present GPUs cost, or for each GPU that is asked for: more is no advice
+)  # dollars of an hour, times what the present GPUs cost, or for each GPU of the job: more is no advice
 
 
 class Place(Record):
