@@ -251,7 +251,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
     harmed = dict(_harmed(solver, way))
     memory = _overfilled(solver, group, way)
-    if memory and not (memory.startswith(_UNKNOWN) and _stops(harmed)):
+    if memory and not _stops(harmed):  # what a layout needs that cannot be says nothing
         return _Objection(way, memory)
     truths = harmed or _disproved(solver, group, way)
     if truths is None:
