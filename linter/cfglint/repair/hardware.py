@@ -42,8 +42,8 @@ _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are 
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _HALF = 0.5  # of what a place costs where nothing has to change
-# More is no advice: dollars of an hour, times what the present GPUs cost, dollars of each GPU that a job states.
-_MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 4.0
+# More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.
+_MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 8.0
 
 
 class Place(Record):

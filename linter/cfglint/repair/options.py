@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 
 from cfglint.document.trace import Trace
-from cfglint.document.tree import dotted
+from cfglint.document.tree import dotted, split_key
 from cfglint.engine.knobs import literal, move_of
 from cfglint.facts import Values, convert
 from cfglint.lang import tree as t
@@ -416,8 +416,16 @@ class Options(Record):
                 option.cost += READER
             for name in names:
                 if name not in option.facts:
-                    self._follow(key, written.value, option)
+                    self._follow(key, self._read_at(key, written, option), option)
                     self._pay(name, option)
+
+    def _read_at(self, key: str, written: Written, option: Option) -> object:
+        """Return what another key is worth that reads what is written: the same, or what it makes of that."""
+        view, path = self.judged.subject.view, tuple(split_key(key))
+        if view.get(path) == view.get(written.path):
+            return written.value
+        again = self._rewritten(option)
+        return written.value if again is None else again.get(path)
 
     def _pay(self, name: str, option: Option) -> None:
         """Add to an option what moving a fact beside the knob's own costs."""

@@ -92,9 +92,7 @@ def unfixed(solver: Solver, group: Group) -> str:
         objections = [worse] if worse is not None and worse.full else objections
     if objections:
         best = min(objections, key=lambda each: each.rank)
-        if search.placed and _stops(
-            dict(_harmed(solver, best.way))
-        ):  # what the other rules ask for can be had?
+        if search.placed and _stops(dict(_harmed(solver, best.way))):  # other rules may be had, too
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
@@ -254,7 +252,7 @@ def _ways(solver: Solver, search: Search, tracks: Sequence[Track]) -> Iterator[R
 
 
 def _with_company(solver: Solver, group: Group, search: Search, lone: _Objection) -> _Objection:
-    """Return what stands against a way that breaks no other rule but those about memory, where there is one."""
+    """Return what stands against a way that breaks no rules but those about memory, where there is one."""
     wanted, way = list(group.goals), lone.way
     for _ in range(_ROUNDS):
         held = {goal.code for goal in wanted}
@@ -294,7 +292,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
     harmed = dict(_harmed(solver, way))
     memory = _overfilled(solver, group, way)
-    if memory and not (memory.startswith(_UNKNOWN) and _stops(harmed)):
+    if memory and not _stops(harmed):  # what a layout needs that cannot be says nothing
         return _Objection(way, memory, full=True)
     truths = harmed or _disproved(solver, group, way)
     if truths is None:
