@@ -33,7 +33,8 @@ framework mine {
   write gradient_checkpointing selective as $.training.remat.kind: "none"
   write optimizer adamw_8bit as
     $.training.low: true, $.training.plugins[*]: "acme.Low", $.training.plugins[*]: "acme.Lower" "train.py:9"
-  write num_epochs as $.training.epochs: num_epochs, $.training.steps: 8 * num_epochs
+  write num_epochs as $.training.epochs: num_epochs, $.training.steps: 8 * num_epochs,
+    $.training.warm: 2 * $.training.warm
   write offload_params true as $.training.deep.yes_please: true, $.training.batch: 4, $.training.deep.kind: null
 }
 """
@@ -68,6 +69,7 @@ def _fixed(cfglint, folder, rules: list[str], text: str, name: str = "c.yaml") -
         (_LOW, "plugins:\n  - a  # 1\n  - acme.Low", "plugins:\n  - a  # 1\n  - acme.Low\n  - acme.Lower\n  low: true"),
         (_EPOCHS, "epochs: 3", "epochs: 4\n  steps: 32"),
         (_EPOCHS, "epochs: 3\n  steps: 32", "epochs: 4\n  steps: 32"),
+        (_EPOCHS, "epochs: 3\n  warm: 5", "epochs: 4\n  warm: 10\n  steps: 32"),
         (_DEEP, "batch: 2", "batch: 4\n  deep:\n    yes_please: true\n    kind: null"),
     ],
 )  # fmt: skip
