@@ -18,7 +18,7 @@ from cfglint.repair.price import middle
 from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
-from cfglint.repair.tighter import tightened
+from cfglint.repair.tighter import furthest, tightened
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 from cfglint.text import Edit, apply_edits
@@ -259,6 +259,9 @@ class _Wants(Record):
             solver = self.solver.watching(judged)
             repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
             self._nears[key] = self._found_near(goals, judged, repair, ("none",))
+            if goals and not self._nears[key]:
+                repair = furthest(solver, tuple(goals), SAFE)
+                self._nears[key] = self._found_near(goals, judged, repair, ("none",))
             if unsafe and not self._nears[key]:
                 self._nears[key] = self._found_near(
                     goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY

@@ -404,7 +404,7 @@ def _at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> s
 
 
 def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:
-    """Return the tracks of some goals as far as, beside a way, they break nothing but what is about memory."""
+    """Return the tracks of some goals as far as, beside a way, they break nothing but memory's rules."""
     facts = combined(way.options) or {}
     broken = {rule.code for rule in solver.trials.harmed(judged, facts, surely=True)}
 

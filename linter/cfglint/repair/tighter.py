@@ -9,6 +9,7 @@ from __future__ import annotations
 from cfglint.engine.memory import GIB
 from cfglint.record import replace
 from cfglint.repair.options import Repair
+from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.search import Search
-    from cfglint.repair.solve import Solver
+    from cfglint.repair.solve import Allowed, Solver
     from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Goal
 
 _WORTH = GIB  # bytes that a move has to take off what is missing
 _CHEAP = 5.0  # points that it may cost
@@ -62,6 +64,26 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         more = replace(more, sure=False)
     worse = more is None or more.patch is None or _rank(more.risk) > _rank(repair.risk)
     return repair if more is None or worse else more
+
+
+def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
+    """Return the moves that leave least memory missing, each of which takes something off; they may do."""
+    search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True)
+
+    def admits(option: Option) -> bool:
+        return _rank(option.risk) < _rank("data") and (allowed.unsafe or option.results == "none")
+
+    usable = (track.where(admits).begun() for track in allowed.over(solver.tracks(goals)))
+    tracks = [track for track in usable if track is not None]
+    found = utmost(search, tracks)
+    options = found[1] if found is not None else ()
+    for option in sorted(options, key=lambda option: -option.weight):
+        fewer = tuple(other for other in options if other is not option)
+        if fewer and _missing(search, fewer) <= _missing(search, options) + _WORTH / 2:
+            options = fewer
+    if not options or search.progress(options).truth is False or search.harms(options):
+        return None
+    return solver.written(Repair(options, sure=False), goals)
 
 
 def _ways(
