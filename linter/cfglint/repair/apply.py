@@ -237,7 +237,7 @@ class _Wants(Record):
 
     def _of_too_large(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return other hardware where a job does not fit this one even with all that was found."""
-        from cfglint.repair.reasons import still_over
+        from cfglint.repair.shortage import still_over
 
         together, memory = self.repairs.over[judged]
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]

@@ -1,0 +1,192 @@
+"""Says how much memory a job lacks after moves that are not enough."""
+
+from __future__ import annotations
+
+from cfglint.document.spoken import spoken
+from cfglint.engine.describe import show_value
+from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.values import INF
+from cfglint.record import replace
+from cfglint.repair.options import Repair
+from cfglint.repair.price import overfills_gpu, overfills_host, regroups
+from cfglint.repair.proposals import WIDE
+from cfglint.repair.relax import utmost
+from cfglint.repair.solve import ANY
+from cfglint.repair.together import combined
+from cfglint.repair.tracks import SHORT
+from cfglint.repair.trials import MEMORY
+from cfglint.repair.write import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Goal, Group
+
+UNKNOWN = "cfglint cannot tell whether the job"
+_LISTED = 3  # parts of the memory in a sentence
+_SAMPLE = 8  # places of a long track that are looked at
+_FAR = 2  # times what a GPU has
+_TAKES_MORE, _MAY_TAKE_MORE = (
+    f"then the job {each} more memory than a GPU has" for each in ("takes", "may take")
+)
+_TAKES = tuple(
+    f"trainer.{part}" for part in ("weights", "gradients", "optimizer", "activations", "logits", "overhead")
+)
+
+
+def still_over(solver: Solver, judged: Judged, way: Repair, need: str) -> str:
+    """Say what a job needs with repairs that are not enough, and with what can be moved besides."""
+    even = at_most(solver, way, judged)
+    beyond = f"; {even}" if " even with " in even or " still may with " in even else ""
+    return f"with {values_told(way)} the job still needs {need}{beyond}"
+
+
+def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> str:
+    """Say how much memory is missing with all moves made, and what takes it then."""
+    judged, facts = group.goals[0].judged, combined(moves) or {}
+    need = _need(solver, judged, facts) if group.code.startswith(MEMORY) else ""
+    sure = any(goal.compiled.test(solver.trials.values(goal.judged, facts)) is False for goal in group.goals)
+    some = _lacking(solver.trials.values(judged, facts), lack, sure=sure, told=bool(need))
+    beyond = _beyond_host(solver, judged)
+    if not moves:
+        what = "with all else that cfglint moves" if beyond else "whatever cfglint moves"
+        return f"{some} {what}{need and ': '}{need}{beyond}"
+    return f"{some} even with {values_told(Repair(tuple(moves)))}{need and ': then '}{need}{beyond}"
+
+
+def overfilled(solver: Solver, group: Group, way: Repair) -> str:
+    """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
+    facts = combined(way.options) or {}
+    at_all = solver.search(group.goals).placed and regroups(facts)
+    for judged in solver.watched:
+        if overfills_gpu(solver.trials, judged, facts, at_all=at_all):
+            return at_most(solver, way, judged)
+        if overfills_host(solver.trials, judged, facts):
+            return "then a machine needs more memory of its own than rented ones have beside their GPUs"
+    return ""
+
+
+def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> str:
+    """Say of memory after a way what is true of the whole estimate, with what can be moved besides.
+
+    ``broken`` says that a rule about it breaks.
+    """
+    facts, even = combined(way.options) or {}, ""
+    sure = bool(broken) or lacks(solver, judged, facts)
+    goals = [
+        goal for rule in solver.trials.short(judged, facts) for goal in solver.of(rule.code) if goal.bounds
+    ]
+    harmless = _harmless(solver, way, judged, goals) if goals else []
+    further = utmost(solver.search(goals), harmless, way.options) if goals else None
+    if further is not None and 0 < further[0] < INF and further[1]:
+        facts = combined((*way.options, *further[1])) or facts
+        even = f" even with {values_told(Repair(further[1]))}"
+    told = _need(solver, judged, facts)
+    need = f": {told}" if told else ""
+    if even and sure and not lacks(solver, judged, facts):
+        return f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
+    size = bounds_of(solver.trials.values(judged, facts)["trainer.memory"])
+    if not sure and told and size is not None and _is_wide(size):
+        return f"{UNKNOWN} then fits a GPU{even and ','}{even}{need}"
+    return f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
+
+
+def _beyond_host(solver: Solver, judged: Judged) -> str:
+    """Say of a move to the host, as an addition, that no rented machine has the memory for it."""
+    for option in solver.trials.hosted.values():
+        need = bounds_of(solver.trials.values(judged, option.facts)["need.host"])
+        told = values_told(Repair((option,)))
+        if need is not None and need[1] < INF and option.written:
+            size = f"{need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB"
+            return f"; {told} would take {size} of a machine's own: more than those with such GPUs have"
+    return ""
+
+
+def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
+    """Say that memory is missing, so that it is true of all that an estimate leaves open.
+
+    ``lack`` is what is missing at worst; ``sure`` that some is, ``told`` that the estimate is said, too.
+    """
+    vram, need = bounds_of(values["gpu.vram"]), bounds_of(values["trainer.memory"])
+    if not sure and told and need is not None and _is_wide(need):
+        return f"{UNKNOWN} fits a GPU"
+    if told and need is not None and vram is not None and need[1] < INF:  # the rule may ask for a part alone
+        lack = max(lack, need[1] - vram[1])
+    if vram is None or lack < vram[1]:
+        return f"up to {lack / GIB:.1f} GiB {'are still' if sure else 'may still be'} missing"
+    far = sure and need is not None and need[0] >= _FAR * vram[1]
+    return f"{'far ' if far else ''}too much memory {'is' if sure else 'may be'} needed"
+
+
+def _is_wide(need: tuple[float, float]) -> bool:
+    """Whether an estimate is too wide to tell."""
+    return need[1] > WIDE * need[0]
+
+
+def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
+    """Say what a trainer needs after some moves, with the largest parts; nothing where that fits a GPU."""
+    after, kind = (
+        solver.trials.values(judged, facts),
+        solver.trials.run.finder.symbols.types["trainer.memory"],
+    )
+    most, engine = bounds_of(after["trainer.memory"]), bounds_of(after["engine.memory"])
+    if after["trains"] is not True or most is None:
+        return ""
+    if most[1] == INF:
+        states, vram = bounds_of(after["trainer.states"]), bounds_of(after["gpu.vram"])
+        over = states is not None and vram is not None and vram[1] < states[0] <= states[1] < INF
+        return f"the model states alone need {show_value(after['trainer.states'], kind)}" if over else ""
+    beside = after["generates"] is True and engine is not None and engine[1] < INF
+    vram = bounds_of(after["gpu.vram"])
+    if vram is not None and most[1] + (engine[1] if beside and engine else 0) <= vram[0]:
+        return ""
+    sized = ((bounds_of(after[part]), part) for part in _TAKES)
+    known = sorted(((size[1], part) for size, part in sized if size is not None), reverse=True)
+    takes = [part for size, part in known if GIB <= size < INF][:_LISTED]
+    told = ", ".join(f"{part.partition('.')[2]} {show_value(after[part], kind)}" for part in takes)
+    text = f"the trainer needs {show_value(after['trainer.memory'], kind)}{f' ({told})' if told else ''}"
+    return f"{text}, the engine {show_value(after['engine.memory'], kind)}" if beside else text
+
+
+def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:
+    """Return the tracks of some goals as far as, beside a way, they break nothing but memory's rules."""
+    facts = combined(way.options) or {}
+    broken = {rule.code for rule in solver.trials.harmed(judged, facts, surely=True)}
+
+    def admits(option: Option) -> bool:
+        together = combined((*way.options, option))
+        rules = [] if together is None else solver.trials.harmed(judged, together, surely=True)
+        return all(rule.code in broken or rule.code.startswith(MEMORY) for rule in rules)
+
+    tracks = (track for track in ANY.over(solver.tracks(goals)) if track.option(len(track) - 1) is not None)
+    cut = ((track.where(admits).begun() if len(track) <= SHORT else _cut(track, admits)) for track in tracks)
+    return [track for track in cut if track is not None]
+
+
+def _cut(track: Track, admits: Callable[[Option], bool]) -> Track | None:
+    """Return a long track up to the last of some places that is admitted; none where no such is."""
+    last = len(track) - 1
+    for i in sorted({last - last * k // _SAMPLE for k in range(_SAMPLE)} | {0}, reverse=True):
+        option = track.option(i)
+        if option is not None and admits(option):
+            return replace(track, values=[track.values[k] for k in range(i + 1)], sample=None)
+    return None
+
+
+def lacks(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether memory is missing for certain after some moves."""
+    values = solver.trials.values(judged, facts)
+    short = solver.trials.short(judged, facts)
+    return any(rule.level == "error" and rule.test(values) is False for rule in short)
+
+
+def values_told(way: Repair) -> str:
+    """Return the keys and values that a repair writes."""
+    told = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
+    *most, last = dict.fromkeys(told)
+    return f"{', '.join(most)} and {last}" if most else last
