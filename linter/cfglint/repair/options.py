@@ -21,6 +21,7 @@ from cfglint.record import Record, replace
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
+from cfglint.repair.others import for_several
 from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.together import in_exchange
@@ -28,14 +29,14 @@ from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from typing import Any, TypeAlias
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
     from cfglint.repair.trials import Goal, Trials
-    from cfglint.repair.write import Definition, Patch, Writer
+    from cfglint.repair.write import Patch, Writer
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 
@@ -204,7 +205,7 @@ class Options(Record):
         for name, value in facts.items():  # a null stands for a key that is not there: no cheaper than that
             if value is None and any(other[name][1] is ABSENT for other in ways if name in other):
                 option.cost += READER
-        _for_several(option, definitions, self.writer)
+        for_several(option, definitions, self.writer)
         return option
 
     def _price_removal(self, option: Option) -> None:
@@ -291,7 +292,7 @@ class Options(Record):
         definitions = [self.writer.definition(written.path) for written in option.written]
         option.writable = all(definition.editable for definition in definitions)
         option.places = [self.writer.place(written) for written in option.written]
-        _for_several(option, definitions, self.writer)
+        for_several(option, definitions, self.writer)
         self._for_a_job(option)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
@@ -474,22 +475,6 @@ def risk_of(move: t.Move) -> str:
 def _is_equal(old: object, new: object) -> bool:
     """Whether a fact has stayed; what is not known is the same where it says the same."""
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
-
-
-def _for_several(option: Option, definitions: Sequence[Definition], writer: Writer) -> None:
-    """Say of an option that it moves others of the file, too, whose results may change."""
-    file, exchanged = writer.subject.document.format, "grad_accum" in option.facts
-    computed = [key for each in definitions for key in each.shared if "batch" in key]
-    for key in computed if exchanged else ():  # a script may make up for fewer GPUs by itself
-        if not writer.read_from([tuple(key.split("."))]):
-            option.risk = worse(option.risk, "optimization")
-            option.effects.append(f"{key} is computed from it: see that the batch stays")
-    if any(definition.several for definition in definitions):
-        option.several = True
-        option.risk = worse(option.risk, "optimization")
-        others = "commands of the script" if file == "shell" else "configs of the file"
-        more = ", and need other accumulation steps" if exchanged else ""
-        option.effects.append(f"other {others} read it, too{more}")
 
 
 def _in_exchange(kept: object, moved: object, old: object) -> object | None:

@@ -41,7 +41,11 @@ if TYPE_CHECKING:
 
     Sample: TypeAlias = Callable[[], Sequence[int]]
 
-NEIGHBOURS = 1024  # whole numbers tried on either side
+NEIGHBOURS, _EACH, _EIGHTH = (
+    1024,
+    128,
+    8,
+)  # whole numbers on either side: each of the near ones, then each eighth
 SHORT = 16  # values of a track that are simply tried one after the other
 RISKS = {"none": 1, "numerics": 3, "optimization": 6, "data": 20}  # what a point counts for; the worst last
 UNSAFE = 1_000  # points; no repair that keeps the results costs that much
@@ -322,7 +326,9 @@ class Broken(Record):
             numbers = {whole for v in finite for whole in (math.floor(v), math.ceil(v))}
         asked = frozenset(numbers)
         if kind.whole:
-            numbers.update(old + d for d in range(-NEIGHBOURS, NEIGHBOURS + 1))
+            numbers.update(old + d for d in range(-_EACH, _EACH + 1))
+            lowest = -(-int(old - NEIGHBOURS) // _EIGHTH) * _EIGHTH
+            numbers.update(range(lowest, int(old + NEIGHBOURS) + 1, _EIGHTH))
         fitting = self._left(sorted(v for v in numbers if kind.low <= v <= kind.high))
         yield self._track([v for v in fitting if v > old], step=1, asked=asked)
         below = self._track([v for v in reversed(fitting) if v < old], step=1, asked=asked)
