@@ -66,15 +66,15 @@ def proposal(fix: Fix) -> str:
 
 
 def beside(each: Found, others: list[Found]) -> Iterator[str]:
-    """Yield a line for each other repair of the file, and for each error without one."""
+    """Yield a line for each other repair of the file, and for each finding without one."""
     seen = {each.finding.fix.edits} if each.finding.fix is not None else set()
     for finding in (other.finding for other in others):
         fix = finding.fix
         if fix is not None and fix.edits and fix.edits not in seen:
             seen.add(fix.edits)
             yield f"beside it, {finding.level} {finding.code} ({finding.name}) is mended: {proposal(fix)}"
-        elif fix is None and finding.level == "error":
-            yield f"beside it, error {finding.code}: {finding.message}"
+        elif fix is None:
+            yield f"beside it, {finding.level} {finding.code}: {finding.message}"
 
 
 def entry(title: str, file: File, each: Found, text: str, besides: list[Found]) -> Iterator[str]:
