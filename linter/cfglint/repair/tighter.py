@@ -1,14 +1,18 @@
 """What may be enough, made more likely to be: cheap moves that take more off the memory that is missing.
 
 A repair that only may reach its goals stops at the first place where the estimate allows for it. Where a
-smaller micro-batch costs next to nothing, nobody stops there.
+smaller micro-batch costs next to nothing, nobody stops there. Each move has to take something off the most
+that a job may need; where that is not known, none does. What changes numbers is no help to a job that may
+fit without it.
 """
 
 from __future__ import annotations
 
-from cfglint.engine.memory import GIB
+from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.values import INF
 from cfglint.record import replace
 from cfglint.repair.options import Repair
+from cfglint.repair.price import middle
 from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
@@ -17,7 +21,7 @@ from cfglint.repair.trials import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.search import Search
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _WORTH = GIB  # bytes that a move has to take off what is missing
 _CHEAP = 5.0  # points that it may cost
+_NEXT_TO_NOTHING = 1.0  # points, where the job fits by the middle of its estimate
 _MOVES = 4
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
@@ -41,15 +46,17 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         for goal in solver.of(rule.code)
         if goal.bounds and goal.compiled.level != "info" and goal.judged is judged
     ]
-    if not goals:
+    known = _estimate(solver, judged, facts)
+    if not goals or known is None:
         return repair
+    limits = _limits(known, repair.risk)
     search = replace(solver.search(goals), lenient=True, refused={key_of(facts)})
     tracks, options = ANY.over(solver.tracks(goals)), repair.options
     start = solver.trials.count
     for _ in range(_MOVES):
-        if _missing(search, options) <= 0 or solver.trials.count - start > _TRIALS:
+        if not 0 < _missing(search, options) < INF or solver.trials.count - start > _TRIALS:
             break
-        ways = list(_ways(search, tracks, options, repair.risk))
+        ways = list(_ways(search, tracks, options, limits))
         now = _missing(search, options)
         single = sorted((way for way in ways if way[0] <= now - _WORTH), key=lambda way: way[:2])
         chosen = next((way[2] for way in single if not search.harms(way[2])), None)
@@ -58,6 +65,9 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
             break
         options = chosen
     if options is repair.options:
+        return repair
+    after = _estimate(solver, judged, combined(options) or {})
+    if after is None or after[1] > known[1]:
         return repair
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
@@ -87,9 +97,13 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair 
 
 
 def _ways(
-    search: Search, tracks: Sequence[Track], options: tuple[Option, ...], risk: str
+    search: Search, tracks: Sequence[Track], options: tuple[Option, ...], limits: tuple[float, str]
 ) -> Iterator[tuple[float, float, tuple[Option, ...]]]:
-    """Yield moves with one more or one moved farther, the last: what is missing then, its cost, the moves."""
+    """Yield moves with one more or one moved farther, the last: what is missing then, its cost, the moves.
+
+    ``limits`` are the points that a move may cost and the risk that it may have.
+    """
+    most, risk = limits
     for track in tracks:
         own = next((option for option in options if option.knob == track.knob.name), None)
         others = tuple(option for option in options if option is not own)
@@ -99,7 +113,7 @@ def _ways(
             if option is None or not option.writable or _rank(option.risk) > _rank(risk):
                 continue
             together = (*others, option)
-            if not 0 <= option.cost - spent <= _CHEAP or option is own or not search.possible(together):
+            if not 0 <= option.cost - spent <= most or option is own or not search.possible(together):
                 continue
             yield max(_missing(search, together), 0.0), option.cost - spent, together
 
@@ -124,6 +138,24 @@ def _together(
     if not ends or _missing(search, chosen) > now - _WORTH or search.harms(chosen):
         return None
     return chosen
+
+
+def _estimate(
+    solver: Solver, judged: Judged, facts: Mapping[str, object]
+) -> tuple[float, float, float] | None:
+    """Return what a trainer needs at least and at most after some moves, and what a GPU has, where known."""
+    values = solver.trials.values(judged, facts)
+    need, vram = bounds_of(values["trainer.likely"]), bounds_of(values["gpu.vram"])
+    if values["trains"] is not True:
+        need = bounds_of(values["engine.memory"])
+    return None if need is None or vram is None or need[1] == INF else (*need, vram[1])
+
+
+def _limits(known: tuple[float, float, float], risk: str) -> tuple[float, str]:
+    """Return the points that a further move may cost, and what it may put at risk."""
+    least, most, there = known
+    fits = middle((least, most)) <= there
+    return _NEXT_TO_NOTHING if fits else _CHEAP, risk if least > there else "none"
 
 
 def _missing(search: Search, options: Sequence[Option]) -> float:
