@@ -211,6 +211,8 @@ class _Wants(Record):
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
+        from cfglint.repair.reasons import in_vain
+
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
         if near:
@@ -220,7 +222,7 @@ class _Wants(Record):
             codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
         first = next((code for code in codes if self._reason(code)), codes[0])
         told = self._reason(first)
-        if told and first == group.code:
+        if told and (first == group.code or in_vain(self.solver, self.groups[first])):
             return elsewhere, told
         text = _stranded(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code

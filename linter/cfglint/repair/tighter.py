@@ -14,10 +14,10 @@ from cfglint.record import replace
 from cfglint.repair.options import Repair
 from cfglint.repair.price import middle
 from cfglint.repair.relax import utmost
-from cfglint.repair.solve import ANY
+from cfglint.repair.solve import ANY, SAFE
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
-from cfglint.repair.trials import key_of
+from cfglint.repair.trials import MEMORY, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +91,39 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair 
         fewer = tuple(other for other in options if other is not option)
         if fewer and _missing(search, fewer) <= _missing(search, options) + _WORTH / 2:
             options = fewer
-    if not options or search.progress(options).truth is False or search.harms(options):
+    if not options or search.progress(options).truth is False:
         return None
-    return solver.written(Repair(options, sure=False), goals)
+    whole = completed(solver, search, options)
+    return None if whole is None else solver.written(Repair(whole, sure=False), goals)
+
+
+def completed(solver: Solver, search: Search, options: tuple[Option, ...]) -> tuple[Option, ...] | None:
+    """Return moves with what other rules then ask for besides; None where that is not to be had."""
+    for _ in range(_MOVES):
+        if not search.harms(options):
+            return options
+        broken = [code for code in search.blockers(None) if not code.startswith(MEMORY)]
+        asked = tuple(goal for code in broken for goal in solver.of(code) if goal.judged in solver.watched)
+        more = _company(replace(search, goals=list(asked), keeping=False), solver, asked, options)
+        if more is None:
+            return None
+        options = (*options, more)
+    return None
+
+
+def _company(
+    search: Search, solver: Solver, asked: tuple[Goal, ...], options: tuple[Option, ...]
+) -> Option | None:
+    """Return a safe move after which rules hold that other moves break."""
+    search.pursue(asked)
+    moved = {option.knob for option in options}
+    for track in SAFE.over(solver.tracks(asked)) if asked else ():
+        own = track.option(0)
+        if own is None or own.knob in moved or own.results != "none":
+            continue
+        if search.possible((*options, own)) and search.progress((*options, own)).holds:
+            return own
+    return None
 
 
 def _ways(
