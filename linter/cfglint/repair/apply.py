@@ -14,11 +14,13 @@ from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.notes import comments
-from cfglint.repair.price import middle
+from cfglint.repair.price import middle, regroups
 from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
+from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
-from cfglint.repair.tighter import furthest, tightened
+from cfglint.repair.tighter import anyhow, furthest, tightened
+from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 from cfglint.text import Edit, apply_edits
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal, Group
 
 _MUCH = 0.75  # of the memory before
+_WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 _BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
@@ -264,6 +267,9 @@ class _Wants(Record):
             if goals and not self._nears[key]:
                 repair = furthest(solver, tuple(goals), SAFE)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",))
+            if unsafe and goals and not self._nears[key]:  # what may be too much, where nothing is surely less
+                repair = anyhow(solver, tuple(goals))
+                self._nears[key] = self._found_near(goals, judged, repair, ("none",), well=True)
             if unsafe and not self._nears[key]:
                 self._nears[key] = self._found_near(
                     goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY
@@ -271,7 +277,13 @@ class _Wants(Record):
         return self._nears[key]
 
     def _found_near(
-        self, goals: Sequence[Goal], judged: Judged, repair: Repair | None, risks: Collection[str]
+        self,
+        goals: Sequence[Goal],
+        judged: Judged,
+        repair: Repair | None,
+        risks: Collection[str],
+        *,
+        well: bool = False,
     ) -> list[Fix]:
         if repair is not None:
             repair = tightened(self.solver.watching(judged), repair, judged)
@@ -284,8 +296,10 @@ class _Wants(Record):
         ):
             return []
         vram = bounds_of(judged.values["gpu.vram"])
-        middles = [middle(change.after_gib) for change in fix.memory if change.part in ("engine", "trainer")]
-        return [fix] if vram is None or max(middles, default=0) * GIB <= vram[1] else []
+        parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
+        if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
+            return [fix]
+        return [fix] if well and max(low for low, _ in parts) * GIB <= _WELL * vram[1] else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""
@@ -324,9 +338,15 @@ def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Gr
         goals = groups[code].goals
         if all(repairs.of(code, goal.judged) is None for goal in goals):
             hint = solver.best(goals, ANY)
-            if hint is not None:
+            if hint is not None and not any(_is_in_vain(solver, hint, goal.judged) for goal in goals):
                 repairs.add(hint)
     return repairs
+
+
+def _is_in_vain(solver: Solver, hint: Repair, judged: Judged) -> bool:
+    """Whether what serves a hint moves a job to GPUs that do not hold it for certain."""
+    facts = combined(hint.options) or {}
+    return judged.target is not None and regroups(facts) and lacks(solver, judged, facts)
 
 
 class _Step(Record):
