@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal, Group
 
 _MUCH = 0.75  # of the memory before
+_SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
@@ -207,6 +208,9 @@ class _Wants(Record):
             near = self._near(group.goals, judged)  # first what may be enough, and changes no results
             if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
+        if placed and fixes and _share(fixes[0]) > _SLOW:  # first what may be enough, and takes no such time
+            near = [one for one in self._near(group.goals, judged) if _share(one) < _share(fixes[0]) / 2]
+            fixes = [*near, *fixes]
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
@@ -324,6 +328,11 @@ class _Wants(Record):
         if judged not in self._doubts:
             self._doubts[judged] = doubt(judged)
         return self._doubts[judged]
+
+
+def _share(fix: Fix) -> float:
+    """Return by which share a step takes longer with a fix: of what is not known, nothing."""
+    return sum(fix.slower) / 2 if fix.slower is not None else 0
 
 
 def _shrinks(change: MemoryChange) -> bool:

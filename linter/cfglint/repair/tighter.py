@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _WORTH = GIB  # bytes that a move has to take off what is missing
 _CHEAP = 5.0  # points that it may cost
-_NEXT_TO_NOTHING = 1.0  # points, where the job fits by the middle of its estimate
+_EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estimate is within; points then
 _MOVES = 4
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
@@ -193,7 +193,7 @@ def _estimate(
 def _limits(known: tuple[float, float, float], risk: str) -> tuple[float, str]:
     """Return the points that a further move may cost, and what it may put at risk."""
     least, most, there = known
-    fits = middle((least, most)) <= there
+    fits = middle((least, most)) <= _EASILY * there
     return _NEXT_TO_NOTHING if fits else _CHEAP, risk if least > there else "none"
 
 
