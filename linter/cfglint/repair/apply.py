@@ -218,8 +218,6 @@ class _Wants(Record):
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
-        from cfglint.repair.reasons import in_vain
-
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
         if near:
@@ -229,12 +227,19 @@ class _Wants(Record):
             codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
         first = next((code for code in codes if self._reason(code)), codes[0])
         told = self._reason(first)
-        if told and (first == group.code or in_vain(self.solver, self.groups[first])):
+        if told and (first == group.code or self._is_in_vain(first, told)):
             return elsewhere, told
         text = _stranded(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
         return elsewhere, text if elsewhere or told else text + _NOWHERE
+
+    def _is_in_vain(self, code: str, told: str) -> bool:
+        """Whether what is told of a rule is the number that shows that the job cannot run there."""
+        from cfglint.repair.reasons import in_vain
+
+        numbers = in_vain(self.solver, self.groups[code])
+        return bool(numbers) and told.startswith(numbers)
 
     def _reason(self, code: str) -> str:
         """Return why a rule has no fix."""

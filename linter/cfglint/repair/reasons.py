@@ -51,21 +51,25 @@ def unfixed(solver: Solver, group: Group) -> str:
     The number that shows that a job cannot run there at all goes before what moves would break.
     """
     told = _tried(solver, group)
-    numbers = in_vain(solver, group)
+    riddle = not told or told.startswith(_RIDDLES)
+    numbers = in_vain(solver, group, laid=riddle)
     if not numbers:
         return told
-    riddle = not told or told.startswith(_RIDDLES) or "would break" in told or "can then no longer" in told
-    return numbers if riddle else f"{numbers}; {told}"
+    broken = "would break" in told or "can then no longer" in told
+    return numbers if riddle or broken else f"{numbers}; {told}"
 
 
-def in_vain(solver: Solver, group: Group) -> str:
-    """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one."""
+def in_vain(solver: Solver, group: Group, *, laid: bool = True) -> str:
+    """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one.
+
+    With ``laid``, also of GPUs, not only of memory.
+    """
+    memory = group.code.startswith(MEMORY)
     for goal in group.goals:
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
-        memory = group.code.startswith(MEMORY)
         numbers = too_large(goal.judged.values, states=memory)
-        numbers = numbers or ("" if memory else laid_wider(goal.judged.values))
+        numbers = numbers or (laid_wider(goal.judged.values) if laid and not memory else "")
         if numbers:
             return numbers + (beyond_host(solver, goal.judged) if memory else "")
     return ""
