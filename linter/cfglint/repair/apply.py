@@ -10,6 +10,7 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
+from cfglint.lang.values import INF
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
@@ -43,6 +44,7 @@ _WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 _BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+_NOT_JUDGED = "; its memory is not judged, so no other hardware is named"
 _NOWHERE = "; no other hardware was found on which the job runs"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
@@ -232,7 +234,11 @@ class _Wants(Record):
         text = _stranded(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
-        return elsewhere, text if elsewhere or told else text + _NOWHERE
+        if elsewhere or told:
+            return elsewhere, text
+        need = bounds_of(judged.values["trainer.likely"])
+        known = judged.values["trains"] is not True or (need is not None and need[1] < INF)
+        return elsewhere, text + (_NOWHERE if known else _NOT_JUDGED)
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
@@ -276,8 +282,8 @@ class _Wants(Record):
             if goals and not self._nears[key]:
                 repair = furthest(solver, tuple(goals), SAFE)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",))
-            if unsafe and goals and not self._nears[key]:  # what may be too much, where nothing is surely less
-                repair = anyhow(solver, tuple(goals))
+            if unsafe and goals and not self._nears[key]:  # what may be too much
+                repair = anyhow(solver, tuple(goals), judged)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",), well=True)
             if unsafe and not self._nears[key]:
                 self._nears[key] = self._found_near(

@@ -45,7 +45,7 @@ def too_large(values: Values, *, states: bool = False) -> str:
 
 
 def laid_wider(values: Values) -> str:
-    """Say that a job is laid out for more GPUs than there are; nothing where it is not, as far as is known."""
+    """Say that a job is laid out for more GPUs than there are; nothing where it is not."""
     count, needed = values["gpu.count"], values["gpus_needed"]
     if not is_number(count):
         return ""

@@ -83,7 +83,7 @@ def overfills_gpu(
 
 
 def may_fit(rule: CompiledRule, after: Values) -> bool:
-    """Whether a rule about a trainer's memory is left open by an estimate that ends, and fits by its middle."""
+    """Whether a rule about a trainer's memory is left open by an estimate whose middle fits."""
     if not rule.code.startswith(_ABOUT):
         return False
     need, vram = bounds_of(after["trainer.likely"]), bounds_of(after["gpu.vram"])

@@ -14,7 +14,6 @@ from itertools import combinations
 from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
-from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _WORTH = GIB  # bytes that a move has to take off what is missing
 _CHEAP = 5.0  # points that it may cost
 _EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estimate is within; points then
+_LESS = 0.97  # of the memory before: a move that leaves more is none
 _MOVES = 4
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
@@ -97,13 +98,66 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair 
     return None if whole is None else solver.written(Repair(whole, sure=False), goals)
 
 
-def anyhow(solver: Solver, goals: tuple[Goal, ...]) -> Repair | None:
-    """Return safe moves that reach goals, whatever the most is that memory may come to then."""
-    search = replace(solver.search(goals), keeping=True, lenient=True)
-    if not search.placed and all(goal.code.startswith(MEMORY) for goal in goals):
+def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged) -> Repair | None:
+    """Return safe moves that reach goals, with those that let the job fit by the middle of its estimate.
+
+    Where no moves do that, the first ones alone: the most that memory may come to then is not looked at.
+    """
+    moving = [goal for goal in goals if not goal.code.startswith(MEMORY)]
+    if not moving:
         return None
-    found = solver.anyhow(search, goals, SAFE)
-    return None if found is None else solver.written(Repair(found.options, sure=False), goals)
+    search = replace(solver.search(moving), keeping=True, lenient=True)
+    heedless = replace(search, heedless=True, exhausted=False, refused=set())
+    found = solver.anyhow(search, moving, SAFE)
+    first = found.options if found is not None else _alone(heedless, SAFE.over(solver.tracks(moving)))
+    if not first:
+        return None
+    options = _shrunk(solver, heedless, first, judged) or first
+    return solver.written(Repair(options, sure=False), goals)
+
+
+def _alone(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
+    """Return one move that reaches the goals, where there was no time for a search."""
+    options = (track.option(0) for track in tracks)
+    able = [(option,) for option in options if option is not None and option.results == "none"]
+    return next((one for one in able if search.progress(one).holds and not search.harms(one)), ())
+
+
+def _shrunk(
+    solver: Solver, search: Search, options: tuple[Option, ...], judged: Judged
+) -> tuple[Option, ...] | None:
+    """Return moves with others, the cheapest first, until a job fits by the middle of its estimate."""
+
+    def need(moved: Sequence[Option]) -> float:
+        known = _estimate(solver, judged, combined(moved) or {})
+        return middle(known[:2]) / known[2] if known is not None else INF
+
+    def bearable(moved: tuple[Option, ...]) -> bool:
+        return search.possible(moved) and not search.harms(moved)
+
+    short = solver.trials.short(judged, combined(options) or {})
+    goals = [goal for rule in short for goal in solver.of(rule.code) if goal.bounds and goal.judged is judged]
+    if not goals or not 1 < need(options) < INF:
+        return None
+    moved, given = options, {option.knob for option in options}
+    tracks = [track for track in SAFE.over(solver.tracks(goals)) if track.knob.name not in given]
+    for track in sorted(tracks, key=lambda track: (track.weight(0), track.number)):
+        for i in dict.fromkeys((len(track) - 1, len(track) // 2, 0)):
+            option = track.option(i)
+            if option is None or option.results != "none" or not bearable((*moved, option)):
+                continue
+            if need((*moved, option)) <= _LESS * need(moved):
+                moved = (*moved, option)
+                break
+        if need(moved) <= 1:
+            break
+    if need(moved) > 1:
+        return None
+    for option in sorted(moved[len(options) :], key=lambda option: -option.cost):
+        fewer = tuple(other for other in moved if other is not option)
+        if need(fewer) <= 1 and bearable(fewer):
+            moved = fewer
+    return moved
 
 
 def completed(solver: Solver, search: Search, options: tuple[Option, ...]) -> tuple[Option, ...] | None:
