@@ -10,15 +10,18 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
+from cfglint.lang.values import INF
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.notes import comments
-from cfglint.repair.price import middle
+from cfglint.repair.price import middle, regroups
 from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
+from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
-from cfglint.repair.tighter import furthest, tightened
+from cfglint.repair.tighter import anyhow, furthest, tightened
+from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import shown
 from cfglint.text import Edit, apply_edits
@@ -36,9 +39,12 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal, Group
 
 _MUCH = 0.75  # of the memory before
+_SLOW = 1.0  # times what a step takes, that it takes longer
+_WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 _BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+_NOT_JUDGED = "; its memory is not judged, so no other hardware is named"
 _NOWHERE = "; no other hardware was found on which the job runs"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
@@ -204,6 +210,9 @@ class _Wants(Record):
             near = self._near(group.goals, judged)  # first what may be enough, and changes no results
             if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
+        if placed and fixes and _share(fixes[0]) > _SLOW:  # first what may be enough, and takes no such time
+            near = [one for one in self._near(group.goals, judged) if _share(one) < _share(fixes[0]) / 2]
+            fixes = [*near, *fixes]
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
@@ -220,12 +229,23 @@ class _Wants(Record):
             codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
         first = next((code for code in codes if self._reason(code)), codes[0])
         told = self._reason(first)
-        if told and first == group.code:
+        if told and (first == group.code or self._is_in_vain(first, told)):
             return elsewhere, told
         text = _stranded(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
-        return elsewhere, text if elsewhere or told else text + _NOWHERE
+        if elsewhere or told:
+            return elsewhere, text
+        need = bounds_of(judged.values["trainer.likely"])
+        known = judged.values["trains"] is not True or (need is not None and need[1] < INF)
+        return elsewhere, text + (_NOWHERE if known else _NOT_JUDGED)
+
+    def _is_in_vain(self, code: str, told: str) -> bool:
+        """Whether what is told of a rule is the number that shows that the job cannot run there."""
+        from cfglint.repair.reasons import in_vain
+
+        numbers = in_vain(self.solver, self.groups[code])
+        return bool(numbers) and told.startswith(numbers)
 
     def _reason(self, code: str) -> str:
         """Return why a rule has no fix."""
@@ -262,6 +282,9 @@ class _Wants(Record):
             if goals and not self._nears[key]:
                 repair = furthest(solver, tuple(goals), SAFE)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",))
+            if unsafe and goals and not self._nears[key]:  # what may be too much
+                repair = anyhow(solver, tuple(goals), judged)
+                self._nears[key] = self._found_near(goals, judged, repair, ("none",), well=True)
             if unsafe and not self._nears[key]:
                 self._nears[key] = self._found_near(
                     goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY
@@ -269,7 +292,13 @@ class _Wants(Record):
         return self._nears[key]
 
     def _found_near(
-        self, goals: Sequence[Goal], judged: Judged, repair: Repair | None, risks: Collection[str]
+        self,
+        goals: Sequence[Goal],
+        judged: Judged,
+        repair: Repair | None,
+        risks: Collection[str],
+        *,
+        well: bool = False,
     ) -> list[Fix]:
         if repair is not None:
             repair = tightened(self.solver.watching(judged), repair, judged)
@@ -282,8 +311,10 @@ class _Wants(Record):
         ):
             return []
         vram = bounds_of(judged.values["gpu.vram"])
-        middles = [middle(change.after_gib) for change in fix.memory if change.part in ("engine", "trainer")]
-        return [fix] if vram is None or max(middles, default=0) * GIB <= vram[1] else []
+        parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
+        if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
+            return [fix]
+        return [fix] if well and max(low for low, _ in parts) * GIB <= _WELL * vram[1] else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""
@@ -310,6 +341,11 @@ class _Wants(Record):
         return self._doubts[judged]
 
 
+def _share(fix: Fix) -> float:
+    """Return by which share a step takes longer with a fix: of what is not known, nothing."""
+    return sum(fix.slower) / 2 if fix.slower is not None else 0
+
+
 def _shrinks(change: MemoryChange) -> bool:
     """Whether a part's memory is much less at best: what may be enough, and not only a little less."""
     return change.part in ("engine", "trainer") and change.after_gib[0] <= _MUCH * change.before_gib[0]
@@ -322,9 +358,15 @@ def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Gr
         goals = groups[code].goals
         if all(repairs.of(code, goal.judged) is None for goal in goals):
             hint = solver.best(goals, ANY)
-            if hint is not None:
+            if hint is not None and not any(_is_in_vain(solver, hint, goal.judged) for goal in goals):
                 repairs.add(hint)
     return repairs
+
+
+def _is_in_vain(solver: Solver, hint: Repair, judged: Judged) -> bool:
+    """Whether what serves a hint moves a job to GPUs that do not hold it for certain."""
+    facts = combined(hint.options) or {}
+    return judged.target is not None and regroups(facts) and lacks(solver, judged, facts)
 
 
 class _Step(Record):

@@ -137,6 +137,7 @@ class Market(Record):
         shapes = [(count, machines) for count in counts]
         if values[LACKING] is True and (own, there) not in shapes and is_number(there):  # as many as now
             shapes.append((own, int(there)))
+        shapes = [(count, nodes) for count, nodes in shapes if count <= max(_NODE, own)]
         for name, usd in sheet.items():
             gpu = gpu_named(name)
             if gpu.vendor == vendor and self._is_no_step_down(gpu):

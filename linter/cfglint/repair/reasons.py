@@ -13,9 +13,10 @@ from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
+from cfglint.repair.hopeless import laid_wider, too_large
 from cfglint.repair.options import Repair
 from cfglint.repair.relax import utmost
-from cfglint.repair.shortage import at_most, overfilled, short_of, values_told
+from cfglint.repair.shortage import at_most, beyond_host, overfilled, short_of, values_told
 from cfglint.repair.solve import ANY, SHOWN
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
@@ -40,10 +41,42 @@ _QUESTIONS = 2
 _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
 _SCRIPTS = (".sh", ".bash")
+_NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
+_RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
 
 
 def unfixed(solver: Solver, group: Group) -> str:
-    """Say why a rule has no fix; nothing where nothing in the file could be moved anyway."""
+    """Say why a rule has no fix; nothing where nothing in the file could be moved anyway.
+
+    The number that shows that a job cannot run there at all goes before what moves would break.
+    """
+    told = _tried(solver, group)
+    riddle = not told or told.startswith(_RIDDLES)
+    numbers = in_vain(solver, group, laid=riddle)
+    if not numbers:
+        return told
+    broken = "would break" in told or "can then no longer" in told
+    return numbers if riddle or broken else f"{numbers}; {told}"
+
+
+def in_vain(solver: Solver, group: Group, *, laid: bool = True) -> str:
+    """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one.
+
+    With ``laid``, also of GPUs, not only of memory.
+    """
+    memory = group.code.startswith(MEMORY)
+    for goal in group.goals:
+        if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
+            continue
+        numbers = too_large(goal.judged.values, states=memory)
+        numbers = numbers or (laid_wider(goal.judged.values) if laid and not memory else "")
+        if numbers:
+            return numbers + (beyond_host(solver, goal.judged) if memory else "")
+    return ""
+
+
+def _tried(solver: Solver, group: Group) -> str:
+    """Say what was tried, and what stands against it."""
     tracks = [
         track
         for track in ANY.over(solver.tracks(group.goals))
@@ -84,9 +117,9 @@ def unfixed(solver: Solver, group: Group) -> str:
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
-        return f"no change of {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
+        return f"{_NO_CHANGE} {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
     keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
-    tried = f"no value that cfglint tries for {_listed(knobs)} keeps this rule"
+    tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
 
 

@@ -21,7 +21,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.along import Progress, first, serving
 from cfglint.repair.options import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
-from cfglint.repair.price import overfilled, regroups
+from cfglint.repair.price import may_fit, overfilled, regroups
 from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
@@ -94,8 +94,11 @@ class Search(Record):
         values = [self.trials.values(goal.judged, facts) for goal in self.goals]
         truths = [goal.truth(self.trials, own, facts) for goal, own in zip(self.goals, values, strict=True)]
         if self.lenient:
-            told = zip(self.goals, truths, strict=True)
-            truths = [(goal.held and is_possible(truth)) or truth for goal, truth in told]
+            told = zip(self.goals, truths, values, strict=True)
+            truths = [
+                (goal.held and (is_possible(truth) or may_fit(goal.compiled, own))) or truth
+                for goal, truth, own in told
+            ]
         bounded = all(truth is True for goal, truth in zip(self.goals, truths, strict=True) if goal.bounds)
         open_ones = (truth for truth in truths if truth is not True)
         together = False if any(truth is False for truth in truths) else next(open_ones, True)
@@ -125,6 +128,7 @@ class Search(Record):
             for judged in watched
             for rule in self.trials.harmed(judged, facts, surely=surely, infos=infos)
             if not (self.heedless and rule.code.startswith("MEM"))
+            if not (self.lenient and may_fit(rule, self.trials.values(judged, facts)))
         ]
         at_all = self.lenient or (self.placed and regroups(facts))
         looked = () if self.heedless else watched

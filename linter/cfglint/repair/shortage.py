@@ -52,7 +52,7 @@ def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option])
     need = _need(solver, judged, facts) if group.code.startswith(MEMORY) else ""
     sure = any(goal.compiled.test(solver.trials.values(goal.judged, facts)) is False for goal in group.goals)
     some = _lacking(solver.trials.values(judged, facts), lack, sure=sure, told=bool(need))
-    beyond = _beyond_host(solver, judged)
+    beyond = beyond_host(solver, judged)
     if not moves:
         what = "with all else that cfglint moves" if beyond else "whatever cfglint moves"
         return f"{some} {what}{need and ': '}{need}{beyond}"
@@ -96,7 +96,7 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> st
     return f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
 
 
-def _beyond_host(solver: Solver, judged: Judged) -> str:
+def beyond_host(solver: Solver, judged: Judged) -> str:
     """Say of a move to the host, as an addition, that no rented machine has the memory for it."""
     for option in solver.trials.hosted.values():
         need = bounds_of(solver.trials.values(judged, option.facts)["need.host"])

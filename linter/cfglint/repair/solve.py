@@ -14,7 +14,6 @@ from itertools import combinations
 from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
-from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option, Track
 
+_NEEDS = ("trainer.likely", "need.likely")
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _ROUNDS = 4  # times that rules which are in the way are taken in
 _MOST_TOGETHER = 12  # rules in one search
@@ -301,20 +301,20 @@ class Solver(Record):
             if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
                 return None
             sure = sure or proven(sure=True)
-        sure = sure and not any(self._blind(repair, judged) for judged in self.watched)
+        memory = any(goal.code.startswith("MEM") and goal.compiled.level == "error" for goal in goals)
+        sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
         results = self._results(repair)
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
 
-    def _blind(self, repair: Repair, judged: Judged) -> bool:
-        """Whether a job with a model gets other GPUs, and its memory may not fit them."""
+    def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
+        """Whether a trainer that gets other GPUs, or with ``memory`` more room, is not shown to fit them."""
         facts = combined(repair.options) or {}
-        if not regroups(facts):
+        if not memory and not regroups(facts):
             return False
         after = self.trials.values(judged, facts)
-        need, vram = bounds_of(after["trainer.likely"]), bounds_of(after["gpu.vram"])
-        if after["trains"] is not True or needs_of(after["model_path"]) or vram is None:
-            return False
-        return need is None or need[1] > vram[1]
+        needs, vram = [bounds_of(after[name]) for name in _NEEDS], bounds_of(after["gpu.vram"])
+        over = vram is not None and any(need is None or need[1] > vram[1] for need in needs)
+        return after["trains"] is True and over
 
     def _results(self, repair: Repair) -> str:
         """Return what the moves together put at risk of the results, on any target."""

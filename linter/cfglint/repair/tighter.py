@@ -1,23 +1,27 @@
 """What may be enough, made more likely to be: cheap moves that take more off the memory that is missing.
 
 A repair that only may reach its goals stops at the first place where the estimate allows for it. Where a
-smaller micro-batch costs next to nothing, nobody stops there.
+smaller micro-batch costs next to nothing, nobody stops there. Each move has to take something off the most
+that a job may need; where that is not known, none does. What changes numbers is no help to a job that may
+fit without it.
 """
 
 from __future__ import annotations
 
-from cfglint.engine.memory import GIB
+from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.values import INF
 from cfglint.record import replace
 from cfglint.repair.options import Repair
+from cfglint.repair.price import middle
 from cfglint.repair.relax import utmost
-from cfglint.repair.solve import ANY
+from cfglint.repair.solve import ANY, SAFE
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
-from cfglint.repair.trials import key_of
+from cfglint.repair.trials import MEMORY, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.search import Search
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 
 _WORTH = GIB  # bytes that a move has to take off what is missing
 _CHEAP = 5.0  # points that it may cost
+_EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estimate is within; points then
+_LESS = 0.97  # of the memory before: a move that leaves more is none
 _MOVES = 4
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
@@ -41,15 +47,17 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         for goal in solver.of(rule.code)
         if goal.bounds and goal.compiled.level != "info" and goal.judged is judged
     ]
-    if not goals:
+    known = _estimate(solver, judged, facts)
+    if not goals or known is None:
         return repair
+    limits = _limits(known, repair.risk)
     search = replace(solver.search(goals), lenient=True, refused={key_of(facts)})
     tracks, options = ANY.over(solver.tracks(goals)), repair.options
     start = solver.trials.count
     for _ in range(_MOVES):
-        if _missing(search, options) <= 0 or solver.trials.count - start > _TRIALS:
+        if not 0 < _missing(search, options) < INF or solver.trials.count - start > _TRIALS:
             break
-        ways = list(_ways(search, tracks, options, repair.risk))
+        ways = list(_ways(search, tracks, options, limits))
         now = _missing(search, options)
         single = sorted((way for way in ways if way[0] <= now - _WORTH), key=lambda way: way[:2])
         chosen = next((way[2] for way in single if not search.harms(way[2])), None)
@@ -58,6 +66,9 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
             break
         options = chosen
     if options is repair.options:
+        return repair
+    after = _estimate(solver, judged, combined(options) or {})
+    if after is None or after[1] > known[1]:
         return repair
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
@@ -81,15 +92,111 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair 
         fewer = tuple(other for other in options if other is not option)
         if fewer and _missing(search, fewer) <= _missing(search, options) + _WORTH / 2:
             options = fewer
-    if not options or search.progress(options).truth is False or search.harms(options):
+    if not options or search.progress(options).truth is False:
         return None
+    whole = completed(solver, search, options)
+    return None if whole is None else solver.written(Repair(whole, sure=False), goals)
+
+
+def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged) -> Repair | None:
+    """Return safe moves that reach goals, with those that let the job fit by the middle of its estimate.
+
+    Where no moves do that, the first ones alone: the most that memory may come to then is not looked at.
+    """
+    moving = [goal for goal in goals if not goal.code.startswith(MEMORY)]
+    if not moving:
+        return None
+    search = replace(solver.search(moving), keeping=True, lenient=True)
+    heedless = replace(search, heedless=True, exhausted=False, refused=set())
+    found = solver.anyhow(search, moving, SAFE)
+    first = found.options if found is not None else _alone(heedless, SAFE.over(solver.tracks(moving)))
+    if not first:
+        return None
+    options = _shrunk(solver, heedless, first, judged) or first
     return solver.written(Repair(options, sure=False), goals)
 
 
+def _alone(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
+    """Return one move that reaches the goals, where there was no time for a search."""
+    options = (track.option(0) for track in tracks)
+    able = [(option,) for option in options if option is not None and option.results == "none"]
+    return next((one for one in able if search.progress(one).holds and not search.harms(one)), ())
+
+
+def _shrunk(
+    solver: Solver, search: Search, options: tuple[Option, ...], judged: Judged
+) -> tuple[Option, ...] | None:
+    """Return moves with others, the cheapest first, until a job fits by the middle of its estimate."""
+
+    def need(moved: Sequence[Option]) -> float:
+        known = _estimate(solver, judged, combined(moved) or {})
+        return middle(known[:2]) / known[2] if known is not None else INF
+
+    def bearable(moved: tuple[Option, ...]) -> bool:
+        return search.possible(moved) and not search.harms(moved)
+
+    short = solver.trials.short(judged, combined(options) or {})
+    goals = [goal for rule in short for goal in solver.of(rule.code) if goal.bounds and goal.judged is judged]
+    if not goals or not 1 < need(options) < INF:
+        return None
+    moved, given = options, {option.knob for option in options}
+    tracks = [track for track in SAFE.over(solver.tracks(goals)) if track.knob.name not in given]
+    for track in sorted(tracks, key=lambda track: (track.weight(0), track.number)):
+        for i in dict.fromkeys((len(track) - 1, len(track) // 2, 0)):
+            option = track.option(i)
+            if option is None or option.results != "none" or not bearable((*moved, option)):
+                continue
+            if need((*moved, option)) <= _LESS * need(moved):
+                moved = (*moved, option)
+                break
+        if need(moved) <= 1:
+            break
+    if need(moved) > 1:
+        return None
+    for option in sorted(moved[len(options) :], key=lambda option: -option.cost):
+        fewer = tuple(other for other in moved if other is not option)
+        if need(fewer) <= 1 and bearable(fewer):
+            moved = fewer
+    return moved
+
+
+def completed(solver: Solver, search: Search, options: tuple[Option, ...]) -> tuple[Option, ...] | None:
+    """Return moves with what other rules then ask for besides; None where that is not to be had."""
+    for _ in range(_MOVES):
+        if not search.harms(options):
+            return options
+        broken = [code for code in search.blockers(None) if not code.startswith(MEMORY)]
+        asked = tuple(goal for code in broken for goal in solver.of(code) if goal.judged in solver.watched)
+        more = _company(replace(search, goals=list(asked), keeping=False), solver, asked, options)
+        if more is None:
+            return None
+        options = (*options, more)
+    return None
+
+
+def _company(
+    search: Search, solver: Solver, asked: tuple[Goal, ...], options: tuple[Option, ...]
+) -> Option | None:
+    """Return a safe move after which rules hold that other moves break."""
+    search.pursue(asked)
+    moved = {option.knob for option in options}
+    for track in SAFE.over(solver.tracks(asked)) if asked else ():
+        own = track.option(0)
+        if own is None or own.knob in moved or own.results != "none":
+            continue
+        if search.possible((*options, own)) and search.progress((*options, own)).holds:
+            return own
+    return None
+
+
 def _ways(
-    search: Search, tracks: Sequence[Track], options: tuple[Option, ...], risk: str
+    search: Search, tracks: Sequence[Track], options: tuple[Option, ...], limits: tuple[float, str]
 ) -> Iterator[tuple[float, float, tuple[Option, ...]]]:
-    """Yield moves with one more or one moved farther, the last: what is missing then, its cost, the moves."""
+    """Yield moves with one more or one moved farther, the last: what is missing then, its cost, the moves.
+
+    ``limits`` are the points that a move may cost and the risk that it may have.
+    """
+    most, risk = limits
     for track in tracks:
         own = next((option for option in options if option.knob == track.knob.name), None)
         others = tuple(option for option in options if option is not own)
@@ -99,7 +206,7 @@ def _ways(
             if option is None or not option.writable or _rank(option.risk) > _rank(risk):
                 continue
             together = (*others, option)
-            if not 0 <= option.cost - spent <= _CHEAP or option is own or not search.possible(together):
+            if not 0 <= option.cost - spent <= most or option is own or not search.possible(together):
                 continue
             yield max(_missing(search, together), 0.0), option.cost - spent, together
 
@@ -124,6 +231,24 @@ def _together(
     if not ends or _missing(search, chosen) > now - _WORTH or search.harms(chosen):
         return None
     return chosen
+
+
+def _estimate(
+    solver: Solver, judged: Judged, facts: Mapping[str, object]
+) -> tuple[float, float, float] | None:
+    """Return what a trainer needs at least and at most after some moves, and what a GPU has, where known."""
+    values = solver.trials.values(judged, facts)
+    need, vram = bounds_of(values["trainer.likely"]), bounds_of(values["gpu.vram"])
+    if values["trains"] is not True:
+        need = bounds_of(values["engine.memory"])
+    return None if need is None or vram is None or need[1] == INF else (*need, vram[1])
+
+
+def _limits(known: tuple[float, float, float], risk: str) -> tuple[float, str]:
+    """Return the points that a further move may cost, and what it may put at risk."""
+    least, most, there = known
+    fits = middle((least, most)) <= _EASILY * there
+    return _NEXT_TO_NOTHING if fits else _CHEAP, risk if least > there else "none"
 
 
 def _missing(search: Search, options: Sequence[Option]) -> float:

@@ -19,6 +19,7 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
 from cfglint.repair.invert import ABSENT, Written
+from cfglint.repair.price import may_fit
 from cfglint.repair.tracks import UNSOLVABLE
 from cfglint.repair.write import Writer
 
@@ -345,6 +346,8 @@ class Trials(Record):
             aside = judge(self.run.aside(new.subject, new.values), new.values)
             for verdict in (*new.verdicts, *aside):
                 code = verdict.rule.code
+                if not sure and (old, code) not in mended and may_fit(verdict.rule, new.values):
+                    continue
                 hint = is_hint(verdict.rule) or (verdict.rule.level == "info" and not infos)
                 if hint and (old, code) not in mended:
                     continue

@@ -1,0 +1,103 @@
+"""The number that shows that a job cannot run on its GPUs at all, whatever a file says.
+
+Where it is known, it comes before what single moves would break: a model whose weights take more than all
+GPUs have together, a layout of more GPUs than there are.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.types import is_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.facts import Values
+
+_SIZES = (("train_tp", "tensor"), ("pp", "pipeline"), ("cp", "context"))
+_BILLION, _MILLION = 1e9, 1e6
+_NODE = 8  # GPUs of a machine that clouds rent
+_BITS = 8  # of a byte
+_HALF = 2.0  # bytes of a weight of 16 bits
+
+
+def too_large(values: Values, *, states: bool = False) -> str:
+    """Say that a model takes more memory than all GPUs have together; nothing where it does not.
+
+    Its weights are looked at, and with ``states`` also what a full fine-tune keeps of them on the GPUs.
+    """
+    size, vram, count = values["model.params"], bounds_of(values["gpu.vram"]), values["gpu.count"]
+    if not is_number(size) or vram is None or not is_number(count) or size <= 0:
+        return ""
+    there = vram[1] * count
+    together = f"{'the GPU has' if count == 1 else f'{int(count)} GPUs have'} {there / GIB:,.0f} GiB"
+    beside = together if count == 1 else f"{together} together"
+    each = _bytes_of_weight(values)
+    if each is not None and size * each > there:
+        weights = f"{_params(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
+        return f"{weights}, and {beside}"
+    kept = _bytes_of_states(values) if states else 0
+    if size * kept <= there:
+        return ""
+    told = f"{_params(size)} weights with their gradients and optimizer take {size * kept / GIB:,.0f} GiB"
+    return f"{told} ({kept:g} bytes each), and {beside}"
+
+
+def laid_wider(values: Values) -> str:
+    """Say that a job is laid out for more GPUs than there are; nothing where it is not."""
+    count, needed = values["gpu.count"], values["gpus_needed"]
+    if not is_number(count):
+        return ""
+    there = "there is 1" if count == 1 else f"there are {int(count)}"
+    sizes = [(values[name], word) for name, word in _SIZES]
+    known = [(int(size), word) for size, word in sizes if is_number(size) and size > 1]
+    copy = prod(size for size, _ in known)
+    if copy > count:
+        told = " × ".join(f"{word} {size}" for size, word in known)
+        own = told if len(known) > 1 else f"{told} parallel"
+        return f"one copy of the model is laid over {copy} GPUs ({own}{_machines(copy)}), and {there}"
+    if not is_number(needed) or needed <= count:
+        return ""
+    parts = (("engine", values["rollout_gpus"]), ("trainer", values["train_gpus"]))
+    apart = values["colocated"] is False and all(is_number(part) and part >= 1 for _, part in parts)
+    told = ", ".join(f"{word} {int(part)}" for word, part in parts if is_number(part)) if apart else ""
+    own = (told + _machines(int(needed))).removeprefix("; ")
+    return f"the job is laid out for {int(needed)} GPUs{own and f' ({own})'}, and {there}"
+
+
+def _machines(gpus: int) -> str:
+    return f"; {gpus // _NODE} machines of {_NODE}" if gpus > _NODE and gpus % _NODE == 0 else ""
+
+
+def _bytes_of_weight(values: Values) -> float | None:
+    """Return what a weight takes at least; None where that is not known."""
+    if values["trains"] is not True:
+        bits = bounds_of(values["engine.bits"])
+        return bits[0] / _BITS if bits is not None and bits[0] > 0 else None
+    if values["quantized"] is False:
+        return _HALF
+    packed = bounds_of(values["packed_bytes"])
+    return packed[0] if packed is not None and packed[0] > 0 else None
+
+
+def _bytes_of_states(values: Values) -> float:
+    """Return what a full fine-tune keeps on the GPUs of each weight; nothing where some is elsewhere."""
+    given = (values["trains"], values["lora"], values["quantized"], values["optimizer_in_backward"])
+    if given != (True, False, False, False) or values["states.away"] is not False:
+        return 0
+    parts = ("param_bytes", "grad_bytes", "moment_bytes")
+    sizes = [bounds_of(values[name]) for name in parts]
+    trained, whole = values["params.trained"], values["model.params"]
+    frozen = not (is_number(trained) and is_number(whole) and 0 < whole <= trained * _spread(values) * 1.01)
+    if frozen or any(size is None for size in sizes):
+        return 0
+    return sum(size[0] for size in sizes if size is not None) + 4 * (values["master_weights"] is True)
+
+
+def _spread(values: Values) -> float:
+    return prod(size for name in ("train_tp", "pp") if is_number(size := values[name]))
+
+
+def _params(size: float) -> str:
+    return f"{size / _BILLION:.1f}B" if size >= _BILLION else f"{size / _MILLION:.0f}M"
