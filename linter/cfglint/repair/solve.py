@@ -18,6 +18,7 @@ from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups
+from cfglint.repair.relax import beside
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.together import combined
@@ -223,9 +224,11 @@ class Solver(Record):
         self, search: Search, goals: Sequence[Goal], wanted: Sequence[Goal], allowed: Allowed
     ) -> Repair | None:
         """Return what reaches the goals, and then makes the job fit: two searches, where one is too long."""
-        if not search.placed or not any(code.startswith(MEMORY) for code in search.blockers(None)):
+        codes = (*search.blockers(None), *(goal.code for goal in wanted))
+        if search.heedless or not search.placed or not any(code.startswith(MEMORY) for code in codes):
             return None
-        first = self.anyhow(search, goals, allowed)
+        first = self.anyhow(replace(search, keeping=True), goals, replace(allowed, unsafe=False))
+        first = first or (self.anyhow(search, goals, allowed) if allowed.unsafe else None)
         if first is None:
             return None
         chosen = {option.knob: option.facts for option in first.options}
@@ -233,13 +236,33 @@ class Solver(Record):
         def goes_along(option: Option) -> bool:
             return option.facts == chosen.get(option.knob, option.facts)
 
-        second = replace(search, exhausted=False, refused=set(search.refused))
+        second = replace(search, exhausted=False, refused=set(search.refused), _start=-1)
         second.pursue(wanted)
-        return second.cheapest(allowed.over(track.where(goes_along) for track in self.tracks(wanted)))
+        found = second.cheapest(allowed.over(track.where(goes_along) for track in self.tracks(wanted)))
+        return found or self._filled(search, wanted, allowed, first)
+
+    def _filled(
+        self, search: Search, wanted: Sequence[Goal], allowed: Allowed, first: Repair
+    ) -> Repair | None:
+        """Return what makes a job fit after moves that stay as they are."""
+        memory = [goal for goal in wanted if goal.code.startswith(MEMORY) and goal.bounds]
+        third = replace(search, exhausted=False, refused=set(search.refused), _start=-1)
+        heedless = replace(third, heedless=True)
+        third.pursue(memory)
+        heedless.pursue(memory)
+
+        def harmless(option: Option) -> bool:
+            together = (*first.options, option)
+            return third.possible(together) and not heedless.harms(together)
+
+        tracks = (track.where(harmless).begun() for track in allowed.over(self.tracks(memory)))
+        found = beside(third, [track for track in tracks if track is not None], first.options)
+        third.pursue(wanted)
+        return found if found is not None and third.mends(found.options) else None
 
     def anyhow(self, search: Search, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return what reaches the goals, whatever memory the job then takes."""
-        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused))
+        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused), _start=-1)
         return self._extended(heedless, goals, allowed, None)
 
     def of(self, code: str) -> tuple[Goal, ...]:
