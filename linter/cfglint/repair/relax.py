@@ -84,7 +84,9 @@ def beside(search: Search, tracks: Sequence[Track], given: tuple[Option, ...]) -
     ends = {option.knob: option.facts for option in far[1]}
     lasts = {track.knob.name: _Moved(track, len(track) - 1) for track in tracks if _ends_at(track, ends)}
     moved = list(lasts.values())
-    if not moved or not _mends(search, moved, given):
+    if not _mends(search, moved, given):
+        moved = _with_another(search, tracks, moved, given)
+    if not moved:
         return None
     for one in sorted(moved, key=lambda one: -one.option.weight):
         rest = [other for other in moved if other is not one]
@@ -93,6 +95,20 @@ def beside(search: Search, tracks: Sequence[Track], given: tuple[Option, ...]) -
     for k in range(len(moved)):
         moved[k] = _nearest(search, moved[k], [one for one in moved if one is not moved[k]], given)
     return Repair((*given, *_options(moved)))
+
+
+def _with_another(
+    search: Search, tracks: Sequence[Track], moved: Sequence[_Moved], given: Sequence[Option]
+) -> list[_Moved]:
+    """Return moves with one more, after which nothing else breaks; none where there is no such."""
+    taken = {one.track.knob.name for one in moved}
+    for track in sorted(tracks, key=lambda track: (track.weight(0), track.number)):
+        last = len(track) - 1
+        if track.knob.name in taken or track.option(last) is None or search.spent():
+            continue
+        if _mends(search, [*moved, _Moved(track, last)], given):
+            return [*moved, _Moved(track, last)]
+    return []
 
 
 def _ends_at(track: Track, ends: Mapping[str, object]) -> bool:
