@@ -13,7 +13,7 @@ from cfglint.repair.options import Repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Protocol
 
     from cfglint.repair.along import Progress
@@ -74,6 +74,46 @@ def relaxed(search: Search, tracks: Sequence[Track]) -> Repair | None:
     for k in range(len(moved)):
         moved[k] = _nearest(search, moved[k], [one for one in moved if one is not moved[k]])
     return Repair(tuple(one.option for one in moved))
+
+
+def beside(search: Search, tracks: Sequence[Track], given: tuple[Option, ...]) -> Repair | None:
+    """Return ``given`` with moves beside it after which the bounds hold; None where no such are found."""
+    far = utmost(search, tracks, given)
+    if far is None:
+        return None
+    ends = {option.knob: option.facts for option in far[1]}
+    lasts = {track.knob.name: _Moved(track, len(track) - 1) for track in tracks if _ends_at(track, ends)}
+    moved = list(lasts.values())
+    if not _mends(search, moved, given):
+        moved = _with_another(search, tracks, moved, given)
+    if not moved:
+        return None
+    for one in sorted(moved, key=lambda one: -one.option.weight):
+        rest = [other for other in moved if other is not one]
+        if rest and _mends(search, rest, given):
+            moved = rest
+    for k in range(len(moved)):
+        moved[k] = _nearest(search, moved[k], [one for one in moved if one is not moved[k]], given)
+    return Repair((*given, *_options(moved)))
+
+
+def _with_another(
+    search: Search, tracks: Sequence[Track], moved: Sequence[_Moved], given: Sequence[Option]
+) -> list[_Moved]:
+    """Return moves with one more, after which nothing else breaks; none where there is no such."""
+    taken = {one.track.knob.name for one in moved}
+    for track in sorted(tracks, key=lambda track: (track.weight(0), track.number)):
+        last = len(track) - 1
+        if track.knob.name in taken or track.option(last) is None or search.spent():
+            continue
+        if _mends(search, [*moved, _Moved(track, last)], given):
+            return [*moved, _Moved(track, last)]
+    return []
+
+
+def _ends_at(track: Track, ends: Mapping[str, object]) -> bool:
+    last = track.option(len(track) - 1)
+    return last is not None and track.knob.name in ends and last.facts == ends[track.knob.name]
 
 
 def utmost(
@@ -140,21 +180,23 @@ def _farthest(search: Search, track: Track, moved: Sequence[_Moved]) -> _Moved |
     return None
 
 
-def _nearest(search: Search, one: _Moved, others: Sequence[_Moved]) -> _Moved:
+def _nearest(
+    search: Search, one: _Moved, others: Sequence[_Moved], given: Sequence[Option] = ()
+) -> _Moved:
     """Return a track where it is moved only as far as it must."""
     low, high = -1, one.i
     while high - low > 1:
         middle = (low + high) // 2
         there = _Moved(one.track, middle)
-        if one.track.option(middle) is not None and _mends(search, [*others, there]):
+        if one.track.option(middle) is not None and _mends(search, [*others, there], given):
             high = middle
         else:
             low = middle
     return _Moved(one.track, high)
 
 
-def _mends(search: Search, moved: Sequence[_Moved]) -> bool:
-    options = _options(moved)
+def _mends(search: Search, moved: Sequence[_Moved], given: Sequence[Option] = ()) -> bool:
+    options = [*given, *_options(moved)]
     return search.possible(options) and search.mends(options)
 
 

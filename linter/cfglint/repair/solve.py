@@ -17,6 +17,7 @@ from cfglint.lang.types import is_number
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups
+from cfglint.repair.relax import beside
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.together import combined
@@ -199,7 +200,7 @@ class Solver(Record):
         self, search: Search, goals: Sequence[Goal], allowed: Allowed, best: Repair | None
     ) -> Repair | None:
         """Search, and again with the rules that stood in the way as goals, while that may be cheaper."""
-        wanted = list(goals)
+        wanted, first = list(goals), None
         for _ in range(_ROUNDS):
             search.pursue(wanted)
             tracks = allowed.over(self.tracks(wanted))
@@ -214,20 +215,27 @@ class Solver(Record):
             new = [code for code in search.blockers(best) if code not in codes]
             moved = {track.knob.name for track in tracks}
             held = [goal for code in new for goal in self._asked(code, placed=search.placed)]
+            if first is None and best is None:
+                first = self._placed(search, goals, new, allowed)
+                best = first and self._filled(search, [*wanted, *held], allowed, first)
             if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
             wanted += held
-        return best or self._in_steps(search, goals, wanted, allowed)
+        return best or (first and self._in_steps(search, wanted, allowed, first))
+
+    def _placed(
+        self, search: Search, goals: Sequence[Goal], blocking: Iterable[str], allowed: Allowed
+    ) -> Repair | None:
+        """Return what reaches the goals on other GPUs where memory stands against that: what is safe first."""
+        if search.heedless or not search.placed or not any(code.startswith(MEMORY) for code in blocking):
+            return None
+        safe = self.anyhow(replace(search, keeping=True), goals, replace(allowed, unsafe=False))
+        return safe or (self.anyhow(search, goals, allowed) if allowed.unsafe else None)
 
     def _in_steps(
-        self, search: Search, goals: Sequence[Goal], wanted: Sequence[Goal], allowed: Allowed
+        self, search: Search, wanted: Sequence[Goal], allowed: Allowed, first: Repair
     ) -> Repair | None:
-        """Return what reaches the goals, and then makes the job fit: two searches, where one is too long."""
-        if not search.placed or not any(code.startswith(MEMORY) for code in search.blockers(None)):
-            return None
-        first = self.anyhow(search, goals, allowed)
-        if first is None:
-            return None
+        """Return what makes a job fit after first moves: a search of its own, where one is too long."""
         chosen = {option.knob: option.facts for option in first.options}
 
         def goes_along(option: Option) -> bool:
@@ -237,9 +245,28 @@ class Solver(Record):
         second.pursue(wanted)
         return second.cheapest(allowed.over(track.where(goes_along) for track in self.tracks(wanted)))
 
+    def _filled(
+        self, search: Search, wanted: Sequence[Goal], allowed: Allowed, first: Repair
+    ) -> Repair | None:
+        """Return what makes a job fit after moves that stay as they are."""
+        memory = [goal for goal in wanted if goal.code.startswith(MEMORY) and goal.bounds]
+        third = replace(search, exhausted=False, refused=set(search.refused), _start=-1)
+        heedless = replace(third, heedless=True)
+        third.pursue(memory)
+        heedless.pursue(memory)
+
+        def harmless(option: Option) -> bool:
+            together = (*first.options, option)
+            return third.possible(together) and not heedless.harms(together)
+
+        tracks = (track.where(harmless).begun() for track in allowed.over(self.tracks(memory)))
+        found = beside(third, [track for track in tracks if track is not None], first.options)
+        third.pursue(wanted)
+        return found if found is not None and third.mends(found.options) else None
+
     def anyhow(self, search: Search, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
         """Return what reaches the goals, whatever memory the job then takes."""
-        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused))
+        heedless = replace(search, heedless=True, exhausted=False, refused=set(search.refused), _start=-1)
         return self._extended(heedless, goals, allowed, None)
 
     def of(self, code: str) -> tuple[Goal, ...]:
