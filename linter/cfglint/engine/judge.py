@@ -207,7 +207,7 @@ def _strange_flags(subject: Subject) -> Iterator[Mistake]:
     """Yield the flags that the program of a command stops at, with what may have been meant."""
     strange = subject.document.strange
     for flag in strange() if strange is not None and subject.is_launch else ():
-        yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program)
+        yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program, kind=flag.job)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:

@@ -45,6 +45,7 @@ _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _JOB = ("launch", "job", "gpus")
 _EACH, _ALL, _NODES = (("launch", name) for name in ("processes_per_node", "processes", "nodes"))
+_BY_HAND = "change that by hand"
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
@@ -300,18 +301,48 @@ class Options(Record):
     def _count_all(self, option: Option) -> None:
         """Move the number of all processes with that of one machine, where a command says both.
 
-        Of ``-n 128 -ppn 8``, a smaller second number alone asks for more machines. The target says how many
-        there are, unless the command does.
+        Of ``-n 128 -ppn 8``, a smaller second number alone asks for more machines. Where the target has
+        fewer machines than the command is for, it becomes one for those.
         """
         each, view = option.facts.get(path_text(_EACH)), self.judged.subject.view
-        machines = view.get(_NODES) if view.has(_NODES) else self.judged.values.given.get("gpu.nodes")
-        if not isinstance(each, int) or not is_number(machines) or not is_number(view.get(_ALL)):
+        there, machines = self.judged.values.given.get("gpu.nodes"), view.get(_NODES)
+        if not is_number(machines):
+            machines = there if not view.has(_NODES) else None
+        if not is_number(machines):
             return
-        definition = self.writer.definition(_ALL)
-        if definition.editable and definition.key != self.writer.definition(_EACH).key:
-            option.facts[path_text(_ALL)] = each * int(machines)
-            self.trials.keys |= {path_text(_ALL): _ALL}
-            option.written.append(Written(_ALL, each * int(machines)))
+        fewer = is_number(there) and there < machines
+        machines = int(there if fewer else machines)  # type: ignore[call-overload]
+        total = each * machines if isinstance(each, int) else None
+        if fewer and total is None and isinstance(option.facts.get(path_text(_ALL)), int):
+            total = self._fewer_in_all(option, machines)
+        if total is not None and is_number(view.get(_ALL)):
+            self._along(_ALL, total, option, beside=_EACH)
+        if fewer and not self._has_machines(option, machines):
+            self._along(_NODES, machines, option, beside=_EACH)
+            if not self._has_machines(option, machines):
+                option.risk = worse(option.risk, "optimization")
+                option.effects.append(f"the command stays one for {view.get(_NODES)} machines: {_BY_HAND}")
+
+    def _fewer_in_all(self, option: Option, machines: int) -> int:
+        """Return how many processes fewer machines have, each as many as the option gives it."""
+        before: Any = self.judged.subject.view.get(_NODES)
+        value: Any = option.facts[path_text(_ALL)]
+        return max(1, value * machines // before)
+
+    def _has_machines(self, option: Option, machines: int) -> bool:
+        """Whether a command is for so many machines once an option is written."""
+        again = self._rewritten(option)
+        return again is not None and again.get(_NODES) == machines
+
+    def _along(self, path: Steps, value: int, option: Option, *, beside: Steps) -> None:
+        """Write a number of the command along, where it has a definition of its own."""
+        definition = self.writer.definition(path)
+        if not definition.editable or definition.key == self.writer.definition(beside).key:
+            return
+        option.facts[path_text(path)] = value
+        self.trials.keys |= {path_text(path): path}
+        option.written = [each for each in option.written if each.path != path]
+        option.written.append(Written(path, value))
 
     def _for_a_job(self, option: Option) -> None:
         """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""
