@@ -21,6 +21,7 @@ from cfglint.record import Record, replace
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
+from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
 from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
@@ -44,8 +45,6 @@ DIGITS = 6  # of a weight: sums of floats are compared
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _JOB = ("launch", "job", "gpus")
-_EACH, _ALL, _NODES = (("launch", name) for name in ("processes_per_node", "processes", "nodes"))
-_BY_HAND = "change that by hand"
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
@@ -299,50 +298,8 @@ class Options(Record):
         return option
 
     def _count_all(self, option: Option) -> None:
-        """Move the number of all processes with that of one machine, where a command says both.
-
-        Of ``-n 128 -ppn 8``, a smaller second number alone asks for more machines. Where the target has
-        fewer machines than the command is for, it becomes one for those.
-        """
-        each, view = option.facts.get(path_text(_EACH)), self.judged.subject.view
-        there, machines = self.judged.values.given.get("gpu.nodes"), view.get(_NODES)
-        if not is_number(machines):
-            machines = there if not view.has(_NODES) else None
-        if not is_number(machines):
-            return
-        fewer = is_number(there) and there < machines
-        machines = int(there if fewer else machines)  # type: ignore[call-overload]
-        total = each * machines if isinstance(each, int) else None
-        if fewer and total is None and isinstance(option.facts.get(path_text(_ALL)), int):
-            total = self._fewer_in_all(option, machines)
-        if total is not None and is_number(view.get(_ALL)):
-            self._along(_ALL, total, option, beside=_EACH)
-        if fewer and not self._has_machines(option, machines):
-            self._along(_NODES, machines, option, beside=_EACH)
-            if not self._has_machines(option, machines):
-                option.risk = worse(option.risk, "optimization")
-                option.effects.append(f"the command stays one for {view.get(_NODES)} machines: {_BY_HAND}")
-
-    def _fewer_in_all(self, option: Option, machines: int) -> int:
-        """Return how many processes fewer machines have, each as many as the option gives it."""
-        before: Any = self.judged.subject.view.get(_NODES)
-        value: Any = option.facts[path_text(_ALL)]
-        return max(1, value * machines // before)
-
-    def _has_machines(self, option: Option, machines: int) -> bool:
-        """Whether a command is for so many machines once an option is written."""
-        again = self._rewritten(option)
-        return again is not None and again.get(_NODES) == machines
-
-    def _along(self, path: Steps, value: int, option: Option, *, beside: Steps) -> None:
-        """Write a number of the command along, where it has a definition of its own."""
-        definition = self.writer.definition(path)
-        if not definition.editable or definition.key == self.writer.definition(beside).key:
-            return
-        option.facts[path_text(path)] = value
-        self.trials.keys |= {path_text(path): path}
-        option.written = [each for each in option.written if each.path != path]
-        option.written.append(Written(path, value))
+        """Move the numbers of all processes and of machines along."""
+        Machines(self.judged, self.writer, self.trials, self._rewritten).count(option)
 
     def _for_a_job(self, option: Option) -> None:
         """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""
