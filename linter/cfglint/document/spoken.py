@@ -25,6 +25,7 @@ _SAID = {
     "adapts": "the command's program",
     "quantizes": "the command's program",
     "suite": "the command's program",
+    "submits": "the command's program",
     "imports": "the command's program",
     "trains_with": "the command's program",
     "unread": "the command's words that cfglint cannot read",

@@ -23,19 +23,37 @@ if TYPE_CHECKING:
 
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)")
 _ENDS = re.compile(r"[\\|;&]")
+# What is trained, and on what: without it, a program takes its defaults, which makes it another job.
+_DATA = re.compile(
+    r"(?:.*_)?(?:data|dataset|datasets|corpus|mixer)(?:_.*)?"
+    r"|(?:train|eval|test|valid(?:ation)?|input)_(?:file|path|dir)s?"
+)
+_MODEL = re.compile(
+    r"(?:.*_)?(?:model|checkpoint)(?:_name)?(?:_or)?(?:_path|_dir)?|(?:.*_)?model_(?:name|revision)"
+)
+_NAMED = re.compile(r"(?:.*_)?(?:name|path|file|files|list|mixer|data|dataset|datasets|dir|model)")
+_FIRST = re.compile(r".*_(?:name|path|file|list)")
+_ASIDE = re.compile(
+    r"(?:.*_)?(?:cache|output|save|local|config|hf|push|hub|reward|eval|log|transform)(?:_.*)?"
+)
+_MOST = 3  # other flags that are named
 _LEAST = 8  # flags, by which a command is known to be its program's
 _ALIKE = 0.85
 _KNOWN = 4  # of so many flags, one may be strange
 
 
 class Strange(Value):
-    """A flag that a ``program`` does not take, where it stands, and the one that was ``meant``, if any."""
+    """A flag that a ``program`` does not take, where it stands, and the one that was ``meant``, if any.
+
+    ``job`` says what the job would be without it, where it names the data or the model.
+    """
 
     name: str
     program: str
     meant: str
     start: int
     end: int
+    job: str = ""
 
 
 def strange_flags(document: Document, library: Library) -> list[Strange]:
@@ -53,7 +71,14 @@ def strange_flags(document: Document, library: Library) -> list[Strange]:
     given = {name for name, _ in flags}
     program = words[at].spelled.rpartition("/")[2]
     strange = [
-        Strange(name, program, _meant(name, sure - given), word.start, word.start + 2 + len(name))
+        Strange(
+            name,
+            program,
+            (meant := _meant(name, sure - given)),
+            word.start,
+            word.start + 2 + len(name),
+            "" if meant else _job(name, sure, given),
+        )
         for name, word in flags
         if not _is_taken(name, taken)
     ]
@@ -65,7 +90,26 @@ def _meant(name: str, flags: frozenset[str]) -> str:
     words = set(name.split("_"))
     shorter = [flag for flag in sorted(flags) if set(flag.split("_")) < words]
     near = nearest(name, sorted(flags), most=1, cutoff=_ALIKE)
-    return next(iter(near or sorted(shorter, key=len, reverse=True)), "")
+    tails = [flag for flag in shorter if name.endswith(f"_{flag}")]
+    return next(iter(near or sorted(tails or shorter, key=len, reverse=True)), "")
+
+
+def _job(name: str, flags: frozenset[str], given: set[str]) -> str:
+    """Say what becomes of the job without a flag that names its data or its model; nothing of others."""
+    subjects = ((_DATA, "what it trains on"), (_MODEL, "a model"))
+    kind, what = next(((kind, what) for kind, what in subjects if kind.fullmatch(name)), (None, ""))
+    if kind is None:
+        return ""
+    others = [flag for flag in sorted(flags) if kind.fullmatch(flag) and _NAMED.fullmatch(flag)]
+    others = [flag for flag in others if not _ASIDE.fullmatch(flag)]
+    said = not given.isdisjoint(others)
+    words = set(name.split("_"))
+    ranks = {flag: (-len(words & set(flag.split("_"))), _FIRST.fullmatch(flag) is None) for flag in others}
+    alike = sorted(others, key=lambda flag: ranks[flag])[:_MOST]
+    named = " or ".join(f"--{flag}" for flag in sorted(alike))
+    if said or not named:
+        return f"it names {what}: without it, that may be another one"
+    return f"it names {what}: without it, the program takes its own default. It has {named} for that"
 
 
 def _is_program(word: Word) -> bool:

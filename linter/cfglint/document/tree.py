@@ -403,8 +403,8 @@ class Document(Record):
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
     ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
     whether its project may use its framework's package, ``started`` with how many processes its project's
-    scripts start what reads it, ``strange`` which flags its program does not take; ``replaced`` are the keys
-    that a launch gives itself;
+    scripts start what reads it, ``strange`` which flags its program does not take, ``shelved`` which files
+    of DeepSpeed may take its one's place; ``replaced`` are the keys that a launch gives itself;
     ``sites`` where the calls of a program are written (python.documents.Site), ``asked`` gives the same
     trainer where some of the program's flags are given, and the others have their defaults;
     ``flags`` are the names of all.
@@ -446,6 +446,7 @@ class Document(Record):
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     started: Callable[[], list[int]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
+    shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)
     replaced: frozenset[str] = field(default=frozenset(), init=False, compare=False)
     loader: str = field(default="", init=False)

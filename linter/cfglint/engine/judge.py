@@ -120,6 +120,9 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
 
 
 # ── what people say of a document ───────────────────────────────────────────────────────────────────────────
+_SHELVED = "other_"
+
+
 def _said(subject: Subject, kind: str) -> str | None:
     """Return a file's name, its program or the comment that it starts with; None for what is no text."""
     document = subject.document
@@ -129,6 +132,9 @@ def _said(subject: Subject, kind: str) -> str | None:
         if document.program is not None:
             return str(document.program.file.text)
         return "" if document.namesake is None or subject.is_launch else document.namesake()
+    if kind.startswith(_SHELVED):
+        others = document.shelved() if document.shelved is not None else {}
+        return others.get(kind.removeprefix(_SHELVED), "")
     if kind != "head":
         return None
     lines = document.file.text[document.start : document.start + _LONGEST_HEAD].splitlines()
@@ -207,7 +213,7 @@ def _strange_flags(subject: Subject) -> Iterator[Mistake]:
     """Yield the flags that the program of a command stops at, with what may have been meant."""
     strange = subject.document.strange
     for flag in strange() if strange is not None and subject.is_launch else ():
-        yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program)
+        yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program, kind=flag.job)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:

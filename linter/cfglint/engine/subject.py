@@ -237,6 +237,10 @@ class Reading(Record):
 
             way = Way() if block is None else Way(block["composes"], block["files"], block["knows"])
             layers, overrides = compose(document, self.library, way, overrides, defaults=defaults)
+            if layers is not None and layers.files:
+                from cfglint.document.shelved import shelved  # few configs name a file of DeepSpeed
+
+                document.shelved = partial(shelved, layers, self.library)
         if block is None:
             return View(document, dialect, overrides, self.environ, layers, PYYAML)
         beneath = _DIALECTS[block["dialect"]]

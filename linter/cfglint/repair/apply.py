@@ -164,7 +164,7 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
             finding.alternatives = tuple(fixes)
     for finding, fix in slips(solver, found, "info"):
         number(fix)
-        finding.fix = fix
+        finding.fix, finding.unfixed = fix, ""
 
 
 class _Wants(Record):

@@ -21,6 +21,7 @@ from cfglint.record import Record, replace
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
+from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
 from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
@@ -44,7 +45,6 @@ DIGITS = 6  # of a weight: sums of floats are compared
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _JOB = ("launch", "job", "gpus")
-_EACH, _ALL, _NODES = (("launch", name) for name in ("processes_per_node", "processes", "nodes"))
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
@@ -298,20 +298,8 @@ class Options(Record):
         return option
 
     def _count_all(self, option: Option) -> None:
-        """Move the number of all processes with that of one machine, where a command says both.
-
-        Of ``-n 128 -ppn 8``, a smaller second number alone asks for more machines. The target says how many
-        there are, unless the command does.
-        """
-        each, view = option.facts.get(path_text(_EACH)), self.judged.subject.view
-        machines = view.get(_NODES) if view.has(_NODES) else self.judged.values.given.get("gpu.nodes")
-        if not isinstance(each, int) or not is_number(machines) or not is_number(view.get(_ALL)):
-            return
-        definition = self.writer.definition(_ALL)
-        if definition.editable and definition.key != self.writer.definition(_EACH).key:
-            option.facts[path_text(_ALL)] = each * int(machines)
-            self.trials.keys |= {path_text(_ALL): _ALL}
-            option.written.append(Written(_ALL, each * int(machines)))
+        """Move the numbers of all processes and of machines along."""
+        Machines(self.judged, self.writer, self.trials, self._rewritten).count(option)
 
     def _for_a_job(self, option: Option) -> None:
         """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""

@@ -40,6 +40,7 @@ _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
 _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
+_STRANGE = "document.strange_flags"
 _SCRIPTS = (".sh", ".bash")
 _NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
 _RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
@@ -91,7 +92,7 @@ def _tried(solver: Solver, group: Group) -> str:
         paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
         there = [path for path in paths if Trace(view, path).present] or paths
         named = [_quoted(view, path) for path in there]
-        return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
+        return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else _left_to_people(group)
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, tracks)
@@ -121,6 +122,18 @@ def _tried(solver: Solver, group: Group) -> str:
     keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
     tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+
+
+def _left_to_people(group: Group) -> str:
+    """Say why a flag that a program does not take is not taken away: it names what the job is about."""
+    values = group.goals[0].judged.values
+    flags = values[_STRANGE] if group.code == "DOC109" else ()
+    stay = [f"--{flag.key}" for flag in flags if flag.kind]  # type: ignore[attr-defined]
+    return (
+        f"{_listed(stay)} says what the job is about: write it by hand as the program takes it"
+        if stay
+        else ""
+    )
 
 
 def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:

@@ -145,6 +145,8 @@ def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
             continue
         edits: tuple[Edit, ...] | None = (Edit(each.start + 2, each.end, each.note),)
         title, effect = f"rename --{each.key} to --{each.note}", ""
+        if each.kind:  # without it, the program would train something else
+            return None
         if not each.note:
             edits = remove_keys(view.document, [(each.key,)])
             title = f"remove --{each.key}"

@@ -6,6 +6,7 @@ They are found by text: what is imported is followed from file to file, and each
 
 from __future__ import annotations
 
+import ast
 import re
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ _LIBRARY = re.compile(
 )
 # Parsers, with what fills them; what takes any flag; other ways to read a command; what adds flags by itself.
 _MADE = re.compile(r"(?<!import )(?<!class )\b(?:Hf)?ArgumentParser\w*\(+([^)=]*)")
+_CLASSES = re.compile(r"[\s(]*(?:(?:\w+\.)*[A-Z]\w*\s*(?:,\s*|\Z))+")  # the classes alone that fill a parser
 _LENIENT = re.compile(r"\bparse_known_args\b|\breturn_remaining_strings\b|\bsys\.argv\[1:\]|\bREMAINDER\b")
 _OTHERS = re.compile(
     r"(?m)^[ \t]*(?:import|from)[ \t]+(?:fire|click|tyro|absl|jsonargparse|simple_parsing|draccus|typer|hydra"
@@ -75,7 +77,29 @@ def all_taken(
         return None
     bodies = (body for name, body in _BODY.findall(whole) if name in waiting)
     sure = {field for body in bodies for field in _FIELD.findall(body)}
+    exact = _fields_of(waiting, texts) if all(map(_CLASSES.fullmatch, filled)) else None
+    if exact is not None:  # a field of another class is no flag
+        flags = {word.replace("-", "_") for word in _FLAG.findall(whole)}
+        return frozenset(flags | exact), frozenset(sure)
     return frozenset(word for text in texts for word in _words(text)), frozenset(sure)
+
+
+def _fields_of(names: list[str], texts: list[str]) -> set[str] | None:
+    """Return the fields of some classes; None where a file that has one does not parse."""
+    fields: set[str] = set()
+    for text in texts:
+        if set(names).isdisjoint(name for name, _ in _CLASS.findall(text)):
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+        bodies = (
+            node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name in names
+        )
+        targets = (each.target for body in bodies for each in body if isinstance(each, ast.AnnAssign))
+        fields |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return fields
 
 
 def _words(text: str) -> set[str]:

@@ -20,6 +20,7 @@ from cfglint.document.shell.processes import (
     VISIBLE,
     Beside,
     Counts,
+    factor,
     hidden,
     machines,
     product,
@@ -124,6 +125,13 @@ def _only_tells(start: Start) -> bool:
     return _TELLS.search("\n".join(word.text or "" for word in start.rest)) is not None
 
 
+def _submitted(start: Start) -> str:
+    """Return the program behind `--` that a submitter hands on; nothing where it hands on none."""
+    texts = [word.text or "" for word in start.rest]
+    behind = texts[texts.index("--") + 1 :] if "--" in texts else []
+    return next((text for text in behind if text.endswith(".py") and not text.startswith("-")), "")
+
+
 def _own(own: Job | None, job: Job | None) -> Job | None:
     """Return what a command asks for itself, of the GPUs that the job around it is on."""
     if own is not None and job is not None and not own.kind:
@@ -178,6 +186,9 @@ class _Reader:
         _add(head, "program", program, name)
         last = text_at(program).rpartition("." if start.module else "/")[2]
         _add(head, "name", self._computed(last), name)
+        behind = _submitted(start)
+        if behind:
+            _add(head, "submits", self._computed(behind), name)
         _add(head, "module", self._computed("true" if start.module else "false"), name)
         if start.suite:
             _add(head, "suite", self._computed(start.suite), name)
@@ -408,11 +419,13 @@ class _Reader:
         if node is None or whole(node) is None:
             node = self._unread(self._start.name, f"how many tasks {name} starts is not known")
         self._tell(head, "processes", node)
+        number, several = self._start.per_machine()
+        if nodes is None and number is not None:
+            nodes = factor(node, self.scalar(number))
         if nodes is not None:
             self._tell(
                 head, "nodes", nodes if whole(nodes) is not None else hidden(nodes, "the number of nodes")
             )
-        number, several = self._start.per_machine()
         if number is not None or several:
             here = self.scalar(number) if number is not None else None
             if here is None or whole(here) is None:

@@ -179,6 +179,17 @@ def product(per_node: Node, nodes: Node) -> Node:
     return target(per_node) if number == 1 else Composite(str(each * number), per_node.start, per_node.end)
 
 
+def factor(total: Node, each: Node) -> Scalar | None:
+    """Return the number of nodes that a script multiplies with the processes of each, to get all of them."""
+    several, here, number = target(total), target(each), whole(each)
+    if not isinstance(several, Composite) or number is None:
+        return None
+    others = {(read.start, read.end): read for read in several.reads if read is not here}
+    other = next(iter(others.values())) if len(others) == 1 else None
+    count = None if other is None else whole(other)
+    return other if count is not None and count * number == whole(several) else None
+
+
 def hidden(node: Node, what: str) -> Unresolved:
     """Return the node of a number that is not known, with the reason."""
     why = node.why if isinstance(node, Unresolved) else f"{what} is not known before the script runs"

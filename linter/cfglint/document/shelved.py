@@ -1,0 +1,94 @@
+"""DeepSpeed files beside the one that a config names, which differ from it in stage and offload alone.
+
+A project ships several, and people move a run by naming another. Batches, precision and the optimizer are
+the same in both, or filled in by the trainer in both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from cfglint.files import walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cfglint.document.layers import Layers, Source
+    from cfglint.document.reading import Library
+
+KINDS = ("zero1", "zero2", "zero2_offload", "zero3", "zero3_offload")
+_ZERO = "zero_optimization"
+_TALK = ("wall_clock_breakdown", "steps_per_print", "comms_logger", "flops_profiler", "dump_state")
+_OTHERS = ("zero_hpz", "zero_quantized", "mics_", "offload_optimizers", "cpu_offload")  # more, or old
+_MOST = 40  # files of a folder
+
+
+def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
+    """Return the other files by what they make of ZeRO (`KINDS`), named as the config would name them."""
+    source = next(filter(_is_deepspeeds, layers.files if layers is not None else ()), None)
+    if source is None or library is None:
+        return {}
+    own, folder = _parsed(source.file.text), os.path.dirname(source.file.path)
+    found: dict[str, str] = {}
+    if own is None or _kind(own) is None:
+        return {}
+    for name in _beside(folder):
+        file = library.file(os.path.join(folder, name), source.file.path)
+        other = None if file is None else _parsed(file.text)
+        kind = _kind(other) if other is not None and _rest(other) == _rest(own) else None
+        if kind is not None and kind not in found:
+            start = source.node.text[: -len(os.path.basename(source.node.text))]
+            found[kind] = f"{start}{name}"
+    return found
+
+
+def _is_deepspeeds(source: Source) -> bool:
+    """Whether a file hangs at a key as DeepSpeed's config."""
+    return source.hung and source.file.path.endswith(".json") and source.key.endswith("deepspeed")
+
+
+def _beside(folder: str) -> Iterator[str]:
+    """Yield the JSON files of a folder, those with the shortest names first; none of a large folder."""
+    _, _, files, _ = next(walk(folder), ("", [], [], []))
+    names = [name for name in files if name.endswith(".json")]
+    yield from sorted(names, key=lambda name: (len(name), name)) if len(names) <= _MOST else ()
+
+
+def _parsed(text: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _rest(config: Mapping[str, object]) -> dict[str, object]:
+    """Return what a config says of everything but ZeRO."""
+    return {key: value for key, value in config.items() if key != _ZERO and key not in _TALK}
+
+
+def _kind(config: Mapping[str, object]) -> str | None:
+    """Return what a config makes of ZeRO; None where it does more than shard and offload to the host."""
+    zero = config.get(_ZERO)
+    stage = zero.get("stage") if isinstance(zero, dict) else None
+    if not isinstance(zero, dict) or any(str(key).startswith(_OTHERS) for key in zero):
+        return None
+    states, weights = _on_host(zero.get("offload_optimizer")), _on_host(zero.get("offload_param"))
+    if type(stage) is not int or states is None or weights is None:
+        return None
+    kinds = {
+        (1, False, False): "zero1",
+        (2, False, False): "zero2",
+        (2, True, False): "zero2_offload",
+        (3, False, False): "zero3",
+        (3, True, True): "zero3_offload",
+    }
+    return kinds.get((stage, states, weights))
+
+
+def _on_host(part: object) -> bool | None:
+    """Whether a part is offloaded to the host; None where it goes elsewhere."""
+    device = part.get("device", "none") if isinstance(part, dict) else "none"
+    return {"none": False, "cpu": True}.get(str(device))

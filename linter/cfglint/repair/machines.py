@@ -1,0 +1,82 @@
+"""How many processes and machines a command is for, where a fix moves the processes of one machine.
+
+A target may have fewer machines than the command is for, which would wait for the others.
+"""
+
+from __future__ import annotations
+
+from cfglint.lang.show import path as path_text
+from cfglint.lang.types import is_number
+from cfglint.record import Record
+from cfglint.repair.invert import Written
+from cfglint.repair.tracks import worse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfglint.document.view import View
+    from cfglint.engine.subject import Judged
+    from cfglint.facts import Steps
+    from cfglint.repair.tracks import Option
+    from cfglint.repair.trials import Trials
+    from cfglint.repair.write import Writer
+
+_EACH, _ALL, _NODES = (("launch", name) for name in ("processes_per_node", "processes", "nodes"))
+_BY_HAND = "change that by hand"
+
+
+class Machines(Record):
+    """The numbers of one command; ``rewritten`` gives the text as it is read with an option in it."""
+
+    judged: Judged
+    writer: Writer
+    trials: Trials
+    rewritten: Callable[[Option], View | None]
+
+    def count(self, option: Option) -> None:
+        """Move the number of all processes with that of one machine, where a command says both.
+
+        Of ``-n 128 -ppn 8``, a smaller second number alone asks for more machines. Where the target has
+        fewer machines than the command is for, it becomes one for those.
+        """
+        each, view = option.facts.get(path_text(_EACH)), self.judged.subject.view
+        there, machines = self.judged.values.given.get("gpu.nodes"), view.get(_NODES)
+        if not is_number(machines):
+            machines = there if not view.has(_NODES) else None
+        if not is_number(machines):
+            return
+        fewer = is_number(there) and there < machines
+        if fewer:
+            self._fewer_in_all(option, int(there), int(machines))  # type: ignore[call-overload]
+        machines = int(there if fewer else machines)  # type: ignore[call-overload]
+        if isinstance(each, int) and is_number(view.get(_ALL)):
+            self._along(_ALL, each * machines, option, beside=_EACH)
+        if fewer and not self._has_machines(option, machines):
+            self._along(_NODES, machines, option, beside=_EACH)
+            if not self._has_machines(option, machines):
+                option.risk = worse(option.risk, "optimization")
+                option.effects.append(f"the command stays one for {view.get(_NODES)} machines: {_BY_HAND}")
+
+    def _fewer_in_all(self, option: Option, machines: int, before: int) -> None:
+        """Give fewer machines as many processes each as an option gives those that there were."""
+        own = self.writer.definition(_ALL).key
+        for written in option.written:
+            if self.writer.definition(written.path).key == own and isinstance(written.value, int):
+                written.value = max(1, written.value * machines // before)
+                option.facts[path_text(written.path)] = written.value
+
+    def _has_machines(self, option: Option, machines: int) -> bool:
+        """Whether a command is for so many machines once an option is written."""
+        again = self.rewritten(option)
+        return again is not None and again.get(_NODES) == machines
+
+    def _along(self, path: Steps, value: int, option: Option, *, beside: Steps) -> None:
+        """Write a number of the command along, where it has a definition of its own."""
+        definition = self.writer.definition(path)
+        if not definition.editable or definition.key == self.writer.definition(beside).key:
+            return
+        option.facts[path_text(path)] = value
+        self.trials.keys |= {path_text(path): path}
+        option.written = [each for each in option.written if each.path != path]
+        option.written.append(Written(path, value))
