@@ -30,6 +30,7 @@ _SAID = {
     "trains_with": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "the number of GPUs in CUDA_VISIBLE_DEVICES",
+    "visible_least": "the GPUs in CUDA_VISIBLE_DEVICES",
     "max_pixels": "MAX_PIXELS",
     "job": "the number of GPUs that the job asks for",
 }

@@ -110,6 +110,7 @@ def count_facts(per_node: int, nodes: int, source: str) -> dict[str, Fact]:
         "gpu.count": (per_node * nodes, source),
         "gpu.per_node": (per_node, source),
         "gpu.nodes": (nodes, source),
+        "gpu.stated": (True, source),
     }
 
 

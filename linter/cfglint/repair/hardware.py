@@ -227,7 +227,8 @@ class Market(Record):
         if before.given.get("gpu.count") is None and not is_number(
             before["results.batch"]
         ):  # one GPU, as in fit
-            before = self.trials.values(self.judged, dict.fromkeys(count_facts(1, 1, ""), 1))
+            one = {name: worth for name, (worth, _) in count_facts(1, 1, "").items()}
+            before = self.trials.values(self.judged, one)
         if is_same("results.batch", before, values):
             return None
         old, new, steps = before["results.batch"], values["results.batch"], before["grad_accum"]

@@ -430,7 +430,7 @@ class Writer(Record):
             asked = _asked_of_slurm(document.file.text, node.start)
             title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
-                seen = written.path[-1] == "visible_gpus"
+                seen = written.path[-1] in ("visible_gpus", "visible_least")
                 title = f"{'CUDA_VISIBLE_DEVICES' if seen else 'the GPUs of --include'} to {edit.new}"
         else:
             consumer = self._consumer

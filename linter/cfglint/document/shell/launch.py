@@ -22,6 +22,7 @@ from cfglint.document.shell.processes import (
     Counts,
     factor,
     hidden,
+    least_gpus,
     machines,
     product,
     tell_beside,
@@ -401,6 +402,8 @@ class _Reader:
             _add(head, "visible_gpus", visible, name)
         elif isinstance(visible, Scalar) and visible.text.strip():
             _add(head, "visible_gpus", visible_gpus(visible), name)
+            if (least := least_gpus(visible)) is not None:
+                _add(head, "visible_least", least, name)
         pixels = self._variable(PIXELS)
         if isinstance(pixels, Scalar):
             _add(head, "max_pixels", Alias("max_pixels", pixels, pixels.start, pixels.end), name)

@@ -159,6 +159,19 @@ def visible_gpus(node: Scalar) -> Composite:
     return Composite(str(number), node.start, node.end, counts=counts)
 
 
+def least_gpus(node: Scalar) -> Composite | None:
+    """Return how many GPUs a machine has at least that has those of a list; None where it is none of numbers.
+
+    It becomes the list of as many where that has other numbers than the first.
+    """
+    numbers = [small_number(word.strip()) for word in node.text.split(",")]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return None
+    counts = type(node) is Scalar and node.text != first_numbers(len(known))
+    return Composite(str(max(known) + 1), node.start, node.end, counts=counts)
+
+
 def first_numbers(number: int) -> str:
     """Return the list of the first GPUs: ``0,1,2``."""
     return ",".join(map(str, range(number)))

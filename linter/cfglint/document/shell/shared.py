@@ -53,10 +53,11 @@ def _count_together(heads: list[Mapping]) -> None:
 
 def _keep_visible(head: Mapping) -> None:
     """Leave the list of GPUs as it is, where other commands may have the rest, or the same list."""
-    entry = head.entries.get("visible_gpus")
-    if entry is not None and isinstance(entry.value, Composite):
-        value = entry.value
-        head.entries["visible_gpus"] = Entry(entry.key, Composite(value.text, value.start, value.end))
+    for key in ("visible_gpus", "visible_least"):
+        entry = head.entries.get(key)
+        if entry is not None and isinstance(entry.value, Composite):
+            value = entry.value
+            head.entries[key] = Entry(entry.key, Composite(value.text, value.start, value.end))
 
 
 def _keep_lists(heads: list[Mapping]) -> None:
