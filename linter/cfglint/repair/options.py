@@ -30,14 +30,14 @@ from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeAlias
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
     from cfglint.repair.trials import Goal, Trials
-    from cfglint.repair.write import Patch, Writer
+    from cfglint.repair.write import Patch, Way, Writer
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 
@@ -260,7 +260,7 @@ class Options(Record):
         if own is None:
             return None
         if any(move.leaving is not None for move in knob.moves):
-            move = self._move_to(track, value)
+            move = self._move_to(track, {knob.name: value}) or self._move_along(track, value, own)
             if move is None:
                 return None
             track = replace(track, move=move)
@@ -308,10 +308,22 @@ class Options(Record):
             option.risk = worse(option.risk, "optimization")
             option.effects.append(f"the file still asks for {asked} GPUs: change that by hand")
 
-    def _move_to(self, track: Track, value: object) -> t.Move | None:
+    def _move_along(self, track: Track, value: object, own: Way) -> t.Move | None:
+        """Return what a move costs by what it leaves behind with all that its edits bring along."""
+        if len(track) > SHORT or len(own.keys) < 2:
+            return None
+        name = track.knob.name
+        option = Option(name, 1, True, {name: value}, list(own.keys), 0, "none", [])
+        if not self._read_back(option):
+            return None
+        for written in own.keys:
+            self._share(written, option)
+        return self._move_to(track, option.facts)
+
+    def _move_to(self, track: Track, facts: Mapping[str, object]) -> t.Move | None:
         """Return what a move costs by what it leaves behind."""
-        evaluator = self.trials.run.finder.evaluator
-        after = self.trials.values(self.judged, {track.knob.name: value})
+        evaluator, value = self.trials.run.finder.evaluator, facts[track.knob.name]
+        after = self.trials.values(self.judged, dict(facts))
 
         def leaves(condition: t.Expr) -> bool:
             return evaluator(condition, after)[0] is True
