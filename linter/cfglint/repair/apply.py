@@ -245,8 +245,9 @@ class _Wants(Record):
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
         from cfglint.repair.reasons import in_vain
 
-        numbers = in_vain(self.solver, self.groups[code])
-        return bool(numbers) and told.startswith(numbers)
+        group = self.groups[code]
+        numbers = [in_vain(self.solver, group, states=states) for states in (False, True)]
+        return any(one and told.startswith(one) for one in numbers)
 
     def _reason(self, code: str) -> str:
         """Return why a rule has no fix."""
