@@ -211,7 +211,8 @@ class _Wants(Record):
             if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
         if placed and fixes and _share(fixes[0]) > _SLOW:  # first what may be enough, and takes no such time
-            near = [one for one in self._near(group.goals, judged) if _share(one) < _share(fixes[0]) / 2]
+            goals = group.goals if repair is None else repair.goals
+            near = [one for one in self._near(goals, judged) if _share(one) < _share(fixes[0]) / 2]
             fixes = [*near, *fixes]
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
@@ -244,8 +245,9 @@ class _Wants(Record):
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
         from cfglint.repair.reasons import in_vain
 
-        numbers = in_vain(self.solver, self.groups[code])
-        return bool(numbers) and told.startswith(numbers)
+        group = self.groups[code]
+        numbers = [in_vain(self.solver, group, states=states) for states in (False, True)]
+        return any(one and told.startswith(one) for one in numbers)
 
     def _reason(self, code: str) -> str:
         """Return why a rule has no fix."""

@@ -53,23 +53,23 @@ def unfixed(solver: Solver, group: Group) -> str:
     """
     told = _tried(solver, group)
     riddle = not told or told.startswith(_RIDDLES)
-    numbers = in_vain(solver, group, laid=riddle)
+    broken = "would break" in told or "can then no longer" in told
+    numbers = in_vain(solver, group, laid=riddle, states=broken)
     if not numbers:
         return told
-    broken = "would break" in told or "can then no longer" in told
     return numbers if riddle or broken else f"{numbers}; {told}"
 
 
-def in_vain(solver: Solver, group: Group, *, laid: bool = True) -> str:
+def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
     """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one.
 
-    With ``laid``, also of GPUs, not only of memory.
+    With ``laid``, also of GPUs, not only of memory; with ``states``, of memory that the host could have, too.
     """
     memory = group.code.startswith(MEMORY)
     for goal in group.goals:
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
-        numbers = too_large(goal.judged.values, states=memory)
+        numbers = too_large(goal.judged.values, states=memory or states)
         numbers = numbers or (laid_wider(goal.judged.values) if laid and not memory else "")
         if numbers:
             return numbers + (beyond_host(solver, goal.judged) if memory else "")
