@@ -120,7 +120,7 @@ def judge(rules: Iterable[CompiledRule], values: Values) -> list[Verdict]:
 
 
 # ── what people say of a document ───────────────────────────────────────────────────────────────────────────
-_SHELVED = "other_"
+_SHELVED = "sibling_"
 
 
 def _said(subject: Subject, kind: str) -> str | None:

@@ -180,9 +180,7 @@ def _farthest(search: Search, track: Track, moved: Sequence[_Moved]) -> _Moved |
     return None
 
 
-def _nearest(
-    search: Search, one: _Moved, others: Sequence[_Moved], given: Sequence[Option] = ()
-) -> _Moved:
+def _nearest(search: Search, one: _Moved, others: Sequence[_Moved], given: Sequence[Option] = ()) -> _Moved:
     """Return a track where it is moved only as far as it must."""
     low, high = -1, one.i
     while high - low > 1:
