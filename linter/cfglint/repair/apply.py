@@ -40,6 +40,7 @@ _CUT = "only what cuts long samples, or stops at them, lets the job run on this 
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 _BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
 _NOWHERE = "; no other hardware was found on which the job runs"
+_UNJUDGED = "; on which other hardware the job runs is not known, as its memory is not judged"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -225,7 +226,7 @@ class _Wants(Record):
         text = _stranded(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
-        return elsewhere, text if elsewhere or told else text + _NOWHERE
+        return elsewhere, text if elsewhere or told else text + _nowhere(judged)
 
     def _reason(self, code: str) -> str:
         """Return why a rule has no fix."""
@@ -444,3 +445,15 @@ def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bo
         result.text = text
         file = read_text(text, file.path, bom=file.bom, scripts=file.scripts)
     raise CfglintError(f"{file.path}: after {MAX_PASSES} fixes there are still more; nothing was written")
+
+
+def _nowhere(judged: Judged) -> str:
+    """Say that no other hardware is told, and why where nobody knows what the job takes."""
+    from cfglint.engine.memory import LACKING, memory_of
+
+    if judged.target is None or judged.values[LACKING] is True:
+        return _NOWHERE
+    memory = memory_of(judged.values, judged.target, narrow="")[0]
+    if memory.verdict != "unknown":
+        return _NOWHERE
+    return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED
