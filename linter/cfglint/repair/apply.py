@@ -488,3 +488,15 @@ def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bo
         result.text = text
         file = read_text(text, file.path, bom=file.bom, scripts=file.scripts)
     raise CfglintError(f"{file.path}: after {MAX_PASSES} fixes there are still more; nothing was written")
+
+
+def _nowhere(judged: Judged) -> str:
+    """Say that no other hardware is told, and why where nobody knows what the job takes."""
+    from cfglint.engine.memory import LACKING, memory_of
+
+    if judged.target is None or judged.values[LACKING] is True:
+        return _NOWHERE
+    memory = memory_of(judged.values, judged.target, narrow="")[0]
+    if memory.verdict != "unknown":
+        return _NOWHERE
+    return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED

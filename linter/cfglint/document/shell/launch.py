@@ -396,6 +396,13 @@ class _Reader:
         for key, value in (("processes_per_node", per_node), ("nodes", nodes), ("processes", total)):
             if value is not None:
                 self._tell(head, key, value)
+        self._tell_visible(head, name)
+        pixels = self._variable(PIXELS)
+        if isinstance(pixels, Scalar):
+            _add(head, "max_pixels", Alias("max_pixels", pixels, pixels.start, pixels.end), name)
+
+    def _tell_visible(self, head: Mapping, name: Word) -> None:
+        """Say which GPUs CUDA_VISIBLE_DEVICES leaves to the command."""
         visible = self._variable(VISIBLE)
         self.visible = "" if isinstance(visible, Unresolved) else text_at(visible)
         if isinstance(visible, Unresolved):
@@ -404,9 +411,6 @@ class _Reader:
             _add(head, "visible_gpus", visible_gpus(visible), name)
             if (least := least_gpus(visible)) is not None:
                 _add(head, "visible_least", least, name)
-        pixels = self._variable(PIXELS)
-        if isinstance(pixels, Scalar):
-            _add(head, "max_pixels", Alias("max_pixels", pixels, pixels.start, pixels.end), name)
 
     def _spread(self, head: Mapping) -> None:
         """Say how often srun or mpirun starts the program, one for each GPU."""
