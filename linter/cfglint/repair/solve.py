@@ -18,11 +18,10 @@ from cfglint.lang.values import needs_of
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups
-from cfglint.repair.reached import also_reaching, distinct
 from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
-from cfglint.repair.together import combined
+from cfglint.repair.together import combined, distinct
 from cfglint.repair.tracks import SHORT, worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, to_mend
 from cfglint.repair.write import Writer
@@ -388,8 +387,7 @@ class Solver(Record):
         able = sorted((g for g in groups if g.code in alone), key=lambda g: (not g.error, g.code))
         joint = _Joint(self, alone, allowed)
         parts = [repair for cluster in self._clusters(able) for repair in joint.repairs(cluster)]
-        whole = parts if len(parts) < 2 or self.hold_together(parts) else joint.repairs(able)
-        return [also_reaching(self, repair, [g for g in groups if g.code not in alone]) for repair in whole]
+        return parts if len(parts) < 2 or self.hold_together(parts) else joint.repairs(able)
 
     def _clusters(self, groups: Iterable[Group]) -> list[list[Group]]:
         """Return the groups, those together that a common knob could fix."""
