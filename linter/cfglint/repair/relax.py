@@ -8,12 +8,12 @@ can be left out and none can stop earlier; the exact search then looks for a che
 from __future__ import annotations
 
 from cfglint.lang.types import MEMORY
-from cfglint.record import Record
+from cfglint.record import Record, replace
 from cfglint.repair.options import Repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Protocol
 
     from cfglint.repair.along import Progress
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
             """Whether they reach the goals and break nothing."""
 
 
+_ROUNDS = 2  # times that what may help is asked
+_PLACES = 8  # places of a long track that are looked at
 _SAMPLE = 6  # places of a track that are tried for how far it may be moved
 
 
@@ -78,7 +80,8 @@ def relaxed(search: Search, tracks: Sequence[Track]) -> Repair | None:
 
 def beside(search: Search, tracks: Sequence[Track], given: tuple[Option, ...]) -> Repair | None:
     """Return ``given`` with moves beside it after which the bounds hold; None where no such are found."""
-    far = utmost(search, tracks, given)
+    able = [track for track in tracks if track.move.kind != "memory" or track.move.direction != "any"]
+    far = utmost(search, able, given)
     if far is None:
         return None
     ends = {option.knob: option.facts for option in far[1]}
@@ -111,6 +114,16 @@ def _with_another(
     return []
 
 
+def cut(track: Track, admits: Callable[[Option], bool]) -> Track | None:
+    """Return a long track up to the last of some places that is admitted; none where no such is."""
+    last = len(track) - 1
+    for i in sorted({last - last * k // _PLACES for k in range(_PLACES)} | {0}, reverse=True):
+        option = track.option(i)
+        if option is not None and admits(option):
+            return replace(track, values=[track.values[k] for k in range(i + 1)], sample=None)
+    return None
+
+
 def _ends_at(track: Track, ends: Mapping[str, object]) -> bool:
     last = track.option(len(track) - 1)
     return last is not None and track.knob.name in ends and last.facts == ends[track.knob.name]
@@ -135,14 +148,19 @@ def utmost(
     taken = {option.knob for option in given}
     ends: dict[str, Option] = {}
     lasts = filter(None, (track.option(len(track) - 1) for track in tracks if track.knob.name not in taken))
-    for last in sorted(lasts, key=lambda option: option.weight):  # the dear ones only make up what is left
-        beside = [end for knob, end in ends.items() if knob != last.knob and search.possible((end, last))]
-        # A part that is not the largest now may be, once the others have shrunk.
-        if (lack([*beside, last]), -len(beside)) <= (lack(ends.values()), 1 - len(ends)):
-            ends = {end.knob: end for end in (*beside, last)}
+    # The dear ones only make up what is left. A part that is not the largest now may be, once the others have
+    # shrunk, and what was no help may be one then: it is asked twice.
+    waiting = sorted(lasts, key=lambda option: option.weight)
+    for _ in range(_ROUNDS):
+        for last in [option for option in waiting if option not in ends.values()]:
+            beside = [end for knob, end in ends.items() if knob != last.knob and search.possible((end, last))]
+            if (lack([*beside, last]), -len(beside)) <= (lack(ends.values()), 1 - len(ends)):
+                ends = {end.knob: end for end in (*beside, last)}
+        if lack(ends.values()) <= 0:
+            break
     best = lack(ends.values())
     for knob in sorted(ends, key=lambda knob: -ends[knob].weight):
-        if lack(end for name, end in ends.items() if name != knob) <= best:
+        if lack(end for name, end in ends.items() if name != knob) <= max(best, 0):
             del ends[knob]
     return best, tuple(ends.values())
 

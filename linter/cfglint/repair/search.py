@@ -173,6 +173,11 @@ class Search(Record):
         """Whether the goals are made of bounds alone."""
         return all(goal.bounds for goal in self.goals)
 
+    @property
+    def used(self) -> int:
+        """How many trials it has made."""
+        return self.trials.count - self._start if self._start >= 0 else 0
+
     def spent(self) -> bool:
         """Whether the search has used up its trials, or the file what its searches may take."""
         if self._start < 0:
@@ -203,7 +208,7 @@ class Search(Record):
         if best is None and len(leading) > SEVERAL:
             best = relaxed(self, usable)
             if best is not None:
-                self.limit = min(self.limit, self.trials.count - self._start + CHEAPER)
+                self.limit = min(self.limit, self.used + CHEAPER)
             elif self._short(usable):
                 self.helpful, self.hopeless = {track.knob.name for track in leading}, True
                 return None

@@ -6,11 +6,10 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
-from cfglint.record import replace
 from cfglint.repair.options import Repair
 from cfglint.repair.price import overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
-from cfglint.repair.relax import utmost
+from cfglint.repair.relax import cut, utmost
 from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
@@ -19,7 +18,7 @@ from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 UNKNOWN = "cfglint cannot tell whether the job"
 _LISTED = 3  # parts of the memory in a sentence
-_SAMPLE = 8  # places of a long track that are looked at
 _FAR = 2  # times what a GPU has
 _TAKES_MORE, _MAY_TAKE_MORE = (
     f"then the job {each} more memory than a GPU has" for each in ("takes", "may take")
@@ -164,18 +162,8 @@ def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]
         return all(rule.code in broken or rule.code.startswith(MEMORY) for rule in rules)
 
     tracks = (track for track in ANY.over(solver.tracks(goals)) if track.option(len(track) - 1) is not None)
-    cut = ((track.where(admits).begun() if len(track) <= SHORT else _cut(track, admits)) for track in tracks)
-    return [track for track in cut if track is not None]
-
-
-def _cut(track: Track, admits: Callable[[Option], bool]) -> Track | None:
-    """Return a long track up to the last of some places that is admitted; none where no such is."""
-    last = len(track) - 1
-    for i in sorted({last - last * k // _SAMPLE for k in range(_SAMPLE)} | {0}, reverse=True):
-        option = track.option(i)
-        if option is not None and admits(option):
-            return replace(track, values=[track.values[k] for k in range(i + 1)], sample=None)
-    return None
+    begun = (track.where(admits).begun() if len(track) <= SHORT else cut(track, admits) for track in tracks)
+    return [track for track in begun if track is not None]
 
 
 def lacks(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> bool:

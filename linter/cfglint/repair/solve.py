@@ -17,11 +17,11 @@ from cfglint.lang.types import is_number
 from cfglint.record import Record, Value, field, replace
 from cfglint.repair.options import Options, Repair
 from cfglint.repair.price import regroups
-from cfglint.repair.relax import beside
+from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
-from cfglint.repair.search import LIMIT, SAFE_LIMIT, Search
-from cfglint.repair.together import combined
-from cfglint.repair.tracks import worse
+from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
+from cfglint.repair.together import combined, distinct
+from cfglint.repair.tracks import SHORT, worse
 from cfglint.repair.trials import MEMORY, Goal, Group, Trials, to_mend
 from cfglint.repair.write import Writer
 
@@ -218,6 +218,8 @@ class Solver(Record):
             if first is None and best is None:
                 first = self._placed(search, goals, new, allowed)
                 best = first and self._filled(search, [*wanted, *held], allowed, first)
+                if first is not None:
+                    search.limit = min(search.limit, search.used + CHEAPER)
             if not held or all(track.knob.name in moved for track in self.tracks(held)):
                 break
             wanted += held
@@ -226,7 +228,7 @@ class Solver(Record):
     def _placed(
         self, search: Search, goals: Sequence[Goal], blocking: Iterable[str], allowed: Allowed
     ) -> Repair | None:
-        """Return what reaches the goals on other GPUs where memory stands against that: what is safe first."""
+        """Return what reaches the goals on other GPUs where memory stands against that, safe moves first."""
         if search.heedless or not search.placed or not any(code.startswith(MEMORY) for code in blocking):
             return None
         safe = self.anyhow(replace(search, keeping=True), goals, replace(allowed, unsafe=False))
@@ -252,6 +254,8 @@ class Solver(Record):
         memory = [goal for goal in wanted if goal.code.startswith(MEMORY) and goal.bounds]
         third = replace(search, exhausted=False, refused=set(search.refused), _start=-1)
         heedless = replace(third, heedless=True)
+        if third.spent():
+            return None
         third.pursue(memory)
         heedless.pursue(memory)
 
@@ -259,7 +263,10 @@ class Solver(Record):
             together = (*first.options, option)
             return third.possible(together) and not heedless.harms(together)
 
-        tracks = (track.where(harmless).begun() for track in allowed.over(self.tracks(memory)))
+        tracks = (
+            track.where(harmless).begun() if len(track) <= SHORT else cut(track, harmless)
+            for track in allowed.over(self.tracks(memory))
+        )
         found = beside(third, [track for track in tracks if track is not None], first.options)
         third.pursue(wanted)
         return found if found is not None and third.mends(found.options) else None
@@ -362,7 +369,7 @@ class Solver(Record):
 
     def hold_together(self, repairs: Sequence[Repair]) -> bool:
         """Whether repairs can be made together: all their goals are reached then, and nothing is harmed."""
-        options = _distinct(option for repair in repairs for option in repair.options)
+        options = distinct(option for repair in repairs for option in repair.options)
         return bool(options) and self.mends(options, [goal for repair in repairs for goal in repair.goals])
 
     # ── several rules ──────────────────────────────────────────────────────────────────────────────────
@@ -442,7 +449,7 @@ class _Joint(Record):
         dearest = max(singles, key=lambda repair: repair.price)
         if solver.mends(dearest.options, goals):  # no repair of all can be cheaper
             return solver.written(dearest, goals)
-        options = _distinct(option for repair in singles for option in repair.options)
+        options = distinct(option for repair in singles for option in repair.options)
         best = Repair(options) if options and solver.mends(options, goals) else None
         if not any(repair.unsafe for repair in singles):
             safe = solver.cheapest(goals, replace(allowed, unsafe=False), best)
@@ -484,13 +491,3 @@ class _Joint(Record):
 def _said(value: object, same: Mapping[float, object]) -> object:
     """Return what a number has become, where others tell."""
     return same.get(value, value) if is_number(value) and not isinstance(value, bool) else value
-
-
-def _distinct(options: Iterable[Option]) -> tuple[Option, ...]:
-    """Return each move once; nothing where a knob would go to two values."""
-    distinct: dict[str, Option] = {}
-    for option in options:
-        if option.knob in distinct and distinct[option.knob].facts != option.facts:
-            return ()
-        distinct[option.knob] = option
-    return tuple(distinct.values())

@@ -97,3 +97,13 @@ def _in_proportion(written: object, old: object, new: object) -> object | None:
 def _whole(value: float) -> int | None:
     near = round(value)
     return near if near >= 1 and abs(near - value) < 1e-9 * near else None
+
+
+def distinct(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Return each move once; nothing where a knob would go to two values."""
+    distinct: dict[str, Option] = {}
+    for option in options:
+        if option.knob in distinct and distinct[option.knob].facts != option.facts:
+            return ()
+        distinct[option.knob] = option
+    return tuple(distinct.values())
