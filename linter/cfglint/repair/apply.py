@@ -23,6 +23,7 @@ from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
+from cfglint.repair.turns import turned
 from cfglint.repair.write import shown
 from cfglint.text import Edit, apply_edits
 
@@ -282,6 +283,9 @@ class _Wants(Record):
             repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
             self._nears[key] = self._found_near(goals, judged, repair, ("none",))
             if goals and not self._nears[key]:
+                every = self._of_memory(goals, judged)
+                self._nears[key] = self._found_near(every, judged, turned(solver, every, SAFE), ("none",))
+            if goals and not self._nears[key]:
                 repair = furthest(solver, tuple(goals), SAFE)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",))
             if unsafe and goals and not self._nears[key]:  # what may be too much
@@ -292,6 +296,12 @@ class _Wants(Record):
                     goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY
                 )
         return self._nears[key]
+
+    def _of_memory(self, goals: Sequence[Goal], judged: Judged) -> tuple[Goal, ...]:
+        """Return goals with those of the other errors about memory, without which the job would not start."""
+        others = (group for group in self.groups.values() if group.error and group.code.startswith(MEMORY))
+        more = (goal for group in others for goal in group.goals if goal.judged is judged)
+        return tuple(dict.fromkeys((*goals, *more)))
 
     def _found_near(
         self,
