@@ -10,7 +10,6 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
-from cfglint.lang.values import INF
 from cfglint.record import Record, field
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
@@ -20,6 +19,7 @@ from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend
 from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
+from cfglint.repair.stranded import nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
@@ -44,9 +44,6 @@ _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
-_BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
-_NOT_JUDGED = "; its memory is not judged, so no other hardware is named"
-_NOWHERE = "; no other hardware was found on which the job runs"
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
 
@@ -100,19 +97,7 @@ def _strand(found: Sequence[Found]) -> None:
         finding, codes = each.finding, lost.get(id(each.judged.target))
         if codes and finding.code.startswith("MEM") and finding.fix is not None:
             finding.fix, finding.alternatives = None, ()
-            finding.unfixed = _stranded(list(dict.fromkeys(codes)), "", finding.code)
-
-
-def _stranded(codes: Sequence[str], told: str, own: str) -> str:
-    """Say why nothing is proposed where errors on account of which a job does not run have no fix.
-
-    ``told`` is what stands against their fix, ``own`` the code of the finding that says so.
-    """
-    if [code.partition(" ")[0] for code in codes] == [own]:
-        return told or _BY_HAND.format("this rule")
-    others = [code for code in codes if code.partition(" ")[0] != own]
-    have, they = ("has", "it") if len(others) == 1 else ("have", "them")
-    return f"{', '.join(others)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
+            finding.unfixed = stranded_told(list(dict.fromkeys(codes)), "", finding.code)
 
 
 def _attach_in_case(run: Run, each: Found) -> None:
@@ -233,14 +218,12 @@ class _Wants(Record):
         told = self._reason(first)
         if told and (first == group.code or self._is_in_vain(first, told)):
             return elsewhere, told
-        text = _stranded(
+        text = stranded_told(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
         if elsewhere or told:
             return elsewhere, text
-        need = bounds_of(judged.values["trainer.likely"])
-        known = judged.values["trains"] is not True or (need is not None and need[1] < INF)
-        return elsewhere, text + (_NOWHERE if known else _NOT_JUDGED)
+        return elsewhere, text + nowhere(judged)
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
@@ -498,15 +481,3 @@ def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bo
         result.text = text
         file = read_text(text, file.path, bom=file.bom, scripts=file.scripts)
     raise CfglintError(f"{file.path}: after {MAX_PASSES} fixes there are still more; nothing was written")
-
-
-def _nowhere(judged: Judged) -> str:
-    """Say that no other hardware is told, and why where nobody knows what the job takes."""
-    from cfglint.engine.memory import LACKING, memory_of
-
-    if judged.target is None or judged.values[LACKING] is True:
-        return _NOWHERE
-    memory = memory_of(judged.values, judged.target, narrow="")[0]
-    if memory.verdict != "unknown":
-        return _NOWHERE
-    return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED

@@ -1,0 +1,37 @@
+"""Says why nothing is proposed where errors without a fix keep a job from running on a target."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.engine.subject import Judged
+
+_BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+_NOWHERE = "; no other hardware was found on which the job runs"
+_UNJUDGED = "; on which other hardware the job runs is not known, as its memory is not judged"
+
+
+def stranded_told(codes: Sequence[str], told: str, own: str) -> str:
+    """Say why nothing is proposed where errors on account of which a job does not run have no fix.
+
+    ``told`` is what stands against their fix, ``own`` the code of the finding that says so.
+    """
+    if [code.partition(" ")[0] for code in codes] == [own]:
+        return told or _BY_HAND.format("this rule")
+    others = [code for code in codes if code.partition(" ")[0] != own]
+    have, they = ("has", "it") if len(others) == 1 else ("have", "them")
+    return f"{', '.join(others)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
+
+
+def nowhere(judged: Judged) -> str:
+    """Say that no other hardware is told, and why where nobody knows what the job takes."""
+    from cfglint.engine.memory import LACKING, memory_of
+
+    if judged.target is None or judged.values[LACKING] is True:
+        return _NOWHERE
+    memory = memory_of(judged.values, judged.target, narrow="")[0]
+    if memory.verdict != "unknown":
+        return _NOWHERE
+    return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED
