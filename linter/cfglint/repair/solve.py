@@ -252,6 +252,8 @@ class Solver(Record):
     ) -> Repair | None:
         """Return what makes a job fit after moves that stay as they are."""
         memory = [goal for goal in wanted if goal.code.startswith(MEMORY) and goal.bounds]
+        if not memory:
+            return None
         third = replace(search, exhausted=False, refused=set(search.refused), _start=-1)
         heedless = replace(third, heedless=True)
         if third.spent():

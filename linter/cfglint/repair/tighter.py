@@ -68,7 +68,7 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     if options is repair.options:
         return repair
     after = _estimate(solver, judged, combined(options) or {})
-    if after is None or after[1] > known[1]:
+    if after is None or after[1] > known[1] or after[0] > known[0]:
         return repair
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
