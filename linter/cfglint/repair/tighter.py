@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _WORTH = GIB  # bytes that a move has to take off what is missing
 _CHEAP = 5.0  # points that it may cost
 _EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estimate is within; points then
+_SAME = 1.1  # of the lower end before: more is more memory
 _LESS = 0.97  # of the memory before: a move that leaves more is none
 _MOVES = 4
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
@@ -68,7 +69,7 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
     if options is repair.options:
         return repair
     after = _estimate(solver, judged, combined(options) or {})
-    if after is None or after[1] > known[1] or after[0] > known[0]:
+    if after is None or after[1] > known[1] or after[0] > _SAME * known[0]:
         return repair
     more = solver.written(Repair(options, sure=False), repair.goals)
     if more is not None and _missing(search, options) > 0:
