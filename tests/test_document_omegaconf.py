@@ -356,6 +356,7 @@ def test_what_is_no_sum_is_unknown(text):
         ("${eval:'${a} * ${b} + 1'}", 11.0),
     ],
 )
+@pytest.mark.usefixtures("own_resolvers")
 def test_resolvers_that_frameworks_register(text, expected):
     """NeMo-RL's (nemo_rl/utils/config.py) and torchtune's, beside the real ones."""
     real = {

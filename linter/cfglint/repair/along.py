@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 from cfglint.record import Record, field
 from cfglint.repair.tracks import SHORT, Track
 
+_NOISE = 1e-9  # of a gap, which comes of how it is computed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,3 +125,8 @@ def _onward(count: int, start: int, serves: Callable[[int], bool]) -> int | None
             return i
         last, stride = i, stride * 2
     return None
+
+
+def less(a: float, b: float) -> bool:
+    """Whether a gap is smaller than another by more than the noise of its computation."""
+    return b - a > _NOISE * max(abs(a), abs(b), 1)

@@ -11,10 +11,11 @@ from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
+from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.notes import comments
-from cfglint.repair.price import middle, regroups
+from cfglint.repair.price import regroups
 from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips

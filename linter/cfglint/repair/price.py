@@ -6,24 +6,20 @@ host (rules/time.rules, ``step.work``). Where that says nothing of a move, the k
 
 from __future__ import annotations
 
-from math import sqrt
-
 from cfglint.engine.memory import bounds_of
 from cfglint.lang.values import INF
+from cfglint.repair.estimate import middle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cfglint.engine.subject import Judged
-    from cfglint.facts import Values
-    from cfglint.lang.pack import CompiledRule
     from cfglint.repair.trials import Trials
 
 _WORK = "step.work"
 _HOST, _HOST_TIMES = "need.host", 3.6  # times the memory of a machine's GPUs
 _PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.likely", "trains"))
-_ABOUT = "MEM1"  # the rules about what a GPU must hold
 _MORE = 1.05  # times the memory before
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
@@ -80,21 +76,6 @@ def overfills_gpu(
         if middle(need) > max(vram[1], _MORE * middle(was)):
             return True
     return False
-
-
-def may_fit(rule: CompiledRule, after: Values) -> bool:
-    """Whether a rule about a trainer's memory is left open by an estimate whose middle fits."""
-    if not rule.code.startswith(_ABOUT):
-        return False
-    need, vram = bounds_of(after["trainer.likely"]), bounds_of(after["gpu.vram"])
-    if need is None or vram is None or need[1] == INF or rule.test(after) is False:
-        return False
-    return middle(need) <= vram[1]
-
-
-def middle(need: tuple[float, float]) -> float:
-    """Return the middle of an estimate: as many times the least as the most is times that."""
-    return sqrt(need[0] * need[1]) if need[1] < INF else INF
 
 
 def regroups(facts: Iterable[str]) -> bool:

@@ -18,10 +18,11 @@ from math import inf, isfinite, prod
 from cfglint.budget import BUDGET, spend
 from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
-from cfglint.repair.along import Progress, first, serving
+from cfglint.repair.along import Progress, first, less, serving
+from cfglint.repair.estimate import may_fit
 from cfglint.repair.options import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
-from cfglint.repair.price import may_fit, overfilled, regroups
+from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
@@ -48,7 +49,6 @@ NEAR = 32  # places of each track that are looked at before one is followed to i
 COARSE = 48  # places of a track that are looked at where nothing is sure
 RESERVE = 1_500_000  # steps that are left for what the file's other findings need, and for the reasons
 _GOAL = 40  # steps: to see whether a goal is reached
-_NOISE = 1e-9
 _IMPOSSIBLE = Progress(False, lambda: (INF,))
 
 
@@ -259,8 +259,8 @@ class Search(Record):
                 continue
             for near, far in pairwise(progress.gaps[own] for progress in along):
                 for a, b in zip(near, far, strict=True):
-                    straight = straight and isfinite(a) and isfinite(b) and not _less(a, b)
-                    if _less(b, a) or (not isfinite(a) and (isfinite(b) or not others)):
+                    straight = straight and isfinite(a) and isfinite(b) and not less(a, b)
+                    if less(b, a) or (not isfinite(a) and (isfinite(b) or not others)):
                         reaches.add(number)
         farthest = track.option(count - 1) if straight or count == 1 else self._farthest(track)
         if count > 1 and any(track.knob.name in goal.switches for goal in self.goals):
@@ -496,8 +496,3 @@ class Search(Record):
                     ways.append(((option.unsafe, over, repair.price, track.number), repair))
         ordered = (repair for _, repair in sorted(ways, key=lambda way: way[0]))
         return next((repair for repair in ordered if not self.harms(repair.options, surely=True)), None)
-
-
-def _less(a: float, b: float) -> bool:
-    """Whether a gap is smaller than another by more than the noise of its computation."""
-    return b - a > _NOISE * max(abs(a), abs(b), 1)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
 from cfglint.record import replace
+from cfglint.repair.estimate import middle
 from cfglint.repair.options import Repair
-from cfglint.repair.price import middle
 from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY, SAFE
 from cfglint.repair.together import combined

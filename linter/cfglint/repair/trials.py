@@ -18,8 +18,8 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
+from cfglint.repair.estimate import may_fit
 from cfglint.repair.invert import ABSENT, Written
-from cfglint.repair.price import may_fit
 from cfglint.repair.tracks import UNSOLVABLE
 from cfglint.repair.write import Writer
 

@@ -81,10 +81,6 @@ def _steepest(search: Search, tracks: Sequence[Track], options: tuple[Option, ..
     return options
 
 
-def _steep(way: tuple[float, float, tuple[Option, ...]]) -> tuple[int, float]:
-    return round(way[0] / _WORTH), way[1]
-
-
 def _breaks(search: Search, options: tuple[Option, ...]) -> bool:
     """Whether moves surely break a rule that is not about memory: of that, others may still take off."""
     facts = combined(options) or {}
