@@ -563,7 +563,7 @@ def steps(text, path="c.yaml"):
         pytest.param("documents that are configs", "c.yaml", marks=pytest.mark.long),
         ("branches", "c.sh"),
         ("cases", "c.sh"),
-        ("commands", "c.sh"),
+        pytest.param("commands", "c.sh", marks=pytest.mark.long),
         ("here-documents", "c.sh"),
     ],
 )
