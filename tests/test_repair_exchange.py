@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cfglint.repair.found import Repair
 from cfglint.repair.invert import Written
-from cfglint.repair.options import Repair
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import Option
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged, Subject
     from cfglint.findings import Finding, Fix, MemoryChange
-    from cfglint.repair.options import Repair
+    from cfglint.repair.found import Repair
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.trials import Goal, Group
 
@@ -272,7 +272,7 @@ class _Wants(Record):
             if goals and not self._nears[key]:
                 repair = furthest(solver, tuple(goals), SAFE)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",))
-            if unsafe and goals and not self._nears[key]:  # what may be too much
+            if goals and not self._nears[key]:  # what may be too much
                 repair = anyhow(solver, tuple(goals), judged)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",), well=True)
             if unsafe and not self._nears[key]:

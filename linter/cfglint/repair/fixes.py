@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
-    from cfglint.repair.options import Repair
+    from cfglint.repair.found import Repair
     from cfglint.repair.search import Search
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group, Trials

@@ -25,23 +25,19 @@ from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
 from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
-from cfglint.repair.together import in_exchange
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
-    from cfglint.repair.trials import Goal, Trials
-    from cfglint.repair.write import Patch, Way, Writer
+    from cfglint.repair.trials import Trials
+    from cfglint.repair.write import Way, Writer
 
-    Price: TypeAlias = tuple[float, int, int, float, int]
-
-DIGITS = 6  # of a weight: sums of floats are compared
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _JOB = ("launch", "job", "gpus")
@@ -50,72 +46,6 @@ _KEYS_EFFECT = "the value that the rule requires; other effects of the key are n
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
 _OF_KEYS = t.Move("any", READER, unsafe=True, effect=_KEYS_EFFECT)
 _UNSETTLED = (Interval, Open, Unknown)
-
-
-class Repair(Record):
-    """Options that together reach goals; ``sure`` is false where they only may.
-
-    Once it is written and proven (solve.py), it has the ``goals`` that it reaches on all targets or on
-    ``only`` one, its ``patch``: None where no edit of the file can do it; and what its moves together put
-    at risk of the ``results``.
-    """
-
-    options: tuple[Option, ...]
-    sure: bool = True
-    results: str | None = None
-    goals: tuple[Goal, ...] = ()
-    patch: Patch | None = None
-    only: Judged | None = None
-
-    @property
-    def cost(self) -> float:
-        """What the moves cost together."""
-        return round(sum(option.cost for option in self.options), DIGITS)
-
-    @property
-    def weight(self) -> float:
-        """The cost, in which what may change results counts before all else."""
-        return round(sum(option.weight for option in self.options), DIGITS)
-
-    @property
-    def unsafe(self) -> bool:
-        """Whether results may change."""
-        return self.risk != "none"
-
-    @property
-    def risk(self) -> str:
-        """The worst that may change of the results: none, numerics, optimization or data."""
-        own = [option.risk for option in self.options]
-        if self.results is not None:
-            return worse(*own, self.results)
-        return worse(*own, *(option.results for option in self.options))
-
-    @property
-    def applicability(self) -> str:
-        """``safe``, ``unsafe`` or ``display``."""
-        if self.patch is None:
-            return "display"
-        return "unsafe" if self.unsafe else "safe"
-
-    @property
-    def knobs(self) -> frozenset[str]:
-        """The knobs that are moved."""
-        return frozenset(option.knob for option in self.options)
-
-    @property
-    def written(self) -> list[Written]:
-        """What has to be in the file."""
-        options = in_exchange(self.options) or self.options
-        return [written for option in options for written in option.written]
-
-    @property
-    def price(self) -> Price:
-        """What repairs are compared by: the weight, then fewer and safer edits, then the nearest values."""
-        edits = len({key for option in self.options for key, _ in option.places})
-        return (
-            self.weight, edits, sum(option.unsafe for option in self.options),
-            sum(option.steps for option in self.options), sum(not option.asked for option in self.options),
-        )  # fmt: skip
 
 
 class Options(Record):
@@ -197,6 +127,11 @@ class Options(Record):
             return None
         if not self._keep(track.knob, option):
             return None
+        knobs = self.writer.origins.symbols.knobs.values()
+        partners = {partner for knob in knobs for partner in knob.partners}
+        for name, worth in self._brought_along(partners, option).items():
+            option.facts[name] = worth
+            option.exchanged[name] = self.judged.values[name], set()
         definitions = [self.writer.definition(each.path) for each in option.written]
         option.places = [(d.key, w.value) for d, w in zip(definitions, option.written, strict=True)]
         option.results = risk_to_results(self.trials, self.judged, option.facts)
@@ -350,6 +285,11 @@ class Options(Record):
         values, moved = as_if_it_ran(self.trials, self.judged), self.trials.values(self.judged, option.facts)
         if is_same(knob.keeping, values, moved):
             return True
+        brought = self._brought_along(knob.partners, option)
+        if brought and is_same(knob.keeping, values, self.trials.values(self.judged, option.facts | brought)):
+            option.facts.update(brought)
+            option.exchanged.update((name, (values[name], set())) for name in brought)
+            return True
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         for partner in knob.partners:
@@ -366,6 +306,17 @@ class Options(Record):
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
                 return True
         return bool(needs)  # what nobody states
+
+    def _brought_along(self, names: Iterable[str], option: Option) -> dict[str, object]:
+        """Return what facts become that are computed from what is written, as accumulation in a script is."""
+        brought: dict[str, object] = {}
+        for written in option.written:
+            for key in self.writer.definition(written.path).shared:
+                for name in self.writer.facts_at(key):
+                    if name in names and name not in option.facts:
+                        worth = self._read_at(key, written, option)
+                        brought[name] = convert(name, worth, self.trials.run.pack.facts[name])
+        return brought
 
     def _read_back(self, option: Option) -> bool:
         """Move the facts that are read from keys which a framework writes; whether the knob is among them.
@@ -419,11 +370,13 @@ class Options(Record):
                 if name not in option.facts:
                     self._follow(key, self._read_at(key, written, option), option)
                     self._pay(name, option)
+                    if self.writer.definition(tuple(split_key(key))).key != definition.key:  # it is computed
+                        option.exchanged[name] = self.judged.values[name], set()
 
     def _read_at(self, key: str, written: Written, option: Option) -> object:
         """Return what another key is worth that reads what is written: the same, or what it makes of that."""
-        view, path = self.judged.subject.view, tuple(split_key(key))
-        if view.get(path) == view.get(written.path):
+        path = tuple(split_key(key))
+        if self.writer.definition(path).key == self.writer.definition(written.path).key:
             return written.value
         again = self._rewritten(option)
         return written.value if again is None else again.get(path)

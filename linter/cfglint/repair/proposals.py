@@ -11,7 +11,7 @@ from __future__ import annotations
 from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
-from cfglint.repair.options import Repair
+from cfglint.repair.found import Repair
 from cfglint.repair.solve import ANY
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined

@@ -13,8 +13,8 @@ from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
+from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import laid_wider, too_large
-from cfglint.repair.options import Repair
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, beyond_host, overfilled, short_of, values_told
 from cfglint.repair.solve import ANY, SHOWN

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cfglint.lang.types import MEMORY
 from cfglint.record import Record, replace
-from cfglint.repair.options import Repair
+from cfglint.repair.found import Repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -57,7 +57,8 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
     if is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts)):
         return True
     own = {key: value for key, value in facts.items() if key in trials.keys}
-    rest = {key: value for key, value in facts.items() if key not in own}
+    told = trials.values(judged, own) if own else judged.values  # also what is computed from the keys
+    rest = {key: value for key, value in facts.items() if key not in own and not (own and told[key] == value)}
     apart = not rest or name in trials.base(judged).moved(rest).kept  # what is no key does not reach it
     again = trials.rewritten(judged, own) if own and apart else None
     if again is None:

@@ -20,7 +20,7 @@ from cfglint.lang.values import INF, Interval, needs_of, parts
 from cfglint.record import Record, field, replace
 from cfglint.repair.along import Progress, first, less, serving
 from cfglint.repair.estimate import may_fit
-from cfglint.repair.options import DIGITS, Repair
+from cfglint.repair.found import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
 from cfglint.repair.price import overfilled, regroups
 from cfglint.repair.relax import relaxed, utmost

@@ -6,7 +6,7 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
-from cfglint.repair.options import Repair
+from cfglint.repair.found import Repair
 from cfglint.repair.price import overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
 from cfglint.repair.relax import cut, utmost

@@ -15,7 +15,8 @@ from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record, Value, field, replace
-from cfglint.repair.options import Options, Repair
+from cfglint.repair.found import Repair
+from cfglint.repair.options import Options
 from cfglint.repair.price import regroups
 from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
@@ -329,7 +330,9 @@ class Solver(Record):
             proven = partial(self.trials.proven, mended, self.watched, patch.edits, removes=removes)
             if not proven(sure=repair.sure):
                 return None
-            asked = {each.knob: each.facts[each.knob] for each in repair.options if each.knob in each.facts}
+            facts = combined(repair.options) or {}
+            own = (name for each in repair.options for name in (each.knob, *each.exchanged))
+            asked = {name: facts[name] for name in own if name in facts}
             if not self.trials.reads(asked, self.watched, patch.edits):
                 return None
             if removes and not self.trials.recognised(patch.edits):

@@ -12,7 +12,7 @@ from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
 from cfglint.record import replace
 from cfglint.repair.estimate import middle
-from cfglint.repair.options import Repair
+from cfglint.repair.found import Repair
 from cfglint.repair.relax import utmost
 from cfglint.repair.solve import ANY, SAFE
 from cfglint.repair.together import combined
@@ -130,7 +130,7 @@ def _shrunk(
     """Return moves with others, the cheapest first, until a job fits by the middle of its estimate."""
 
     def need(moved: Sequence[Option]) -> float:
-        known = _estimate(solver, judged, combined(moved) or {})
+        known = _estimate(solver, judged, facts) if (facts := combined(moved)) is not None else None
         return middle(known[:2]) / known[2] if known is not None else INF
 
     def bearable(moved: tuple[Option, ...]) -> bool:
@@ -140,25 +140,34 @@ def _shrunk(
     goals = [goal for rule in short for goal in solver.of(rule.code) if goal.bounds and goal.judged is judged]
     if not goals or not 1 < need(options) < INF:
         return None
-    moved, given = options, {option.knob for option in options}
+    given = {option.knob for option in options}
     tracks = [track for track in SAFE.over(solver.tracks(goals)) if track.knob.name not in given]
-    for track in sorted(tracks, key=lambda track: (track.weight(0), track.number)):
-        for i in dict.fromkeys((len(track) - 1, len(track) // 2, 0)):
-            option = track.option(i)
-            if option is None or option.results != "none" or not bearable((*moved, option)):
-                continue
-            if need((*moved, option)) <= _LESS * need(moved):
-                moved = (*moved, option)
+    cheapest = sorted(tracks, key=lambda track: (track.weight(0), track.number))
+    # What is cheap may stand in the way of what takes off much: two moves may write the same key.
+    steepest = sorted(
+        tracks, key=lambda track: min((need((*options, end)) for end in _ends(track)), default=INF)
+    )
+    for order in (cheapest, steepest):
+        moved = options
+        for track in order:
+            ways = ((*moved, option) for option in _ends(track) if option.results == "none")
+            moved = next((way for way in ways if bearable(way) and need(way) <= _LESS * need(moved)), moved)
+            if need(moved) <= 1:
                 break
-        if need(moved) <= 1:
-            break
-    if need(moved) > 1:
-        return None
-    for option in sorted(moved[len(options) :], key=lambda option: -option.cost):
-        fewer = tuple(other for other in moved if other is not option)
-        if need(fewer) <= 1 and bearable(fewer):
-            moved = fewer
-    return moved
+        if need(moved) > 1:
+            continue
+        for option in sorted(moved[len(options) :], key=lambda option: -option.cost):
+            fewer = tuple(other for other in moved if other is not option)
+            if need(fewer) <= 1 and bearable(fewer):
+                moved = fewer
+        return moved
+    return None
+
+
+def _ends(track: Track) -> list[Option]:
+    """Return the last place of a track, its middle and its first."""
+    places = dict.fromkeys((len(track) - 1, len(track) // 2, 0))
+    return [option for i in places if (option := track.option(i)) is not None]
 
 
 def completed(solver: Solver, search: Search, options: tuple[Option, ...]) -> tuple[Option, ...] | None:

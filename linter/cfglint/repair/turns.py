@@ -10,7 +10,7 @@ from math import isfinite
 
 from cfglint.engine.memory import GIB
 from cfglint.record import replace
-from cfglint.repair.options import Repair
+from cfglint.repair.found import Repair
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY
 
