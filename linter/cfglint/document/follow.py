@@ -235,8 +235,8 @@ def _trains_one(started: Started, library: Library) -> bool:
     key = f"{started.file.path}:trains_one:{plainly}"
     if key not in library.programs:
         flags, modules = started.program.flags, modules_of(library)
-        library.programs[key] = trains_one(started.file, modules, flags, plainly=plainly) or (
-            (plainly or trainer is None) and trains_plainly(started.file, modules, flags)
+        library.programs[key] = trains_one(started.file, modules, flags, plainly=plainly) or trains_plainly(
+            started.file, modules, flags
         )
     found: bool = library.programs[key]
     return found

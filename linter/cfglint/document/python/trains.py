@@ -50,7 +50,7 @@ class Module(Record):
     libraries: set[str] = field(factory=set)
     imports: dict[str, None] = field(factory=dict)  # dotted names, relative ones with their dots
     loops: bool = False
-    derives: bool = False  # a trainer of its own from one of a library
+    derived: set[str] = field(factory=set)  # trainers of its own from those of a library
 
 
 def trains_with(program: File, project: Modules) -> str:
@@ -67,18 +67,19 @@ def trains_with(program: File, project: Modules) -> str:
 
 
 def trains_plainly(program: File, project: Modules, flags: Iterable[str]) -> bool:
-    """Whether a program makes transformers' own trainer, derives none, and names one causal language model.
+    """Whether a program makes transformers' own trainer or one derived from it, of one causal language model.
 
     That trainer holds the model that it is given, so the modules behind those that make it are not asked.
     """
     names = set(flags)
     for level in _levels(program, project):
         makers = [code for code, module in level if module.libraries]
-        for code in makers or [code for code, _ in level]:
+        derived = {name for _, module in level for name in module.derived}
+        # A trainer of its own may be of one model, too: then nothing beside it names more than one.
+        for code in makers if makers and not derived else [code for code, _ in level]:
             names |= _named(code)
         if makers:
-            own = any(name.endswith("Trainer") for name in names - _PLAIN_TRAINERS)
-            own = own or any(module.derives for _, module in level)
+            own = any(name.endswith("Trainer") for name in names - _PLAIN_TRAINERS - derived)
             libraries = {name for _, module in level for name in module.libraries}
             return libraries == {"transformers"} and not own and _one_model(names, _BESIDE | _OTHER_HEADS)
     return False
@@ -157,7 +158,8 @@ def _read(code: Code) -> Module:
             name = _full_name(each, names)
             if name.partition(".")[0] in _LIBRARIES and name.endswith("Trainer"):
                 module.libraries.add(name.partition(".")[0])
-                module.derives = module.derives or isinstance(node, ast.ClassDef)
+                if isinstance(node, ast.ClassDef):
+                    module.derived.add(node.name)
             module.loops = module.loops or (isinstance(each, ast.Attribute) and each.attr == "backward")
     return module
 
