@@ -238,12 +238,13 @@ def train():
     [
         ("", "sft"),
         ("teacher = transformers.AutoModelForCausalLM.from_pretrained('o/judge')\n", None),
-        ("class Pairs(Trainer):\n    pass\n", None),
+        ("class Longest(Trainer):\n    def get_train_dataloader(self):\n        return self.longest\n", "sft"),
+        ("class Pairs(Trainer):\n    def compute_loss(self, model):\n        return self.ref_model\n", None),
         ("from .pairs import PairsTrainer\n", None),
         ("from transformers import AutoModelForSequenceClassification\n", None),
     ],
 )
-def test_what_lies_behind_the_module_that_makes_a_plain_trainer_is_not_asked(cfglint, tmp_path, more, task):
+def test_what_lies_behind_the_module_that_makes_a_trainer_is_not_asked(cfglint, tmp_path, more, task):
     project = tmp_path / "project"
     project.mkdir()
     (project / "__init__.py").write_text("")
