@@ -238,7 +238,10 @@ def train():
     [
         ("", "sft"),
         ("teacher = transformers.AutoModelForCausalLM.from_pretrained('o/judge')\n", None),
-        ("class Longest(Trainer):\n    def get_train_dataloader(self):\n        return self.longest\n", "sft"),
+        (
+            "class Longest(Trainer):\n    def get_sampler(self):\n        return self.longest\n",
+            "sft",
+        ),
         ("class Pairs(Trainer):\n    def compute_loss(self, model):\n        return self.ref_model\n", None),
         ("from .pairs import PairsTrainer\n", None),
         ("from transformers import AutoModelForSequenceClassification\n", None),

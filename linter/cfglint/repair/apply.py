@@ -11,6 +11,7 @@ from cfglint.engine.memory import GIB, bounds_of
 from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
+from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
@@ -19,7 +20,7 @@ from cfglint.repair.price import regroups
 from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips
-from cfglint.repair.solve import ANY, SAFE, Solver, solver_of
+from cfglint.repair.solve import Solver, solver_of
 from cfglint.repair.stranded import nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.together import combined

@@ -14,9 +14,9 @@ from cfglint.findings import Fix, MemoryChange
 from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.alike import alike
+from cfglint.repair.allowed import ANY, SHOWN, Allowed
 from cfglint.repair.price import slower
 from cfglint.repair.results import result_changes
-from cfglint.repair.solve import ANY, SHOWN, Allowed, Solver
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.repair.found import Repair
     from cfglint.repair.search import Search
+    from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group, Trials
 

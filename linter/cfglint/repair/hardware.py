@@ -284,8 +284,9 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
 
     ``places`` are those where it runs as it is: what costs more than half as much is no advice beside them.
     """
+    from cfglint.repair.allowed import SAFE
     from cfglint.repair.proposals import groups_of, mend
-    from cfglint.repair.solve import SAFE, solver_of
+    from cfglint.repair.solve import solver_of
 
     most = min((place.hourly for place in places), default=inf) * _HALF
     for name, hourly, count, nodes in market.larger(most):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
+from cfglint.repair.allowed import ANY
 from cfglint.repair.found import Repair
-from cfglint.repair.solve import ANY
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from cfglint.engine.find import Found
     from cfglint.engine.subject import Judged
     from cfglint.findings import Memory
-    from cfglint.repair.solve import Allowed, Solver
+    from cfglint.repair.allowed import Allowed
+    from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Goal
 
 _FAR = 1.5  # times what a GPU has

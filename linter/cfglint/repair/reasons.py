@@ -13,11 +13,11 @@ from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
+from cfglint.repair.allowed import ANY, SHOWN
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import laid_wider, too_large
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, beyond_host, overfilled, short_of, values_told
-from cfglint.repair.solve import ANY, SHOWN
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY

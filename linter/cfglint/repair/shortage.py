@@ -6,11 +6,11 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
+from cfglint.repair.allowed import ANY
 from cfglint.repair.found import Repair
 from cfglint.repair.price import overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
 from cfglint.repair.relax import cut, utmost
-from cfglint.repair.solve import ANY
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY

@@ -14,8 +14,10 @@ from itertools import combinations
 from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
-from cfglint.record import Record, Value, field, replace
+from cfglint.record import Record, field, replace
+from cfglint.repair.allowed import SAFE, Allowed
 from cfglint.repair.found import Repair
+from cfglint.repair.leftover import left_over
 from cfglint.repair.options import Options
 from cfglint.repair.price import regroups
 from cfglint.repair.relax import beside, cut
@@ -33,36 +35,12 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
     from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.write import Patch
 
 _NEEDS = ("trainer.likely", "need.likely")
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
-_ROUNDS = 4  # times that rules which are in the way are taken in
 _MOST_TOGETHER = 12  # rules in one search
-
-
-class Allowed(Value):
-    """Which moves a search may make; ``without`` are knobs that stay."""
-
-    unsafe: bool = True
-    display: bool = False
-    without: frozenset[str] = frozenset()
-    limit: int = LIMIT
-
-    def admits(self, option: Option) -> bool:
-        """Whether a move may be made."""
-        return (self.unsafe or option.risk == "none") and (self.display or option.writable)
-
-    def over(self, tracks: Iterable[Track]) -> list[Track]:
-        """Return the tracks that may be used, with the places of them that may.
-
-        What changes results by itself may be made up for, where that is allowed (Search.keeping).
-        """
-        able = (each.begun() for each in tracks if each.knob.name not in self.without)
-        admitted = (track.where(self.admits).begun() for track in able if track is not None)
-        return [track for track in admitted if track is not None]
-
-
-SAFE, ANY, SHOWN = Allowed(unsafe=False), Allowed(), Allowed(display=True)
+_ROUNDS = 4  # times that rules which are in the way are taken in
 
 
 class Solver(Record):
@@ -342,8 +320,21 @@ class Solver(Record):
             sure = sure or proven(sure=True)
         memory = any(goal.code.startswith("MEM") and goal.compiled.level == "error" for goal in goals)
         sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
-        results = self._results(repair)
+        results, left = self._results(repair), self._left(repair, patch)
+        if left:
+            sure = False
+            last = repair.options[-1]
+            told = replace(last, effects=[*last.effects, left])
+            repair = replace(repair, options=(*repair.options[:-1], told))
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)
+
+    def _left(self, repair: Repair, patch: Patch | None) -> str:
+        """Say what of a repaired document is still for more GPUs than there are."""
+        if patch is None or not regroups(combined(repair.options) or {}):
+            return ""
+        after = self.trials.judged_after(patch.edits) or ()
+        pairs = zip(self.trials.judgements, after, strict=False)
+        return next(filter(None, (left_over(old, new) for old, new in pairs if old in self.watched)), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
         """Whether a trainer that gets other GPUs, or with ``memory`` more room, is not shown to fit them."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
 from cfglint.record import replace
+from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.estimate import middle
 from cfglint.repair.found import Repair
 from cfglint.repair.relax import utmost
-from cfglint.repair.solve import ANY, SAFE
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
 from cfglint.repair.trials import MEMORY, key_of
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
+    from cfglint.repair.allowed import Allowed
     from cfglint.repair.search import Search
-    from cfglint.repair.solve import Allowed, Solver
+    from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal
 

@@ -18,8 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cfglint.repair.allowed import Allowed
     from cfglint.repair.search import Search
-    from cfglint.repair.solve import Allowed, Solver
+    from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal
 

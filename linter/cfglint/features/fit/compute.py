@@ -237,9 +237,9 @@ def remedy(run: Run, subject: Subject, row: FitRow) -> Remedy | None:
 
 
 def _fixes(solver: Solver) -> Iterator[Fix]:
+    from cfglint.repair.allowed import ANY
     from cfglint.repair.fixes import fix_of
     from cfglint.repair.proposals import mend
-    from cfglint.repair.solve import ANY
     from cfglint.repair.trials import Group, to_mend
 
     (judgement,) = solver.trials.judgements

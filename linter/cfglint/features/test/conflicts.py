@@ -20,8 +20,9 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import Type, is_number
 from cfglint.lang.values import INF, Interval, Open, Unknown
 from cfglint.record import Record, Value, field
+from cfglint.repair.allowed import ANY
 from cfglint.repair.apply import repair
-from cfglint.repair.solve import ANY, solver_of
+from cfglint.repair.solve import solver_of
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import UNSOLVABLE, Broken
 from cfglint.repair.trials import is_hint
