@@ -10,7 +10,10 @@ from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair.apply import attach
 
-COMMAND = "torchrun --nproc_per_node=8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b --max_seq_length 512 --gradient_accumulation_steps 2"
+COMMAND = (
+    "torchrun --nproc_per_node=8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b "
+    "--max_seq_length 512 --gradient_accumulation_steps 2"
+)
 
 
 @pytest.mark.parametrize(
