@@ -334,7 +334,8 @@ class Solver(Record):
             return ""
         after = self.trials.judged_after(patch.edits) or ()
         pairs = zip(self.trials.judgements, after, strict=False)
-        return next(filter(None, (left_over(old, new) for old, new in pairs if old in self.watched)), "")
+        told = (left_over(old, new, self.writer(old)) for old, new in pairs if old in self.watched)
+        return next(filter(None, told), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
         """Whether a trainer that gets other GPUs, or with ``memory`` more room, is not shown to fit them."""
