@@ -60,12 +60,14 @@ def memory_of(
     *,
     narrow: str = "told",
     questions: dict[frozenset[str], str | None] | None = None,
+    asks: bool = True,
 ) -> tuple[Memory, frozenset[str]]:
     """Return the memory in all cases together, and the facts that would settle what is not judged.
 
     Not judged are a job on more GPUs than the target has, one that leaves open what no list of cases covers,
     and a model that is known by its name alone. What would narrow a tight one is ``told``, ``brief``, or not.
-    ``questions`` keeps what to type, by what is missing: a question is as good on the next target.
+    ``questions`` keeps what to type, by what is missing: a question is as good on the next target. Without
+    ``asks`` none is put together, which takes longer than the verdict.
     """
     if values["trains"] is False and values["generates"] is False:
         return Memory(target.name, _capacity(values), _ANYTHING, _ANYTHING, "unknown", ask=_NEITHER), NOTHING
@@ -86,6 +88,8 @@ def memory_of(
     elif first.values["model.named"] is True:
         verdict, ask = "unknown", question("model_path")
         needs |= {"model_path"}
+    elif not asks:
+        pass
     elif verdict == "unknown":
         questions = {} if questions is None else questions
         if needs not in questions:
@@ -98,10 +102,7 @@ def memory_of(
     elif first.gpus is not None and "gpu.count" not in values.given:
         ask = count_question(values)
     if verdict in ("fits", "tight"):
-        assumed = [values.pack.asks[name] for name in _ASSUMED if first.values[name] is True]
-        whose = first.defaults or (values["framework.name"] if is_vouched(values) else None)
-        taken = [f"with the defaults of {whose}"] if whose else []
-        ask = "; ".join(filter(None, (ask, *assumed, *taken))) or None
+        ask = "; ".join(filter(None, (ask, *_assumed(first, values)))) or None
     memory = Memory(
         target.name,
         top,
@@ -113,6 +114,13 @@ def memory_of(
         ask,
     )
     return memory, needs if verdict == "unknown" else NOTHING
+
+
+def _assumed(first: Case, values: Values) -> list[str]:
+    """Return what a verdict takes for granted."""
+    assumed = [values.pack.asks[name] for name in _ASSUMED if first.values[name] is True]
+    whose = first.defaults or (values["framework.name"] if is_vouched(values) else None)
+    return [*assumed, f"with the defaults of {whose}"] if whose else assumed
 
 
 def _capacity(values: Values) -> float | None:

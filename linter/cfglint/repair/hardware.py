@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from math import inf
 
+from cfglint.engine.cases import TOTAL
 from cfglint.engine.judge import judge
-from cfglint.engine.memory import HERE, LACKING, memory_of
+from cfglint.engine.memory import HERE, LACKING, bounds_of, memory_of
 from cfglint.facts import missing
 from cfglint.findings import Fix
 from cfglint.hardware.catalogue import gpu as gpu_named
 from cfglint.hardware.prices import shipped
 from cfglint.hardware.target import count_facts, gpu_facts, parse_target
 from cfglint.lang.types import is_number
+from cfglint.lang.values import needs_of
 from cfglint.record import Record, field
 from cfglint.repair.beside import gpus_together
 from cfglint.repair.results import as_if_it_ran, is_same
@@ -172,7 +174,7 @@ class Market(Record):
         judged, trials = self.judged, self.trials
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
-        if count * nodes < self._least(values):
+        if count * nodes < self._least(values) or _is_over(values):
             return None
         if any(goal.compiled.test(values) not in (True, None) for goal in goals) or not _is_tiled(values):
             return None
@@ -187,7 +189,7 @@ class Market(Record):
             return None
         assert judged.target is not None
         name = _named(gpu.name, count, nodes)
-        memory = memory_of(values, judged.target, narrow="")[0]
+        memory = memory_of(values, judged.target, asks=False)[0]
         told = self.told(steps) if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
         place = Place(name, hourly, memory, self.price(hourly, count * nodes), told, amid=bool(standing))
@@ -256,6 +258,14 @@ class Market(Record):
         return facts
 
 
+def _is_over(values: Values) -> bool:
+    """Whether a job does not fit for certain, or may not and nothing is open that would tell."""
+    need, vram = bounds_of(values[TOTAL]), bounds_of(values["gpu.vram"])
+    if need is None or vram is None:
+        return False
+    return need[0] > vram[0] or (need[1] > vram[0] and not needs_of(values[TOTAL]))
+
+
 def _is_tiled(values: Values) -> bool:
     """Whether the parallel sizes divide the GPUs, as far as both are known."""
     replicas = values["train_dp"]
@@ -301,7 +311,7 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         moved = combined(option for repair in repairs.each() for option in repair.options)
         values = solver.trials.values(judgements[0], moved or {})
         target = judgements[0].target
-        if target is None or memory_of(values, target, narrow="")[0].verdict != "fits":
+        if target is None or memory_of(values, target, asks=False)[0].verdict != "fits":
             continue
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
         mended = {group.code for group in groups}

@@ -143,7 +143,7 @@ def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple
     facts = combined(options)
     if judged.target is None or not options or facts is None:
         return None
-    return Repair(options), memory_of(solver.trials.values(judged, facts), judged.target, narrow="")[0]
+    return Repair(options), memory_of(solver.trials.values(judged, facts), judged.target, asks=False)[0]
 
 
 def _leans_over(memory: Memory) -> bool:
@@ -228,7 +228,7 @@ def doubt(judged: Judged) -> Doubt | None:
     """Return the doubt about a job's memory on a target; None where it is known well enough."""
     if judged.target is None:
         return None
-    memory = memory_of(judged.values, judged.target, narrow="")[0]
+    memory = memory_of(judged.values, judged.target, asks=False)[0]
     need = memory.need_gib
     if memory.verdict not in ("tight", "oom") or need.high <= WIDE * need.low:
         return None
