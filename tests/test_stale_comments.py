@@ -6,8 +6,8 @@ import pytest
 
 from cfglint.document.reading import read_text
 from cfglint.findings import MemoryChange
+from cfglint.repair.patch import Change
 from cfglint.repair.stale import stale
-from cfglint.repair.write import Change
 from cfglint.text import Edit, apply_edits
 
 BATCH = ("per_device_train_batch_size", "8", "4")

@@ -95,12 +95,8 @@ def memory_of(
         if needs not in questions:
             questions[needs] = asked_together(values, needs)
         ask = questions[needs]
-    elif len({(case.verdict, lean(case.verdict, case.need_gib, case.bound_gib, top)) for case in told}) > 1:
-        ask = asked(values, first.chosen)
-    elif verdict == "tight" and narrow and (narrower := _narrowing(first.values, narrow)) is not None:
-        ask = narrower
-    elif first.gpus is not None and "gpu.count" not in values.given:
-        ask = count_question(values)
+    else:
+        ask = _narrower(values, first, told, verdict, narrow)
     if verdict in ("fits", "tight"):
         ask = "; ".join(filter(None, (ask, *_assumed(first, values)))) or None
     memory = Memory(
@@ -114,6 +110,20 @@ def memory_of(
         ask,
     )
     return memory, needs if verdict == "unknown" else NOTHING
+
+
+def _narrower(
+    values: Values, first: Case, told: Sequence[MemoryCase], verdict: str, narrow: str
+) -> str | None:
+    """Return what would narrow a verdict, or tell the cases apart that come to another one."""
+    top = _capacity(values)
+    if len({(case.verdict, lean(case.verdict, case.need_gib, case.bound_gib, top)) for case in told}) > 1:
+        return asked(values, first.chosen)
+    if verdict == "tight" and narrow:
+        narrower = _narrowing(first.values, narrow)
+        if narrower is not None:
+            return narrower
+    return count_question(values) if first.gpus is not None and "gpu.count" not in values.given else None
 
 
 def _assumed(first: Case, values: Values) -> list[str]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cfglint.document.tree import Document
+    from cfglint.repair.patch import Change
     from cfglint.repair.trials import Trials
-    from cfglint.repair.write import Change
 
 _MACHINES = ("nodes", "num_machines")
 _COUNTS = ("processes_per_node", "processes")

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.invert import Written
+    from cfglint.repair.patch import Patch
     from cfglint.repair.tracks import Option
     from cfglint.repair.trials import Goal
-    from cfglint.repair.write import Patch
 
     Price: TypeAlias = tuple[float, int, int, float, int]
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
+    from cfglint.repair.patch import Patch
     from cfglint.repair.tracks import Option, Track
-    from cfglint.repair.write import Patch
 
 _NEEDS = ("trainer.likely", "need.likely")
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cfglint.document.tree import Document
     from cfglint.findings import MemoryChange
-    from cfglint.repair.write import Change
+    from cfglint.repair.patch import Change
 
 _NUMBER = re.compile(
     r"(?<![\w.$#%/@^-])(?<!\*\*)(?P<number>\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)"

@@ -22,6 +22,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.choose import Chooser
 from cfglint.repair.consumer import Consumer
 from cfglint.repair.invert import ABSENT, Written, invert
+from cfglint.repair.patch import Change, Patch, joined
 from cfglint.schema.judge import takes
 from cfglint.text import Edit, apply_edits
 
@@ -53,46 +54,6 @@ class Definition(Record):
     several: bool = False
 
 
-class Change(Record):
-    """An edit, what it does in words, its key, the old text that it replaces, and other keys that read it.
-
-    One that is ``removed`` is no longer there.
-    """
-
-    edit: Edit
-    title: str
-    key: str
-    old: str | None = None
-    readers: tuple[str, ...] = ()
-    removed: bool = False
-
-
-class Patch(Record):
-    """The edits that make a repair."""
-
-    changes: list[Change] = field(factory=list)
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """The edits of the document."""
-        return tuple(change.edit for change in self.changes)
-
-    @property
-    def title(self) -> str:
-        """What the patch does, with the other keys that read what it changes."""
-        told = [change for change in self.changes if change.title]
-        if len(told) == 1 and not told[0].removed:
-            (only,) = told
-            return f"set {only.title}" + (f", which {_reading(only.readers)} too" if only.readers else "")
-        titles = [
-            change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
-            for change in told
-            if not change.removed
-        ]
-        gone = [name for change in told if change.removed for name in change.title.split(", ")]
-        return _joined(titles, gone)
-
-
 class Way(Record):
     """All that has to be in the file for a fact to be worth a value.
 
@@ -118,6 +79,7 @@ class Writer(Record):
     _readers: dict[Steps, dict[str, None]] | None = field(default=None, init=False)
     _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
     _evaluator: Evaluator | None = field(default=None, init=False)
+    _by_name: dict[str, list[t.Write]] | None = field(default=None, init=False)
 
     def beside(self, values: Values) -> Writer:
         """Return what writes facts where others are worth something else."""
@@ -157,9 +119,11 @@ class Writer(Record):
 
     def stated(self, name: str) -> list[t.Write]:
         """Return what the framework says of how a fact is written."""
-        blocks = self.origins.symbols.frameworks.get(self.subject.framework or "", ())
-        entries = (entry for block in blocks for entry in block.entries)
-        return [entry for entry in entries if isinstance(entry, t.Write) and entry.name == name]
+        if self._by_name is None:
+            blocks = self.origins.symbols.frameworks.get(self.subject.framework or "", ())
+            entries = [each for block in blocks for each in block.entries if isinstance(each, t.Write)]
+            self._by_name = {each.name: [one for one in entries if one.name == each.name] for each in entries}
+        return self._by_name.get(name, [])
 
     def _keys(self, entry: t.Write, value: object) -> list[Written] | None:
         """Return what is not in the file yet of what an entry states; None where it does not apply.
@@ -470,7 +434,7 @@ def titled(values: Iterable[Written], view: View) -> str:
         hung = view.hangs(written.path)
         key, file = (written.path, "") if hung is None else (hung[1], hung[0].file.path)
         titles.append(f"{spoken(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
-    return _joined(titles, gone)
+    return joined(titles, gone)
 
 
 def shown(value: object) -> str:
@@ -482,18 +446,3 @@ def shown(value: object) -> str:
     if value is ABSENT:
         return "absent"
     return "null" if value is None else str(value)
-
-
-def _joined(titles: list[str], gone: list[str]) -> str:
-    parts = [f"{verb} {_listed(each)}" for verb, each in (("set", titles), ("remove", gone)) if each]
-    return ", and ".join(parts)
-
-
-def _listed(texts: list[str]) -> str:
-    *most, last = texts
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def _reading(readers: tuple[str, ...]) -> str:
-    named = ", ".join(readers[:3]) + (" and others" if len(readers) > 3 else "")
-    return f"{named} read{'s' * (len(readers) == 1)}"

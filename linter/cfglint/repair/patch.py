@@ -1,0 +1,65 @@
+"""The edits that make a repair, and what they do in words."""
+
+from __future__ import annotations
+
+from cfglint.record import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.text import Edit
+
+
+class Change(Record):
+    """An edit, what it does in words, its key, the old text that it replaces, and other keys that read it.
+
+    One that is ``removed`` is no longer there.
+    """
+
+    edit: Edit
+    title: str
+    key: str
+    old: str | None = None
+    readers: tuple[str, ...] = ()
+    removed: bool = False
+
+
+class Patch(Record):
+    """The edits that make a repair."""
+
+    changes: list[Change] = field(factory=list)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits of the document."""
+        return tuple(change.edit for change in self.changes)
+
+    @property
+    def title(self) -> str:
+        """What the patch does, with the other keys that read what it changes."""
+        told = [change for change in self.changes if change.title]
+        if len(told) == 1 and not told[0].removed:
+            (only,) = told
+            return f"set {only.title}" + (f", which {_reading(only.readers)} too" if only.readers else "")
+        titles = [
+            change.title + (f" ({_reading(change.readers)} it too)" if change.readers else "")
+            for change in told
+            if not change.removed
+        ]
+        gone = [name for change in told if change.removed for name in change.title.split(", ")]
+        return joined(titles, gone)
+
+
+def joined(titles: list[str], gone: list[str]) -> str:
+    """Return in words what is set and what is removed."""
+    parts = [f"{verb} {_listed(each)}" for verb, each in (("set", titles), ("remove", gone)) if each]
+    return ", and ".join(parts)
+
+
+def _listed(texts: list[str]) -> str:
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _reading(readers: tuple[str, ...]) -> str:
+    named = ", ".join(readers[:3]) + (" and others" if len(readers) > 3 else "")
+    return f"{named} read{'s' * (len(readers) == 1)}"
