@@ -35,6 +35,7 @@ _EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estima
 _SAME = 1.1  # of the lower end before: more is more memory
 _LESS = 0.97  # of the memory before: a move that leaves more is none
 _MOVES = 4
+_TRIES = 3  # without what a rule forbids
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
 
@@ -87,16 +88,27 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair 
 
     usable = (track.where(admits).begun() for track in allowed.over(solver.tracks(goals)))
     tracks = [track for track in usable if track is not None]
+    for _ in range(_TRIES):
+        options = _farthest(search, tracks)
+        if not options or search.progress(options).truth is False:
+            return None
+        whole = completed(solver, search, options)
+        if whole is not None:
+            return solver.written(Repair(whole, sure=False), goals)
+        dearest = max(options, key=lambda option: option.weight).knob  # what a rule forbids takes most off
+        tracks = [track for track in tracks if track.knob.name != dearest]
+    return None
+
+
+def _farthest(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
+    """Return the moves that leave least memory missing, without those that take next to nothing off."""
     found = utmost(search, tracks)
     options = found[1] if found is not None else ()
     for option in sorted(options, key=lambda option: -option.weight):
         fewer = tuple(other for other in options if other is not option)
         if fewer and _missing(search, fewer) <= _missing(search, options) + _WORTH / 2:
             options = fewer
-    if not options or search.progress(options).truth is False:
-        return None
-    whole = completed(solver, search, options)
-    return None if whole is None else solver.written(Repair(whole, sure=False), goals)
+    return options
 
 
 def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged) -> Repair | None:
