@@ -111,12 +111,11 @@ def _farthest(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
     return options
 
 
-def anyhow(
-    solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: Allowed = SAFE
-) -> Repair | None:
+def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: Allowed = SAFE) -> Repair | None:
     """Return moves that reach goals, with those that let the job fit by the middle of its estimate.
 
-    They are safe, or at least cut no data. Where no moves do that, the first ones alone: the most that memory may come to then is not looked at.
+    They are safe, or at least cut no data. Where no moves do that, the first ones alone: the most that memory
+    may come to then is not looked at.
     """
     moving = [goal for goal in goals if not goal.code.startswith(MEMORY)]
     if not moving:
@@ -175,7 +174,8 @@ def _shrunk(
             continue
         return _fewest(moved, len(options), lambda fewer: need(fewer) <= 1 and bearable(fewer))
     if allowed.unsafe:  # where several parts are equally large, no single move is any help
-        begun = (track.where(beside).begun() if len(track) <= SHORT else cut(track, beside) for track in tracks)
+        short_ones = ((track, len(track) <= SHORT) for track in tracks)
+        begun = (one.where(beside).begun() if short else cut(one, beside) for one, short in short_ones)
         further = utmost(solver.search(goals), [track for track in begun if track is not None], options)
         moved = (*options, *(further[1] if further is not None else ()))
         if (most := min(1, need(moved) / _LESS)) >= need(moved) and bearable(moved):
