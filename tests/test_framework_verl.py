@@ -276,7 +276,11 @@ UNTOLD = [
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: true}}\n", "rollout_engine", "rollout_engine"),
     ("actor_rollout_ref:\n  rollout:\n    name: ???\n", "rollout_engine", "actor_rollout_ref.rollout.name"),
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: true}}\n", "model_path", "model_path"),
-    ("actor_rollout_ref: {model: {path: ~/models/deepseek-llm-7b-chat}}\n", "model_path", "model_path"),
+    (
+        "defaults: [ppo_trainer]\nactor_rollout_ref: {model: {path: ~/models/deepseek-llm-7b-chat}}\n",
+        "model_path",
+        "model_path",
+    ),
     ("actor_rollout_ref: {actor: {use_dynamic_bsz: false}}\n", "micro_batch_size", "micro_batch_size"),
     (_rl(actor="strategy: fsdp_turbo"), "train_backend", "a model of the train backend fsdp_turbo"),
     (VEOMNI_APART, "reference.offload", "a model of param_offload false"),

@@ -277,9 +277,11 @@ class _Wants(Record):
                 repair = anyhow(solver, tuple(goals), judged)
                 self._nears[key] = self._found_near(goals, judged, repair, ("none",), well=True)
             if unsafe and not self._nears[key]:
-                self._nears[key] = self._found_near(
-                    goals, judged, solver.likely(tuple(goals), ANY), _LESS_RISKY
-                )
+                repair = solver.likely(tuple(goals), ANY) or furthest(solver, tuple(goals), ANY)
+                self._nears[key] = self._found_near(goals, judged, repair, _LESS_RISKY)
+            if unsafe and not self._nears[key]:
+                repair = anyhow(solver, tuple(goals), judged, ANY)
+                self._nears[key] = self._found_near(goals, judged, repair, _LESS_RISKY, well=True)
         return self._nears[key]
 
     def _of_memory(self, goals: Sequence[Goal], judged: Judged) -> tuple[Goal, ...]:

@@ -24,6 +24,7 @@ from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
 from cfglint.repair.price import overfills_host, points, regroups
+from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
 
@@ -225,7 +226,10 @@ class Options(Record):
             self._share(written, option)
         option.results = risk_to_results(self.trials, self.judged, option.facts)
         definitions = [self.writer.definition(written.path) for written in option.written]
-        option.writable = all(definition.editable for definition in definitions)
+        view = self.judged.subject.view
+        option.writable = all(definition.editable for definition in definitions) and not any(
+            has_reason(view, written.path) for written in option.written
+        )
         option.places = [self.writer.place(written) for written in option.written]
         for_several(option, definitions, self.writer)
         self._for_a_job(option)

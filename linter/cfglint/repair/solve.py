@@ -141,13 +141,13 @@ class Solver(Record):
         """Return the first repair of a search that can be written and proven."""
         for _ in range(_TRIES):
             repair = find()
-            written = None if repair is None else self.written(self._as_one(repair, goals[0].judged), goals)
+            written = None if repair is None else self.written(self.as_one(repair, goals[0].judged), goals)
             if repair is None or (written is not None and not (search.keeping and written.unsafe)):
                 return written
             search.refuse(repair)
         return None
 
-    def _as_one(self, repair: Repair, judged: Judged) -> Repair:
+    def as_one(self, repair: Repair, judged: Judged) -> Repair:
         """Return a repair whose keys are right with all its moves made: a fact may be read with another one.
 
         A budget of tokens that is told for one GPU is half as much where two GPUs share a sequence.

@@ -86,7 +86,7 @@ def stale(document: Document, changes: Iterable[Change], memory: Sequence[Memory
         if change.old is None or not change.old or "\n" in change.old:
             continue
         words = _words(change.key)
-        for start, end, above in _comments(document, change.edit.end):
+        for start, end, above in comments_beside(document, change.edit.end):
             comment = text[start:end]
             named = words[-1] & _split(comment)
             if above and len(named) < min(len(words[-1]), _NAMES):
@@ -107,7 +107,7 @@ def _split(text: str) -> set[str]:
 
 
 # ── where comments are ───────────────────────────────────────────────────────────────────────────────────
-def _comments(document: Document, at: int) -> Iterator[tuple[int, int, bool]]:
+def comments_beside(document: Document, at: int) -> Iterator[tuple[int, int, bool]]:
     """Yield the spans of what comments say, behind a place on its line and in the lines right above."""
     text, form = document.file.text, document.format
     marks = ("//", "#") if form == "json" else ("#",)

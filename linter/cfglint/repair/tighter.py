@@ -14,14 +14,14 @@ from cfglint.record import replace
 from cfglint.repair.allowed import ANY, SAFE
 from cfglint.repair.estimate import middle
 from cfglint.repair.found import Repair
-from cfglint.repair.relax import utmost
+from cfglint.repair.relax import cut, utmost
 from cfglint.repair.together import combined
-from cfglint.repair.tracks import RISKS
+from cfglint.repair.tracks import RISKS, SHORT
 from cfglint.repair.trials import MEMORY, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.repair.allowed import Allowed
@@ -36,6 +36,7 @@ _EASILY, _NEXT_TO_NOTHING = 0.75, 1.0  # of a GPU, which the middle of an estima
 _SAME = 1.1  # of the lower end before: more is more memory
 _LESS = 0.97  # of the memory before: a move that leaves more is none
 _MOVES = 4
+_TRIES = 3  # without what a rule forbids
 _PLACES = (0, 1, 2, 3, 4, 8, 16, 32, 48, 64)  # of a track
 _TRIALS = 200
 
@@ -84,38 +85,50 @@ def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair 
     search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True)
 
     def admits(option: Option) -> bool:
-        return _rank(option.risk) < _rank("data") and (allowed.unsafe or option.results == "none")
+        return _rank(option.risk) < _rank("data") and _admitted(option, allowed)
 
     usable = (track.where(admits).begun() for track in allowed.over(solver.tracks(goals)))
     tracks = [track for track in usable if track is not None]
+    for _ in range(_TRIES):
+        options = _farthest(search, tracks)
+        if not options or search.progress(options).truth is False:
+            return None
+        whole = completed(solver, search, options)
+        if whole is not None:
+            return solver.written(solver.as_one(Repair(whole, sure=False), goals[0].judged), goals)
+        dearest = max(options, key=lambda option: option.weight).knob  # what a rule forbids takes most off
+        tracks = [track for track in tracks if track.knob.name != dearest]
+    return None
+
+
+def _farthest(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
+    """Return the moves that leave least memory missing, without those that take next to nothing off."""
     found = utmost(search, tracks)
     options = found[1] if found is not None else ()
     for option in sorted(options, key=lambda option: -option.weight):
         fewer = tuple(other for other in options if other is not option)
         if fewer and _missing(search, fewer) <= _missing(search, options) + _WORTH / 2:
             options = fewer
-    if not options or search.progress(options).truth is False:
-        return None
-    whole = completed(solver, search, options)
-    return None if whole is None else solver.written(Repair(whole, sure=False), goals)
+    return options
 
 
-def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged) -> Repair | None:
-    """Return safe moves that reach goals, with those that let the job fit by the middle of its estimate.
+def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: Allowed = SAFE) -> Repair | None:
+    """Return moves that reach goals, with those that let the job fit by the middle of its estimate.
 
-    Where no moves do that, the first ones alone: the most that memory may come to then is not looked at.
+    They are safe, or at least cut no data. Where no moves do that, the first ones alone: the most that memory
+    may come to then is not looked at.
     """
     moving = [goal for goal in goals if not goal.code.startswith(MEMORY)]
     if not moving:
         return None
-    search = replace(solver.search(moving), keeping=True, lenient=True)
+    search = replace(solver.search(moving), keeping=not allowed.unsafe, lenient=True)
     heedless = replace(search, heedless=True, exhausted=False, refused=set())
-    found = solver.anyhow(search, moving, SAFE)
+    found = solver.anyhow(search, moving, allowed)
     first = found.options if found is not None else _alone(heedless, SAFE.over(solver.tracks(moving)))
     if not first:
         return None
-    options = _shrunk(solver, heedless, first, judged) or first
-    return solver.written(Repair(options, sure=False), goals)
+    options = _shrunk(solver, heedless, first, judged, allowed) or first
+    return solver.written(solver.as_one(Repair(options, sure=False), judged), goals)
 
 
 def _alone(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
@@ -126,7 +139,7 @@ def _alone(search: Search, tracks: Sequence[Track]) -> tuple[Option, ...]:
 
 
 def _shrunk(
-    solver: Solver, search: Search, options: tuple[Option, ...], judged: Judged
+    solver: Solver, search: Search, options: tuple[Option, ...], judged: Judged, allowed: Allowed
 ) -> tuple[Option, ...] | None:
     """Return moves with others, the cheapest first, until a job fits by the middle of its estimate."""
 
@@ -137,12 +150,15 @@ def _shrunk(
     def bearable(moved: tuple[Option, ...]) -> bool:
         return search.possible(moved) and not search.harms(moved)
 
+    def beside(option: Option) -> bool:
+        return _admitted(option, allowed) and bearable((*options, option))
+
     short = solver.trials.short(judged, combined(options) or {})
     goals = [goal for rule in short for goal in solver.of(rule.code) if goal.bounds and goal.judged is judged]
     if not goals or not 1 < need(options) < INF:
         return None
     given = {option.knob for option in options}
-    tracks = [track for track in SAFE.over(solver.tracks(goals)) if track.knob.name not in given]
+    tracks = [track for track in allowed.over(solver.tracks(goals)) if track.knob.name not in given]
     cheapest = sorted(tracks, key=lambda track: (track.weight(0), track.number))
     # What is cheap may stand in the way of what takes off much: two moves may write the same key.
     steepest = sorted(
@@ -151,18 +167,37 @@ def _shrunk(
     for order in (cheapest, steepest):
         moved = options
         for track in order:
-            ways = ((*moved, option) for option in _ends(track) if option.results == "none")
+            ways = ((*moved, option) for option in _ends(track) if _admitted(option, allowed))
             moved = next((way for way in ways if bearable(way) and need(way) <= _LESS * need(moved)), moved)
             if need(moved) <= 1:
                 break
         if need(moved) > 1:
             continue
-        for option in sorted(moved[len(options) :], key=lambda option: -option.cost):
-            fewer = tuple(other for other in moved if other is not option)
-            if need(fewer) <= 1 and bearable(fewer):
-                moved = fewer
-        return moved
+        return _fewest(moved, len(options), lambda fewer: need(fewer) <= 1 and bearable(fewer))
+    if allowed.unsafe:  # where several parts are equally large, no single move is any help
+        short_ones = ((track, len(track) <= SHORT) for track in tracks)
+        begun = (one.where(beside).begun() if short else cut(one, beside) for one, short in short_ones)
+        further = utmost(solver.search(goals), [track for track in begun if track is not None], options)
+        moved = (*options, *(further[1] if further is not None else ()))
+        if (most := min(1, need(moved) / _LESS)) >= need(moved) and bearable(moved):
+            return _fewest(moved, len(options), lambda fewer: need(fewer) <= most and bearable(fewer))
     return None
+
+
+def _fewest(
+    moved: tuple[Option, ...], given: int, enough: Callable[[tuple[Option, ...]], bool]
+) -> tuple[Option, ...]:
+    """Return moves without those that nothing needs, the dearest first; the first ``given`` stay."""
+    for option in sorted(moved[given:], key=lambda option: -option.cost):
+        fewer = tuple(other for other in moved if other is not option)
+        if enough(fewer):
+            moved = fewer
+    return moved
+
+
+def _admitted(option: Option, allowed: Allowed) -> bool:
+    """Whether a move leaves the results, or, where that is allowed, changes them without cutting data."""
+    return option.results == "none" or (allowed.unsafe and _rank(option.risk) < _rank("data"))
 
 
 def _ends(track: Track) -> list[Option]:
