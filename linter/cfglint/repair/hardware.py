@@ -42,6 +42,7 @@ _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are 
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _MUCH = 64 * GIB
+_KERNELS = "PRC"  # rules about what a GPU has kernels for
 _HALF = 0.5  # of what a place costs where nothing has to change
 # More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.
 _MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 8.0
@@ -242,9 +243,11 @@ class Market(Record):
         return int(wanted) if is_same("results.batch", before, kept) else 0
 
     def _standing(self, values: Values) -> set[str]:
-        """Return the errors that stand or may stand against the job there."""
+        """Return the errors that stand or may stand against the job there, and kernels that it has not."""
         verdicts = judge(self.trials.base(self.judged).rules, values)
-        return {v.rule.code for v in verdicts if v.rule.level == "error" and to_mend(v)}
+        errors = {v.rule.code for v in verdicts if v.rule.level == "error" and to_mend(v)}
+        warned = (v.rule.code for v in verdicts if v.rule.level == "warning" and v.truth is False)
+        return errors.union(code for code in warned if code.startswith(_KERNELS))
 
     def _facts(self, gpu: Gpu, count: int, nodes: int) -> dict[str, object]:
         """Return what other GPUs give; what is not known of them is missing, whatever the present one has."""
