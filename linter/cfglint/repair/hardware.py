@@ -185,7 +185,11 @@ class Market(Record):
             facts["grad_accum"] = steps
             values = trials.values(judged, facts)
         standing = self._standing(values)
-        if standing & {rule.code for rule in trials.base(judged).moved(facts).rules}:
+        moved = trials.base(judged).moved(facts).rules
+        if standing & {rule.code for rule in moved}:
+            return None
+        kernels = (rule for rule in moved if rule.level == "warning" and rule.code.startswith(_KERNELS))
+        if any(rule.test(values) is False for rule in kernels):
             return None
         assert judged.target is not None
         name = _named(gpu.name, count, nodes)
@@ -243,11 +247,9 @@ class Market(Record):
         return int(wanted) if is_same("results.batch", before, kept) else 0
 
     def _standing(self, values: Values) -> set[str]:
-        """Return the errors that stand or may stand against the job there, and kernels that it has not."""
+        """Return the errors that stand or may stand against the job there."""
         verdicts = judge(self.trials.base(self.judged).rules, values)
-        errors = {v.rule.code for v in verdicts if v.rule.level == "error" and to_mend(v)}
-        warned = (v.rule.code for v in verdicts if v.rule.level == "warning" and v.truth is False)
-        return errors.union(code for code in warned if code.startswith(_KERNELS))
+        return {v.rule.code for v in verdicts if v.rule.level == "error" and to_mend(v)}
 
     def _facts(self, gpu: Gpu, count: int, nodes: int) -> dict[str, object]:
         """Return what other GPUs give; what is not known of them is missing, whatever the present one has."""
