@@ -40,8 +40,8 @@ def slower(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple
 def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether a move needs more host memory than any rented machine has: some times that of their GPUs.
 
-    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times; for H200 AWS has 256 GiB
-    for each, GCP 369, and for B200 496; what is needed is told
+    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times, and beside each H200
+    AWS's have 256 GiB, GCP's 369 and beside each B200 496; what is needed is told
     (https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, https://docs.cloud.google.com/compute/docs/gpus).
     What is known of the host's memory, a rule judges.
     """
