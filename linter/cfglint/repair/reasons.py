@@ -283,8 +283,11 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
 
 
 def _stuck(solver: Solver, way: Repair, broken: Sequence[str]) -> Iterator[str]:
-    """Yield the rules that a way breaks and that no further move mends, where it breaks several."""
-    for code in broken if len(broken) > 1 else ():
+    """Yield the rules that a way breaks and that no further move mends, where it breaks several.
+
+    Not those about memory: several moves together may mend them.
+    """
+    for code in [code for code in broken if not code.startswith(MEMORY)] if len(broken) > 1 else ():
         goals = solver.of(code)
         search = solver.search(goals)
         ends = (
