@@ -61,7 +61,7 @@ TABLE = [
             "rollout_engine": "vllm",
             "mem_fraction": 0.9,
             "rollout_tp": 1,
-            "context_length": None,
+            "context_length": 40960,
             "max_new_tokens": None,
             "weight_update_mode": "nccl",
             "reference.present": False,

@@ -176,7 +176,8 @@ class _Wants(Record):
         if judged in self.repairs.over and repair is None:
             return self._of_too_large(group, judged)
         stranded = self._stranding(judged)
-        if any(goal.code == code for goal in stranded) or (stranded and code.startswith("MEM")):
+        kernel = code.startswith("PRC") and any(map(self.solver.rests_on_target, group.goals))
+        if any(goal.code == code for goal in stranded) or (stranded and (kernel or code.startswith("MEM"))):
             return self._of_stranded(group, judged)
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)

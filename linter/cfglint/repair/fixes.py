@@ -15,7 +15,7 @@ from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
-from cfglint.repair.price import slower
+from cfglint.repair.price import regroups, slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
@@ -145,7 +145,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
         (*patch.edits, *others.edits) if patch is not None else (),
         applicability=repair.applicability,
-        certainty="sure" if repair.sure else "may",
+        certainty="sure" if repair.sure and not (regroups(facts) and _is_short(memory)) else "may",
         effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,
@@ -156,6 +156,11 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         target=repair.only.name if repair.only is not None else None,
         stale=tuple(stale(trials.subject.document, changes, memory)),
     )
+
+
+def _is_short(memory: Sequence[MemoryChange]) -> bool:
+    """Whether memory may be missing afterwards, at worst."""
+    return any(change.part == "headroom" and change.after_gib[0] < 0 for change in memory)
 
 
 # ── memory before and after ────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from math import inf
 
 from cfglint.engine.cases import TOTAL
 from cfglint.engine.judge import judge
-from cfglint.engine.memory import HERE, LACKING, bounds_of, memory_of
+from cfglint.engine.memory import GIB, HERE, LACKING, bounds_of, memory_of
 from cfglint.facts import missing
 from cfglint.findings import Fix
 from cfglint.hardware.catalogue import gpu as gpu_named
@@ -43,6 +43,8 @@ _AS_FAST = 0.7  # of the present rate
 _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
+_MUCH = 64 * GIB
+_KERNELS = "PRC"  # rules about what a GPU has kernels for
 _HALF = 0.5  # of what a place costs where nothing has to change
 # More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.
 _MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 8.0
@@ -185,7 +187,11 @@ class Market(Record):
             facts["grad_accum"] = steps
             values = trials.values(judged, facts)
         standing = self._standing(values)
-        if standing & {rule.code for rule in trials.base(judged).moved(facts).rules}:
+        moved = trials.base(judged).moved(facts).rules
+        if standing & {rule.code for rule in moved}:
+            return None
+        kernels = (rule for rule in moved if rule.level == "warning" and rule.code.startswith(_KERNELS))
+        if any(rule.test(values) is False for rule in kernels):
             return None
         assert judged.target is not None
         name = _named(gpu.name, count, nodes)
@@ -318,9 +324,18 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         broken = (v.rule for v in judgements[0].verdicts if v.truth is False and v.rule.code not in mended)
         if not titles or any(rule.level == "error" for rule in broken):
             continue
-        where = f"run it on {_named(name, count, nodes)} ({market.price(hourly, count * nodes)})"
+        beside = _of_the_host(judgements[0].values, values)
+        where = f"run it on {_named(name, count, nodes)} ({market.price(hourly, count * nodes)}{beside})"
         return _shown(f"{where}, and there {' and '.join(titles)}", market.judged)
     return None
+
+
+def _of_the_host(before: Values, after: Values) -> str:
+    """Say what a machine needs of its own memory, as an addition, where a repair moves much there."""
+    need, was = bounds_of(after["need.host"]), bounds_of(before["need.host"])
+    if need is None or was is None or need[1] == inf or need[0] - was[0] < _MUCH:
+        return ""
+    return f"; each machine needs {need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB of its own memory"
 
 
 def _shown(title: str, judged: Judged) -> Fix:

@@ -6,7 +6,7 @@ host (rules/time.rules, ``step.work``). Where that says nothing of a move, the k
 
 from __future__ import annotations
 
-from cfglint.engine.memory import bounds_of
+from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
 from cfglint.repair.estimate import middle
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _WORK = "step.work"
 _HOST, _HOST_TIMES = "need.host", 3.6  # times the memory of a machine's GPUs
+_HOST_EACH, _HOST_LARGE = 375 * GIB, 500 * GIB  # for each GPU of a machine, and for each large one
+_LARGE = 150 * GIB  # that a large GPU has at least
 _PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.likely", "trains"))
 _MORE = 1.05  # times the memory before
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
@@ -38,7 +40,8 @@ def slower(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple
 def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether a move needs more host memory than any rented machine has: some times that of their GPUs.
 
-    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times; what is needed is told
+    AWS's machines with A100 and H100 have 3.2 to 3.6 times, GCP's with A100 2.1 times, and beside each H200
+    AWS's have 256 GiB, GCP's 369 and beside each B200 496; what is needed is told
     (https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, https://docs.cloud.google.com/compute/docs/gpus).
     What is known of the host's memory, a rule judges.
     """
@@ -48,7 +51,8 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
     if need is None or was is None or vram is None or ranks is None or need[0] <= was[0]:
         return False
     there = bounds_of(after["gpu.per_node"])  # engines have GPUs of the machine, too
-    return need[0] > _HOST_TIMES * vram[1] * max(ranks[1], there[1] if there is not None else 0)
+    each = min(_HOST_TIMES * vram[1], _HOST_LARGE if vram[1] >= _LARGE else _HOST_EACH)
+    return need[0] > each * max(ranks[1], there[1] if there is not None else 0)
 
 
 def overfilled(trials: Trials, judged: Judged, facts: Mapping[str, object], *, at_all: bool = False) -> str:

@@ -11,6 +11,7 @@ from cfglint.engine.describe import Origins
 from cfglint.engine.message import message
 from cfglint.findings import question
 from cfglint.lang import tree as t
+from cfglint.lang.types import is_number
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.allowed import ANY, SHOWN
@@ -54,10 +55,11 @@ def unfixed(solver: Solver, group: Group) -> str:
     told = _tried(solver, group)
     riddle = not told or told.startswith(_RIDDLES)
     broken = "would break" in told or "can then no longer" in told
-    numbers = in_vain(solver, group, laid=riddle, states=broken)
+    blind = broken and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
+    numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
     if not numbers:
         return told
-    return numbers if riddle or broken else f"{numbers}; {told}"
+    return numbers if riddle or broken or told.startswith("with ") else f"{numbers}; {told}"
 
 
 def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
@@ -257,6 +259,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     if group.code in truths or (not truths and group.code in solver.exhausted):
         return None
     broken = sorted((code for code, truth in truths.items() if truth is False), key=solver.is_mild)
+    broken = list(_stuck(solver, way, broken)) or broken
     if broken:
         text = f"{_listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
@@ -277,6 +280,25 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = _aside(solver, group, way)
     return _Objection(way, text)
+
+
+def _stuck(solver: Solver, way: Repair, broken: Sequence[str]) -> Iterator[str]:
+    """Yield the rules that a way breaks and that no further move mends, where it breaks several.
+
+    Not those about memory: several moves together may mend them.
+    """
+    for code in [code for code in broken if not code.startswith(MEMORY)] if len(broken) > 1 else ():
+        goals = solver.of(code)
+        search = solver.search(goals)
+        ends = (
+            option
+            for track in ANY.over(solver.tracks(goals))
+            for i in track.scan()
+            if (option := track.option(i)) is not None
+        )
+        with_way = ((*(each for each in way.options if each.knob != end.knob), end) for end in ends)
+        if not any(search.possible(both) and search.progress(both).holds for both in with_way):
+            yield code
 
 
 def _aside(solver: Solver, group: Group, way: Repair) -> str:
