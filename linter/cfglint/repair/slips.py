@@ -16,7 +16,7 @@ from cfglint.findings import LEVELS, Finding, Fix
 from cfglint.lang import tree as t
 from cfglint.repair.invert import Written
 from cfglint.repair.stale import stale
-from cfglint.schema.judge import knows, mistakes
+from cfglint.schema.judge import keys_of, knows, mistakes
 from cfglint.schema.wording import meant
 from cfglint.text import Edit
 
@@ -63,28 +63,42 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
 def _fixed(solver: Solver, judged: Judged, mistake: Mistake, code: str) -> Fix | None:
     if code == IMPOSSIBLE:
         return _number(solver, judged, mistake)
-    return _share(solver.trials, mistake) if code == _OF_TYPE else _rename(solver.trials, mistake, code)
+    return _of_another(solver.trials, mistake) if code == _OF_TYPE else _rename(solver.trials, mistake, code)
 
 
-def _share(trials: Trials, mistake: Mistake) -> Fix | None:
-    """Return the key that takes a share, where one that counts steps has a fraction."""
+def _of_another(trials: Trials, mistake: Mistake) -> Fix | None:
+    """Return the key that takes a value: a share, where steps are counted, or a section, by its keys."""
     view, framework = trials.subject.view, trials.subject.framework
     root, path = view.document.root, () if mistake.problem is None else mistake.problem.path
     old = str(path[-1]) if len(path) == 1 else ""
-    new = old.removesuffix(_COUNTS) + _SHARES
-    entry = root.entries.get(old) if isinstance(root, Mapping) and old.endswith(_COUNTS) else None
-    if entry is None or not knows(framework, (new,)) or view.has((new,)):
+    entry = root.entries.get(old) if isinstance(root, Mapping) else None
+    if entry is None:
         return None
-    value = view.get(path)
-    if not isinstance(value, float) or not 0 < value < 1:
+    new, what = old.removesuffix(_COUNTS) + _SHARES, "a share of all steps"
+    if isinstance(entry.value, Mapping):
+        keys = tuple(entry.value.entries)
+        fitting = [name for name in keys_of(framework) if _holds(framework, name, old, keys)]
+        new, what = fitting[0] if len(fitting) == 1 else "", "these keys"
+    elif not (old.endswith(_COUNTS) and _is_share(view.get(path))):
+        return None
+    if not knows(framework, (new,)) or view.has((new,)):
         return None
     if view.document.file.text[entry.key.start : entry.key.end] != old:
         return None
     edits = (Edit(entry.key.start, entry.key.end, new),)
     if not _leaves_one_less(trials, edits, _TYPES):
         return None
-    title = f"rename {old} to {new}, which takes a share of all steps"
+    title = f"rename {old} to {new}, which takes {what}"
     return Fix(0, title, edits, applicability="unsafe", notes=(f"cfglint: was {old} ({_OF_TYPE})",))
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, float) and 0 < value < 1
+
+
+def _holds(framework: str | None, name: str, old: str, keys: Sequence[str]) -> bool:
+    """Whether a section whose name is a longer one has all the keys."""
+    return bool(keys) and name.endswith(f"_{old}") and all(knows(framework, (name, key)) for key in keys)
 
 
 def _noted(judged: Judged, listed: str) -> Sequence[Mistake]:

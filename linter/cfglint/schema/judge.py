@@ -120,6 +120,12 @@ def flags_of(framework: str | None) -> Collection[str]:
     return () if schema is None or schema.nodes[0][6] != _AS_FLAGS else schema.nodes[0][3] or ()
 
 
+def keys_of(framework: str | None) -> Collection[str]:
+    """Return the keys that a framework's schema names at the top of a file."""
+    schema = None if framework is None else table(framework)
+    return () if schema is None else schema.nodes[0][3] or ()
+
+
 def knows(framework: str | None, path: Path) -> bool:
     """Whether a framework's schema names a key."""
     schema = None if framework is None else table(framework)
