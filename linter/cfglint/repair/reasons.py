@@ -91,6 +91,9 @@ def _tried(solver: Solver, group: Group) -> str:
             return elsewhere
         paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
         there = [path for path in paths if Trace(view, path).present] or paths
+        trace = Trace(view, there[0]) if len(there) == 1 else None
+        if trace is not None and trace.present and trace.source is not None:
+            return f"{there[0][-1]} is set in {trace.where.partition(' through ')[0]}: change it there"
         named = [_quoted(view, path) for path in there]
         return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else _left_to_people(group)
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
