@@ -88,13 +88,7 @@ def _tried(solver: Solver, group: Group) -> str:
     origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
     view = group.goals[0].judged.subject.view
     if not tracks:
-        elsewhere = _elsewhere(solver, group)
-        if elsewhere:
-            return elsewhere
-        paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
-        there = [path for path in paths if Trace(view, path).present] or paths
-        named = [_quoted(view, path) for path in there]
-        return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else _left_to_people(group)
+        return _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, tracks)
@@ -148,6 +142,17 @@ def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:
         if others and search.possible(others) and search.progress(others).holds:
             kept = others
     return kept
+
+
+def _for_people(view: View, rule: t.Rule) -> str:
+    """Say which keys of a rule people have to change, and where a single one is set outside the file."""
+    paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
+    there = [path for path in paths if Trace(view, path).present] or paths
+    trace = Trace(view, there[0]) if len(there) == 1 else None
+    if trace is not None and trace.present and trace.source is not None:
+        return f"{there[0][-1]} is set in {trace.where.partition(' through ')[0]}: change it there"
+    named = [_quoted(view, path) for path in there]
+    return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
 
 
 def _elsewhere(solver: Solver, group: Group) -> str:
