@@ -208,9 +208,9 @@ class Run(Reading):
             spell_out(document.root, flags, all_known=True)
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
-        if framework is not None and self.pinned is not None and (torch := self.pinned(document, "torch")):
-            if torch[0] is not None and _TORCH not in subject.stated:
-                subject.stated = {**subject.stated, _TORCH: torch}
+        torch = self.pinned(document, "torch") if framework is not None and self.pinned is not None else None
+        if torch is not None and torch[0] is not None:
+            subject.stated = {_TORCH: torch, **subject.stated}
         if named is not None:  # somebody says who reads it
             document.used = None
         if self.launches.beside and not subject.is_launch:
