@@ -42,6 +42,7 @@ _PROGRAMS = ("python", "notebook", "shell")  # of those in a folder, few are con
 _ANYTHING = Span(0, float("inf"))
 _CUT_OFF = "the command ends before its last flags"
 _DOUBTED = "it would run out of memory, but what it rests on may not hold"
+_TORCH = "torch.version"  # a fact that files beside a document pin
 _SYNTAX, _LAST = "CFG001", "CFG023"  # asks whether the other rules came to an end
 
 
@@ -207,6 +208,9 @@ class Run(Reading):
             spell_out(document.root, flags, all_known=True)
         subject = self.subject_of(document, framework, version)
         subject.version_source = source
+        torch = self.pinned(document, "torch") if framework is not None and self.pinned is not None else None
+        if torch is not None and torch[0] is not None:
+            subject.stated = {_TORCH: torch, **subject.stated}
         if named is not None:  # somebody says who reads it
             document.used = None
         if self.launches.beside and not subject.is_launch:
