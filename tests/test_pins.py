@@ -25,6 +25,13 @@ def of(files, framework="trl"):
         ("requirements.txt", "torch\ntrl==0.15.2\n", "0.15.2", 2),
         ("requirements.txt", 'TRL[vllm] == 0.15.2 ; python_version > "3.9"  # why\n', "0.15.2", 1),
         ("requirements-dev.txt", "trl==0.20.0\n", "0.20", 1),
+        ("requirements.txt", "trl==0.20.0; sys_platform == 'linux'\n", "0.20", 1),
+        (
+            "requirements.txt",
+            "trl==0.9.6; sys_platform == 'darwin'\ntrl==0.20.0; platform_system != 'Windows'\n",
+            "0.20",
+            2,
+        ),
         ("uv.lock", "version = 1\n\n" + LOCK.format("0.19.1"), "0.19.1", 5),
         ("poetry.lock", LOCK.format("1.0.0rc1"), "1", 3),
         ("pyproject.toml", '[project]\nname = "x"\ndependencies = [\n  "trl==0.9.6",\n]\n', "0.9.6", 4),
@@ -50,8 +57,12 @@ def test_one_version_is_a_pin(name, text, version, line):
     [
         ("requirements.txt", "trl>=0.15.2\ntrl-tools==1.0\nmy_trl==3.0\n"),
         ("requirements.txt", "trl==0.15.*\n"),
+        (
+            "pyproject.toml",
+            '[project]\nname = "x"\ndependencies = [\n  "trl==0.9.6; platform_system == \'Darwin\'",\n]\n',
+        ),
         ("requirements.txt", "# trl==0.15.2\n"),
-        ("requirements.txt", "trl==0.15.2\ntrl==0.16.0 ; sys_platform == 'darwin'\n"),
+        ("requirements.txt", "trl==0.15.2\ntrl==0.16.0 ; python_version < '3.11'\n"),
         ("uv.lock", LOCK.format("0.15.2") + LOCK.format("0.16.0")),
         ("pyproject.toml", '[project]\nname = "trl-extras"\nversion = "3.0"\n'),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntrl = "^0.9.6"\n'),

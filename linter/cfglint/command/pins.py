@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _STEP = 2_000  # characters that are searched for a step
 _MOST = 5 * _STEP  # of a file of a package
 _NUMBER = r"v?(\d+(?:\.\d+)+)(?![\d.]*\*)"  # of 0.9.6, 1.0.dev0, 2.1+cu121, and not of 0.9.*
+_LINUX = (
+    r"(?![^\n,;]*;[^\n,]*==[ \t]*[\"'](?:darwin|win32|windows))"  # not where a marker names another system
+)
 _KINDS = (
     re.compile(r"(?:uv|poetry|pdm)\.lock"),
     re.compile(r"requirements[\w.-]*\.txt|constraints[\w.-]*\.txt"),
@@ -119,7 +122,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
     """Yield the versions that a file pins a package to, each with its place."""
     name = re.sub("[-_.]+", "[-_.]+", re.escape(package).replace(r"\-", "-"))
-    exact = rf"{name}[ \t]*(?:\[[^\]\n]*\])?[ \t]*==[ \t]*{_NUMBER}"
+    exact = rf"{name}[ \t]*(?:\[[^\]\n]*\])?[ \t]*==[ \t]*{_NUMBER}{_LINUX}"
     patterns = {
         _LOCK: [rf"(?mi)^name = \"{name}\"\r?\nversion = \"{_NUMBER}"],
         _REQUIREMENTS: [rf"(?mi)^[ \t]*{exact}"],

@@ -31,7 +31,8 @@ from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from cfglint.document.tree import File
     from cfglint.engine.find import Found
@@ -41,10 +42,13 @@ if TYPE_CHECKING:
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.trials import Goal, Group
 
+    _Near: TypeAlias = tuple[Sequence[Goal], Repair | None, Collection[str], bool]
+
 _MUCH = 0.75  # of the memory before
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
+_NO_RISK = ("none",)
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 MAX_PASSES = 500  # of one file; circles are noticed long before
 
@@ -166,7 +170,7 @@ class _Wants(Record):
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
     _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
     _told: dict[str, str] = field(factory=dict)
-    _nears: dict[tuple[Judged, tuple[str, ...]], list[Fix]] = field(factory=dict)
+    _nears: dict[tuple[Judged, tuple[str, ...], bool], list[Fix]] = field(factory=dict)
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
         """Return the fix of a rule on a target, and the other ways out; with a text, there is no fix."""
@@ -263,27 +267,22 @@ class _Wants(Record):
 
     def _near(self, goals: Sequence[Goal], judged: Judged, *, unsafe: bool = False) -> list[Fix]:
         """Return moves that may be enough, and at best save much: safe ones, else ``unsafe`` ones."""
-        key = judged, tuple(goal.code for goal in goals)
+        key = judged, tuple(goal.code for goal in goals), unsafe
         if key not in self._nears:
-            solver = self.solver.watching(judged)
-            repair = solver.likely(tuple(goals)) or solver.nearest(tuple(goals), SAFE)
-            self._nears[key] = self._found_near(goals, judged, repair, ("none",))
-            if goals and not self._nears[key]:
-                every = self._of_memory(goals, judged)
-                self._nears[key] = self._found_near(every, judged, turned(solver, every, SAFE), ("none",))
-            if goals and not self._nears[key]:
-                repair = furthest(solver, tuple(goals), SAFE)
-                self._nears[key] = self._found_near(goals, judged, repair, ("none",))
-            if goals and not self._nears[key]:  # what may be too much
-                repair = anyhow(solver, tuple(goals), judged)
-                self._nears[key] = self._found_near(goals, judged, repair, ("none",), well=True)
-            if unsafe and not self._nears[key]:
-                repair = solver.likely(tuple(goals), ANY) or furthest(solver, tuple(goals), ANY)
-                self._nears[key] = self._found_near(goals, judged, repair, _LESS_RISKY)
-            if unsafe and not self._nears[key]:
-                repair = anyhow(solver, tuple(goals), judged, ANY)
-                self._nears[key] = self._found_near(goals, judged, repair, _LESS_RISKY, well=True)
+            found = (self._found_near(judged, *way) for way in self._ways_near(tuple(goals), judged, unsafe))
+            self._nears[key] = next(filter(None, found), [])
         return self._nears[key]
+
+    def _ways_near(self, goals: tuple[Goal, ...], judged: Judged, unsafe: bool) -> Iterator[_Near]:
+        """Yield the ways in turn: goals, moves, the risks they may have, whether they should well fit."""
+        solver, every = self.solver.watching(judged), self._of_memory(goals, judged)
+        yield goals, solver.likely(goals) or solver.nearest(goals, SAFE), _NO_RISK, False
+        yield every, turned(solver, every, SAFE), _NO_RISK, False
+        yield goals, furthest(solver, goals, SAFE), _NO_RISK, False
+        yield goals, anyhow(solver, goals, judged), _NO_RISK, True  # what may be too much
+        if unsafe:
+            yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, False
+            yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, True
 
     def _of_memory(self, goals: Sequence[Goal], judged: Judged) -> tuple[Goal, ...]:
         """Return goals with those of the other errors about memory, without which the job would not start."""
@@ -292,13 +291,7 @@ class _Wants(Record):
         return tuple(dict.fromkeys((*goals, *more)))
 
     def _found_near(
-        self,
-        goals: Sequence[Goal],
-        judged: Judged,
-        repair: Repair | None,
-        risks: Collection[str],
-        *,
-        well: bool = False,
+        self, judged: Judged, goals: Sequence[Goal], repair: Repair | None, risks: Collection[str], well: bool
     ) -> list[Fix]:
         if repair is not None:
             repair = tightened(self.solver.watching(judged), repair, judged)

@@ -43,7 +43,7 @@ _AS_FAST = 0.7  # of the present rate
 _LARGER, _MOST_ELSEWHERE = 1.5, 2  # times the present memory; so many GPUs are looked at with a repair
 _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
-_MUCH = 64 * GIB
+_MUCH = 64 * GIB  # more of a machine's own memory than it needs now, which is told
 _KERNELS = "PRC"  # rules about what a GPU has kernels for
 _HALF = 0.5  # of what a place costs where nothing has to change
 # More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.

@@ -57,8 +57,12 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
     if is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts)):
         return True
     own = {key: value for key, value in facts.items() if key in trials.keys}
-    told = trials.values(judged, own) if own else judged.values  # also what is computed from the keys
-    rest = {key: value for key, value in facts.items() if key not in own and not (own and told[key] == value)}
+    said = trials.values(judged, own) if own else None  # also what is computed from the keys
+    rest = {
+        key: value
+        for key, value in facts.items()
+        if key not in own and (said is None or (said[key] == value) is not True)
+    }
     apart = not rest or name in trials.base(judged).moved(rest).kept  # what is no key does not reach it
     again = trials.rewritten(judged, own) if own and apart else None
     if again is None:
