@@ -9,7 +9,7 @@ from cfglint.document.edits import insert_key, replace_value, spell
 from cfglint.document.reading import read_text
 from cfglint.document.scalars import JSON, PYYAML, SHELL
 from cfglint.lang import values
-from cfglint.repair import invert, write
+from cfglint.repair import invert, patch
 from cfglint.text import apply_edits
 
 
@@ -51,9 +51,9 @@ def test_spelling():
 
 
 def test_readers_in_words():
-    assert write._reading(("a",)) == "a reads"
-    assert write._reading(("a", "b", "c")) == "a, b, c read"
-    assert write._reading(("a", "b", "c", "d")) == "a, b, c and others read"
+    assert patch._reading(("a",)) == "a reads"
+    assert patch._reading(("a", "b", "c")) == "a, b, c read"
+    assert patch._reading(("a", "b", "c", "d")) == "a, b, c and others read"
 
 
 def test_members_as_the_file_spells_them():

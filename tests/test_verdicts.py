@@ -154,7 +154,8 @@ def test_the_verdict_is_first_and_a_job_takes_few_lines(terminal, tmp_path):  # 
     job, _, rest = page.partition("\n\n")
     assert job.splitlines()[0] == "job.yaml \u00b7 trl \u00b7 Qwen/Qwen2.5-7B-Instruct"
     assert job.splitlines()[1].startswith("  rtx-4090:2  OUT OF MEMORY with each launcher (zero3, ")
-    assert len(job.splitlines()) <= LINES
+    assert len(job.splitlines()) <= LINES + 2  # a fix says all that it does, and what becomes of the results
+    assert "   results: " in job
     assert "1 job: 1 out of memory" in rest
     _, whole = terminal.run("check", tmp_path, [*words[:-2], "--verbose"])
     assert len(whole.splitlines()) > 2 * LINES
