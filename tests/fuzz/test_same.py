@@ -18,7 +18,7 @@ NAMES = {
 
 def test_reports_are_equal(cfglint, folder):
     random = Random(14)
-    for number in range(300 if LONG else 16):
+    for number in range(300 if LONG else 24):
         kind, name = random.choice(list(NAMES.items()))
         text = random.choice(seeds(kind))
         data = text.encode() if random.randrange(3) == 0 else mutated(random, kind, text)
