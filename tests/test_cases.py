@@ -37,20 +37,20 @@ FIX = "$ cfglint fix --diff --unsafe\n"
 on_every_case = pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.code}/{case.name}")
 
 
-def _run(flags: tuple[str, ...], select: str | None) -> Run:
+@cache
+def _shared_run(flags: tuple[str, ...], select: str, folder: str) -> Run:
+    """Return a run of the rules selected, or of all; ``folder`` is where relative flags hold."""
+    del folder
     arguments = [*flags, "--no-detect", *(["--select", select] if select else [])]
     return setup.run(parse(FixOptions, ["x.yaml", *arguments]))
 
 
-@cache
-def _shared_run(flags: tuple[str, ...], folder: str) -> Run:
-    """Return a run of all rules; ``folder`` is where relative flags hold."""
-    del folder
-    return _run(flags, None)
+def _own_rule(case: Case) -> Run:
+    return _shared_run(case.flags, case.code, case.code).but()  # with a report of its own
 
 
 def _all_rules(case: Case) -> Run:
-    return _shared_run(case.flags, case.code if "--rules" in case.flags else "")
+    return _shared_run(case.flags, "", case.code if "--rules" in case.flags else "")
 
 
 def _findings(run: Run, data: bytes, name: str):
@@ -89,7 +89,7 @@ def _beside_the_case(
 @on_every_case
 def test_case(case: Case) -> None:
     assert case.name.startswith(("ok_", "bad_"))
-    run = _run(case.flags, case.code)
+    run = _own_rule(case)
     findings = _findings(run, case.data, case.name)
     report = render(run.report, "text", color=False, width=100, verbose=True)
     result = _mended(run, case.data, case.name)
@@ -153,7 +153,7 @@ def _changed_lines(old: str, new: str) -> set[str]:
 
 
 def test_every_shipped_rule_has_cases() -> None:
-    names = {rule.code: rule.name for rule in _shared_run((), "").pack.rules}
+    names = {rule.code: rule.name for rule in _shared_run((), "", "").pack.rules}
     have = {(case.code, case.ok) for case in all_cases()}
     assert have == {(code, ok) for code in names for ok in (True, False)}
     for code, name in names.items():
