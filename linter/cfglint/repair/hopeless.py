@@ -39,7 +39,8 @@ def too_large(values: Values, *, states: bool = False) -> str:
         return f"{weights}, and {beside}"
     told, stay = f"{_params(size)} weights with their gradients", _bytes_that_stay(values)
     if size * stay > there:
-        return f"{told} take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each), the optimizer aside, and {beside}"
+        told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each)"
+        return f"{told}, the optimizer aside, and {beside}"
     kept = _bytes_of_states(values) if states else 0
     if size * kept <= there:
         return ""
