@@ -37,11 +37,14 @@ def too_large(values: Values, *, states: bool = False) -> str:
     if each is not None and size * each > there:
         weights = f"{_params(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
         return f"{weights}, and {beside}"
+    told, stay = f"{_params(size)} weights with their gradients", _bytes_that_stay(values)
+    if size * stay > there:
+        told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each)"
+        return f"{told}, the optimizer aside, and {beside}"
     kept = _bytes_of_states(values) if states else 0
     if size * kept <= there:
         return ""
-    told = f"{_params(size)} weights with their gradients and optimizer take {size * kept / GIB:,.0f} GiB"
-    return f"{told} ({kept:g} bytes each), and {beside}"
+    return f"{told} and optimizer take {size * kept / GIB:,.0f} GiB ({kept:g} bytes each), and {beside}"
 
 
 def laid_wider(values: Values) -> str:
@@ -83,20 +86,35 @@ def _bytes_of_weight(values: Values) -> float | None:
 
 def _bytes_of_states(values: Values) -> float:
     """Return what a full fine-tune keeps on the GPUs of each weight; nothing where some is elsewhere."""
-    given = (values["trains"], values["lora"], values["quantized"], values["optimizer_in_backward"])
-    if given != (True, False, False, False) or values["states.away"] is not False:
+    if values["states.away"] is not False:
         return 0
-    parts = ("param_bytes", "grad_bytes", "moment_bytes")
+    kept = _bytes_of(values, ("param_bytes", "grad_bytes", "moment_bytes"))
+    return kept and kept + 4 * (values["master_weights"] is True)
+
+
+def _bytes_that_stay(values: Values) -> float:
+    """Return what Megatron keeps on the GPUs of each weight wherever the optimizer is."""
+    if values["train_backend"] != "megatron":
+        return 0
+    return _bytes_of(values, ("param_bytes", "grad_bytes"))
+
+
+def _bytes_of(values: Values, parts: tuple[str, ...]) -> float:
+    """Return what parts of a full fine-tune's states take of each weight; nothing of another job."""
+    given = (values["trains"], values["lora"], values["quantized"], values["optimizer_in_backward"])
+    if given != (True, False, False, False):
+        return 0
     sizes = [bounds_of(values[name]) for name in parts]
     trained, whole = values["params.trained"], values["model.params"]
     frozen = not (is_number(trained) and is_number(whole) and 0 < whole <= trained * _spread(values) * 1.01)
     if frozen or any(size is None for size in sizes):
         return 0
-    return sum(size[0] for size in sizes if size is not None) + 4 * (values["master_weights"] is True)
+    return sum(size[0] for size in sizes if size is not None)
 
 
 def _spread(values: Values) -> float:
-    return prod(size for name in ("train_tp", "pp") if is_number(size := values[name]))
+    sizes = ("train_tp", "pp", *(("ep", "etp") if values["moe"] is True else ()))
+    return prod(size for name in sizes if is_number(size := values[name]))
 
 
 def _params(size: float) -> str:

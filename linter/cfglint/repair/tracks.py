@@ -336,16 +336,26 @@ class Broken(Record):
         yield self._within_reason(below) if _MEMORY in names else below
 
     def _left(self, values: list[float]) -> list[float]:
-        """Return the values that a move may leave, where its condition compares them with the target."""
-        conditions = [move.leaving for move in self.knob.moves if move.leaving is not None]
-        names = {node.name for each in conditions for node in t.walk(each) if isinstance(node, t.Name)}
-        own = all(name == self.knob.name or name.startswith("gpu.") for name in names)
-        if not own or not conditions or len(conditions) < len(self.knob.moves):
+        """Return the values that a move may leave, as far as its condition compares them with the target.
+
+        Of several conditions that hold together, those count that ask for nothing else.
+        """
+        conditions = [
+            [part for part in t.conjuncts(move.leaving) if self._is_own(part)]
+            for move in self.knob.moves
+            if move.leaving is not None
+        ]
+        if not conditions or len(conditions) < len(self.knob.moves) or not all(conditions):
             return values
-        here, tests = self.with_value(self.old), [self.evaluator.compiled(each)[0] for each in conditions]
+        here = self.with_value(self.old)
+        tests = [[self.evaluator.compiled(part)[0] for part in parts] for parts in conditions]
+        names = {name for parts in conditions for part in parts for name in _names(part)}
         target = {name: here[name] for name in names if name != self.knob.name}  # worked out once
         moved = ((v, here.but({**target, self.knob.name: v})) for v in values)
-        return [v for v, there in moved if any(test(there) is True for test in tests)]
+        return [v for v, there in moved if any(all(test(there) is True for test in each) for each in tests)]
+
+    def _is_own(self, node: t.Expr) -> bool:
+        return all(name == self.knob.name or name.startswith("gpu.") for name in _names(node))
 
     def _solved(self) -> Iterator[object]:
         """Yield values that make one comparison of the requirement just hold."""
@@ -396,6 +406,10 @@ class Broken(Record):
         if isinstance(at_old, (int, float)) and isinstance(after, (int, float)) and after != at_old:
             root = old - at_old * step / (after - at_old)
             yield from (int(root // 1), int(-(-root // 1))) if isinstance(old, int) else (tidy(root),)
+
+
+def _names(node: t.Expr) -> set[str]:
+    return {each.name for each in t.walk(node) if isinstance(each, t.Name)}
 
 
 def priced(knob: t.Knob, move: t.Move, kind: Type, old: object, new: object) -> float:
