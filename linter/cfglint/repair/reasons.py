@@ -59,7 +59,10 @@ def unfixed(solver: Solver, group: Group) -> str:
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
     if not numbers:
         return told
-    return numbers if riddle or broken or told.startswith("with ") else f"{numbers}; {told}"
+    if riddle or broken or told.startswith("with "):
+        return numbers
+    number, _, host = numbers.partition("; ")  # what the host lacks is said once
+    return f"{number if host and told.endswith(host) else numbers}; {told}"
 
 
 def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
