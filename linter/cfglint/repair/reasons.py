@@ -59,10 +59,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
     if not numbers:
         return told
-    if riddle or broken or told.startswith("with "):
-        return numbers
-    number, _, host = numbers.partition("; ")  # what the host lacks is said once
-    return f"{number if host and told.endswith(host) else numbers}; {told}"
+    return numbers if riddle or broken or told.startswith("with ") else f"{numbers}; {told}"
 
 
 def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
@@ -148,7 +145,9 @@ def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:
 
 
 def _for_people(view: View, rule: t.Rule) -> str:
-    """Say which keys of a rule people have to change, and where a single one is set outside the file."""
+    """Say what a rule tells people to do, or which of its keys to change, and where a single one is set."""
+    if rule.next and not rule.code.startswith(MEMORY):
+        return rule.next[0]
     paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
     there = [path for path in paths if Trace(view, path).present] or paths
     trace = Trace(view, there[0]) if len(there) == 1 else None
