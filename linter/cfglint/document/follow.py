@@ -15,7 +15,7 @@ from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.trains import trains_one, trains_plainly, trains_with
-from cfglint.document.python.values import Flag, Literal, Object, Span
+from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.shell.hydra import hydra_beside
 from cfglint.document.shell.processes import text_at
@@ -322,6 +322,12 @@ def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span,
         style = '"' if isinstance(flag.default.value, str) else ""
         start, end = flag.default.span
         return Composite(str(flag.default.value), start, end, style, flag=flag.name)
+    if isinstance(flag.default, Items) and flag.default.items and not open_ended:
+        texts = [_text(each) for each in flag.default.items]
+        start, end = flag.default.span
+        if None not in texts:
+            items: list[Node] = [Composite(str(text), start, end, '"', flag=flag.name) for text in texts]
+            return Sequence(start, flow=True, end=end, items=items)
     return Unresolved(
         f"--{flag.name}", *span, why=f"--{flag.name} is not given, and its default is not known"
     )

@@ -100,6 +100,16 @@ class Project(Record):
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
         return declares((text for _, text in around), name, choice, begun=begun)
 
+    def has_field(self, path: str, homes: tuple[str, ...], name: str) -> bool:
+        """Whether the files ``homes`` of the project of the file at ``path`` have a class with a field.
+
+        A project may hold several copies of a framework: the nearest counts. Without any, it may.
+        """
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        found = {home: next((text for each, text in around if _ends(each, home)), None) for home in homes}
+        pattern = re.compile(_FIELD.format(re.escape(name)))
+        return None in found.values() or any(pattern.search(text or "") for text in found.values())
+
     def composed(self, path: str) -> bool:
         """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above.
 
@@ -179,6 +189,10 @@ class Project(Record):
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(os.path.join(folder, ""))
+
+
+def _ends(path: str, tail: str) -> bool:
+    return f"/{path.replace(os.sep, '/')}".endswith(f"/{tail}")
 
 
 def _common(path: str, folder: str) -> str:

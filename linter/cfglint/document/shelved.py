@@ -1,7 +1,8 @@
 """DeepSpeed files beside the one that a config names, which differ from it in stage and offload alone.
 
 A project ships several, and people move a run by naming another. Batches, precision and the optimizer are
-the same in both, or filled in by the trainer in both.
+the same in both, or filled in by the trainer in both. AdamW whose settings are the trainer's is its own
+optimizer; a schedule and the clipping of gradients may differ, which is told (rules/results.rules).
 """
 
 from __future__ import annotations
@@ -21,27 +22,40 @@ if TYPE_CHECKING:
 KINDS = ("zero1", "zero2", "zero2_offload", "zero3", "zero3_offload")
 _ZERO = "zero_optimization"
 _TALK = ("wall_clock_breakdown", "steps_per_print", "comms_logger", "flops_profiler", "dump_state")
+_FILLED = {"optimizer": ("AdamW",), "scheduler": ("WarmupLR", "WarmupDecayLR"), "gradient_clipping": ()}
 _OTHERS = ("zero_hpz", "zero_quantized", "mics_", "offload_optimizers", "cpu_offload")  # more, or old
 _MOST = 40  # files of a folder
 
 
 def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
-    """Return the other files by what they make of ZeRO (`KINDS`), named as the config would name them."""
+    """Return the files by what they make of ZeRO (`KINDS`), named as the config would name them.
+
+    Behind a kind, or ``own``, ``_schedule`` and ``_clipping`` tell what else such a file decides.
+    """
     source = next(filter(_is_deepspeeds, layers.files if layers is not None else ()), None)
     if source is None or library is None:
         return {}
     own, folder = _parsed(source.file.text), os.path.dirname(source.file.path)
-    found: dict[str, str] = {}
-    if own is None or _kind(own) is None:
+    kind = _kind(own) if own is not None else None
+    if own is None or kind is None:
         return {}
+    found = {kind: source.node.text, **_decided("own", own), **_decided(kind, own)}
     for name in _beside(folder):
         file = library.file(os.path.join(folder, name), source.file.path)
         other = None if file is None else _parsed(file.text)
         kind = _kind(other) if other is not None and _rest(other) == _rest(own) else None
-        if kind is not None and kind not in found:
+        if other is not None and kind is not None and kind not in found:
             start = source.node.text[: -len(os.path.basename(source.node.text))]
-            found[kind] = f"{start}{name}"
+            found |= {kind: f"{start}{name}", **_decided(kind, other)}
     return found
+
+
+def _decided(kind: str, config: Mapping[str, object]) -> dict[str, str]:
+    """Return what a config says of the schedule, and of clipping."""
+    schedule = config.get("scheduler")
+    told = str(schedule.get("type", "")) if isinstance(schedule, dict) else "the trainer's"
+    clips = str(config.get("gradient_clipping", "none")).replace("auto", "max_grad_norm")
+    return {f"{kind}_schedule": told, f"{kind}_clipping": clips}
 
 
 def _is_deepspeeds(source: Source) -> bool:
@@ -65,8 +79,21 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def _rest(config: Mapping[str, object]) -> dict[str, object]:
-    """Return what a config says of everything but ZeRO."""
-    return {key: value for key, value in config.items() if key != _ZERO and key not in _TALK}
+    """Return what a config says of everything but ZeRO, and of what the trainer fills in."""
+    return {
+        key: value
+        for key, value in config.items()
+        if key != _ZERO and key not in _TALK and not (key in _FILLED and _is_filled(value, _FILLED[key]))
+    }
+
+
+def _is_filled(part: object, kinds: tuple[str, ...]) -> bool:
+    """Whether a part is of one of some kinds, and the trainer gives all its settings."""
+    if part == "auto":
+        return True
+    if not isinstance(part, dict) or not isinstance(settings := part.get("params"), dict):
+        return False
+    return part.get("type") in kinds and all(each == "auto" for each in settings.values())
 
 
 def _kind(config: Mapping[str, object]) -> str | None:

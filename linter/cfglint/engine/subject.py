@@ -177,6 +177,8 @@ class Reading(Record):
         document.away = project.lacks(path, block["home"])
         document.foreign |= document.away
         document.declares = partial(project.declares, path, begun=begun)
+        if block["classes"]:
+            document.has_field = partial(project.has_field, path, block["classes"])
         document.namesake = partial(project.namesake, path)
         if document.format == "json":
             document.started = partial(_started_with, project, path)

@@ -40,6 +40,7 @@ class Block(Record):
             f"'packages': {tuple(self.settings.get('packages', ()))!r}, "
             f"'programs': {tuple(self.settings.get('programs', ()))!r}, "
             f"'extends': {tuple(self.settings.get('extends', ()))!r}, "
+            f"'classes': {tuple(' '.join(self.settings.get('classes', ())).split())!r}, "
             f"'home': {next(iter(self.settings.get('home', ())), '')!r}, "
             f"'resolvers': {tuple(sorted(set(self.settings.get('resolvers', ()))))!r}, "
             f"'sections': {any(isinstance(entry, t.SectionsAreJobs) for entry in entries)}}}"

@@ -47,7 +47,7 @@ class Consumer(Record):
             if not there and not self._may_be_added(path):
                 return False  # ++ would put it where no line of the program reads it
             there = True  # and where it is not, ++ says so
-        if not there and closed(framework, view, path):
+        if not there and (closed(framework, view, path) or self._lacks_field(path)):
             return False
         return takes(framework, view, path, value)
 
@@ -62,6 +62,11 @@ class Consumer(Record):
             key for name, entry in root.entries.items() if name != "launch" for key in _keys(name, entry)
         ]
         return program.accepts(".".join(map(str, path)), value, given)  # type: ignore[no-any-return]
+
+    def _lacks_field(self, path: Steps) -> bool:
+        """Whether the project's own copy of the framework has no field for a key: its loader stops then."""
+        has_field = self.subject.document.has_field
+        return has_field is not None and not all(has_field(each) for each in path if isinstance(each, str))
 
     def offers(self, path: Steps, binding: t.Binding) -> bool:
         """Whether a key that is not there can be given: a program need not have all flags of its kind."""

@@ -145,7 +145,9 @@ def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:
 
 
 def _for_people(view: View, rule: t.Rule) -> str:
-    """Say which keys of a rule people have to change, and where a single one is set outside the file."""
+    """Say what a rule tells people to do, or which of its keys to change, and where a single one is set."""
+    if rule.next and not rule.code.startswith(MEMORY):
+        return rule.next[0]
     paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
     there = [path for path in paths if Trace(view, path).present] or paths
     trace = Trace(view, there[0]) if len(there) == 1 else None

@@ -32,6 +32,8 @@ _OTHERS = {  # told where they move
     "results.weights": "stored weights",
     "results.bits": "quantization",
     "results.rank": "LoRA rank",
+    "results.schedule": "learning-rate schedule",
+    "results.clipping": "clipping of gradients",
     "results.negatives": "queries whose passages are compared",
     "results.grouping": "micro-batch whose tokens are averaged",
 }

@@ -338,9 +338,17 @@ class Program(Parsing):
         if isinstance(value, Object) and value.kind in _FIELDS:
             first = value.positional[0] if value.positional else None
             default = value.get("default") or (first if value.name == "Field" else None)
-            value = default or self.unknown("a function makes its default", node)
+            value = default or self._made(value.get("default_factory"), node)
         cls.fields[target.id] = self.code.span(target), value
         self.scope.names[target.id] = value
+
+    def _made(self, factory: object, node: ast.AST) -> object:
+        """Return the list that `default_factory=lambda: [...]` makes."""
+        if isinstance(factory, Function) and isinstance(factory.node, ast.Lambda):
+            body = factory.node.body
+            if isinstance(body, (ast.List, ast.Tuple)):
+                return self.value(body)
+        return self.unknown("a function makes its default", node)
 
     def entered(self, function: Function, given: Object, node: ast.Call) -> object:
         """Return what a function of the program gives for some arguments."""
