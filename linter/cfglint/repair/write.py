@@ -173,7 +173,8 @@ class Writer(Record):
         if written.value is False and self._consumer.is_switch(path):
             return True  # a flag that is not there
         now = view.get(path)
-        return view.has(path) is True and type(now) is type(written.value) and now == written.value
+        alike = type(now) is type(written.value) or {type(now), type(written.value)} == {int, float}
+        return view.has(path) is True and alike and now == written.value
 
     def read_from(self, paths: Iterable[Steps]) -> list[str]:
         """Return the facts that a binding of the framework reads from some keys, or below them."""
