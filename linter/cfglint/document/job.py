@@ -75,8 +75,10 @@ class Job(Record):
         self.figures[name] = value, start, end
 
     def add_up(self) -> None:
-        """Work out GPUs in all from those of a node, or those of a node from all."""
-        nodes = self.count("nodes")
+        """Work out GPUs in all from those of a node or a task, or those of a node from all."""
+        nodes, tasks, each = (self.count(name) for name in ("nodes", "tasks", "gpus_per_task"))
+        if self.figures.keys().isdisjoint(("gpus", "gpus_per_node")) and tasks and each:
+            self.say("gpus", tasks * each, *self.figures["gpus_per_task"][1:])
         per_node, total = self.count("gpus_per_node"), self.count("gpus")
         if total is None and per_node is not None and (nodes is not None or not self.spread):
             self.say("gpus", per_node * (nodes or 1), *self.figures["gpus_per_node"][1:])

@@ -18,29 +18,35 @@ if TYPE_CHECKING:
 
 _COMMENTED = re.compile(r"(?m)^#+[ \t]?")
 _MOST = 20  # scripts that name one file
+_KIND = ".json"  # of the configs that launchers are given
 _COUNTS = ("processes", "visible_gpus")
 
 
 def started_with(project: Project, path: str) -> list[int]:
     """Return the numbers of processes of the commands that are given the file at ``path``, as far as known.
 
-    Of a script that names it in comments alone, the commands count that are commented out.
+    Of a script that names it in comments alone, the commands count that are commented out. Where no command
+    is given it, those count that are given files of its kind in its folder.
     """
     own = os.path.abspath(path).replace(os.sep, "/")
-    base = own.rpartition("/")[2]
-    scripts = [
-        (where, text) for where, text in project.programs(path) if where.endswith(SCRIPTS) and base in text
-    ]
-    found = (each for where, text in scripts[:_MOST] for each in _numbers(where, text, own))
-    return sorted(set(found))
+    folder, _, base = own.rpartition("/")
+    scripts = [(where, text) for where, text in project.programs(path) if where.endswith(SCRIPTS)]
+    named = [(where, text) for where, text in scripts if base in text]
+    found = {each for where, text in named[:_MOST] for each in _numbers(where, text, own)}
+    if not found:
+        near = f"{folder.rpartition('/')[2]}/"
+        beside = [(where, text) for where, text in scripts if near in text]
+        found = {each for where, text in beside[:_MOST] for each in _numbers(where, text, f"{folder}/")}
+    return sorted(found)
 
 
 def _numbers(where: str, text: str, own: str) -> Iterator[int]:
+    """Yield the numbers of the commands of a script that are given a file; of a folder, one of its files."""
     base = own.rpartition("/")[2]
     live = any(base in line and not line.lstrip().startswith("#") for line in text.splitlines())
     for document in read_text(text if live else _COMMENTED.sub("", text), where).documents:
         number = next(filter(None, (whole(below(document.root, "launch", name)) for name in _COUNTS)), None)
-        if number is not None and _is_given(document, own):
+        if number is not None and (_is_given(document, own) if base else _is_given_one_of(document, own)):
             yield number
 
 
@@ -53,3 +59,11 @@ def _is_given(document: Document, own: str) -> bool:
         and own.endswith(f"/{os.path.normpath(node.text).lstrip('./')}")
         for node in walk(document.root)
     )
+
+
+def _is_given_one_of(document: Document, folder: str) -> bool:
+    """Whether a command has a file of a folder, or of one below it, among its flags."""
+    texts = [node.text for node in walk(document.root) if isinstance(node, Scalar)] if document.root else []
+    paths = [os.path.normpath(text).lstrip("./") for text in texts if text.endswith(_KIND) and "/" in text]
+    heads = {"/".join(path.split("/")[:n]) for path in paths for n in range(1, path.count("/") + 1)}
+    return any(folder.endswith(f"/{head}/") for head in heads)

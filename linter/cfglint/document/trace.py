@@ -33,7 +33,7 @@ from cfglint.document.tree import (
     split_key,
     target,
 )
-from cfglint.document.view import BudgetError, View
+from cfglint.document.view import BudgetError, MappingView, View
 from cfglint.errors import did_you_mean
 from cfglint.record import Record, field
 
@@ -392,7 +392,8 @@ def _defects_of(view: View, path: Path, node: Scalar, *, cyclic: bool) -> Iterat
         if len(path) > 1 and path[0] == "defaults" and isinstance(path[1], int):
             return  # Hydra resolves its defaults list against its command line, not against this file
         for reference in _references_in(parts):
-            note = _leads_nowhere(view, reference, path)
+            whole = reference.start == 0 and reference.end == len(text)
+            note = _leads_nowhere(view, reference, path, whole=whole)
             if note is not None:
                 part = text[reference.start : reference.end]
                 yield (
@@ -417,8 +418,11 @@ def _references_in(parts: tuple[Part, ...]) -> list[Reference]:
     return references
 
 
-def _leads_nowhere(view: View, reference: Reference, path: Path) -> str | None:
-    """Say why a reference leads nowhere; None where it leads somewhere, or that is not known."""
+def _leads_nowhere(view: View, reference: Reference, path: Path, *, whole: bool) -> str | None:
+    """Say why a reference leads nowhere; None where it leads somewhere, or that is not known.
+
+    One that is the ``whole`` value may mean a section.
+    """
     place, _ = Evaluator(view, path).reference_place(reference)
     wanted = Evaluator(view, path).path_of(reference)
     if isinstance(wanted, Missing):
@@ -427,7 +431,8 @@ def _leads_nowhere(view: View, reference: Reference, path: Path) -> str | None:
     if isinstance(value, Missing) and value.kind == "absent" and view.place(wanted)[0] is None:
         if wanted[0] not in view.keys(()) and any(view.has(wanted[n:]) for n in range(1, len(wanted) - 1)):
             return None  # another file takes this one in below those keys
-        return f"{dotted(wanted)} is not in the file{near_keys(view, wanted)}"
+        near = near_keys(view, wanted, sections=whole) or ": define it, or write out what it stands for"
+        return f"{dotted(wanted)} is not in the file{near}"
     return None
 
 
@@ -440,8 +445,11 @@ def _part_span(view: View, node: Scalar, text: str) -> tuple[int, int]:
     return at, at + len(text)
 
 
-def near_keys(view: View, wanted: Path) -> str:
-    """Return ``"; did you mean a.b?"`` for a key that is not there; nothing where none is like it."""
+def near_keys(view: View, wanted: Path, *, sections: bool = True) -> str:
+    """Return ``"; did you mean a.b?"`` for a key that is not there; nothing where none is like it.
+
+    With ``sections``, those are meant, too.
+    """
     names: list[str] = []
     asked = view.memo["near"] = view.memo.get("near", 0) + 1
     if asked > _MOST_NEAR:
@@ -451,7 +459,9 @@ def near_keys(view: View, wanted: Path) -> str:
         keys = view.keys(parent)
         if keys:
             paths = [(*parent, key, *wanted[depth + 1 :]) for key in keys[:_MOST_KEYS] if len(key) < 200]
-            names = [dotted(path) for path in paths if view.has(path)]
+            there = (path for path in paths if view.has(path))
+            meant = (path for path in there if sections or not isinstance(view.get(path), MappingView))
+            names = [dotted(path) for path in meant]
             break
     return did_you_mean(dotted(wanted), names)
 

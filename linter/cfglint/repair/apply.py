@@ -85,7 +85,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
             _attach(run, judgements, sure)
         for each in found:
             if each.judged.case is not None:
-                _attach_in_case(run, each)
+                _attach_in_case(run, each, sure)
         _strand(found)
     if search.over:
         for each in found:
@@ -106,8 +106,11 @@ def _strand(found: Sequence[Found]) -> None:
             finding.unfixed = stranded_told(list(dict.fromkeys(codes)), "", finding.code)
 
 
-def _attach_in_case(run: Run, each: Found) -> None:
-    """Give a finding that holds in one case of the job its fix: as if the case were what the job says."""
+def _attach_in_case(run: Run, each: Found, sure: Sequence[Found]) -> None:
+    """Give a finding that holds in one case of the job its fix: as if the case were what the job says.
+
+    What is ``sure`` on that target, and has no fix as it stands, is mended by the same one.
+    """
     judged, finding = each.judged, each.finding
     given, sources = judged.values.given, judged.sources
     own = {} if judged.target is None else judged.target.facts
@@ -120,10 +123,13 @@ def _attach_in_case(run: Run, each: Found) -> None:
     found = [again for again in within.findings(judgements) if again.judged.case is None]
     _attach(within, judgements, found)
     run.fixes = within.fixes
+    lost = [one.finding for one in sure if one.judged.target is judged.target and one.finding.fix is None]
     for again in found:
-        if again.finding.code == finding.code:
-            finding.fix, finding.alternatives = again.finding.fix, again.finding.alternatives
-            finding.unfixed = again.finding.unfixed
+        mended = again.finding.fix is not None
+        for one in (finding, *(lost if mended else ())):
+            if again.finding.code == one.code:
+                one.fix, one.alternatives = again.finding.fix, again.finding.alternatives
+                one.unfixed = again.finding.unfixed
 
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:

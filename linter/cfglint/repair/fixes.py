@@ -25,7 +25,7 @@ from cfglint.repair.write import titled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
@@ -44,6 +44,7 @@ _MOST_STEPS = 4
 _PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.likely", "trains"))
 _HOST = "need.host"
 _NOTABLE_HOST = 4.0  # GiB of a machine's own memory; less is there anyway
+_LAYOUT = frozenset(("train_tp", "pp", "cp", "sp", "ep", "rollout_tp", "rollout_pp"))
 _NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
 
 
@@ -145,7 +146,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
         (*patch.edits, *others.edits) if patch is not None else (),
         applicability=repair.applicability,
-        certainty="sure" if repair.sure and not (regroups(facts) and _is_short(memory)) else "may",
+        certainty="sure" if repair.sure and not (_lays_out(facts) and _is_short(memory)) else "may",
         effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,
@@ -156,6 +157,11 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         target=repair.only.name if repair.only is not None else None,
         stale=tuple(stale(trials.subject.document, changes, memory)),
     )
+
+
+def _lays_out(facts: Mapping[str, object]) -> bool:
+    """Whether moves give a job other GPUs, or lay it out over them in another way."""
+    return regroups(facts) or not _LAYOUT.isdisjoint(facts)
 
 
 def _is_short(memory: Sequence[MemoryChange]) -> bool:

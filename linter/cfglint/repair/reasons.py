@@ -18,7 +18,7 @@ from cfglint.repair.allowed import ANY, SHOWN
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import laid_wider, too_large
 from cfglint.repair.relax import utmost
-from cfglint.repair.shortage import at_most, beyond_host, overfilled, short_of, values_told
+from cfglint.repair.shortage import at_most, beyond_host, least_of, overfilled, short_of, values_told
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
@@ -59,7 +59,10 @@ def unfixed(solver: Solver, group: Group) -> str:
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
     if not numbers:
         return told
-    return numbers if riddle or broken or told.startswith("with ") else f"{numbers}; {told}"
+    if riddle or broken or told.startswith("with "):
+        return numbers
+    start, _, end = numbers.partition("; ")  # what both say of the host is said once
+    return f"{start}; {told}" if end and told.endswith(end) else f"{numbers}; {told}"
 
 
 def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
@@ -115,7 +118,10 @@ def _tried(solver: Solver, group: Group) -> str:
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
         return f"{_NO_CHANGE} {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
-    keys = [key for key in _by_hand(origins, group.goals[0].rule, knobs) if key not in knobs]
+    if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
+        return f"{least} whatever cfglint moves ({_listed(knobs)})"
+    view = group.goals[0].judged.subject.view
+    keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
     tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
 
@@ -394,25 +400,32 @@ def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:
     return f"not set: {_listed(texts)}"
 
 
-def _by_hand(origins: Origins, rule: t.Rule, knobs: Sequence[str]) -> list[str]:
-    """Return the keys that a requirement reads, those of the file first.
+def _by_hand(origins: Origins, rule: t.Rule, view: View) -> list[tuple[str, str]]:
+    """Return the keys that a requirement reads, those of the file first, each alone and with its value.
 
-    Where it reads only what was moved in vain, the keys of the rule's condition follow.
+    The keys of the rule's condition follow.
     """
-    keys = _keys(origins, rule.requirement)
-    if rule.condition is not None and set(keys) <= set(knobs):
-        keys += _keys(origins, rule.condition)
+    keys = _keys(origins, rule.requirement, view)
+    if rule.condition is not None:
+        keys += _keys(origins, rule.condition, view)
     return list(dict.fromkeys(keys))
 
 
-def _keys(origins: Origins, node: t.Expr) -> list[str]:
-    read = [spoken(path) for path in t.paths_in(node) if "*" not in path]
+def _keys(origins: Origins, node: t.Expr, view: View) -> list[tuple[str, str]]:
+    read = [_valued(path, view, None) for path in t.paths_in(node) if "*" not in path]
     names = [
-        (origin.kind != "file", origins.key(name))
+        (origin.kind != "file", _valued(origin.paths[0], view, origins.values[name]))
         for name in origins.with_leaves(origins.names_in(node))
         if (origin := origins.of(name)).paths and "*" not in origin.paths[0]
     ]
     return read + [key for _, key in sorted(names, key=lambda name: name[0])]
+
+
+def _valued(path: Steps, view: View, worth: object) -> tuple[str, str]:
+    """Return a key as it is spoken of, and with its number, or the one that it has by default."""
+    value = view.get(path) if view.has(path) else worth
+    told = f" {shown(value)}" if is_number(value) or isinstance(value, bool) else ""
+    return spoken(path), f"{spoken(path)}{told}"
 
 
 def _listed(texts: Iterable[str]) -> str:

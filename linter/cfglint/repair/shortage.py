@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "cfglint cannot tell whether the job"
 _LISTED = 3  # parts of the memory in a sentence
+_PART = {"MEM105": "trainer.states"}  # what a rule about memory asks for, where it is not all
 _FAR = 2  # times what a GPU has
 _TAKES_MORE, _MAY_TAKE_MORE = (
     f"then the job {each} more memory than a GPU has" for each in ("takes", "may take")
@@ -55,6 +56,19 @@ def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option])
         what = "with all else that cfglint moves" if beyond else "whatever cfglint moves"
         return f"{some} {what}{need and ': '}{need}{beyond}"
     return f"{some} even with {values_told(Repair(tuple(moves)))}{need and ': then '}{need}{beyond}"
+
+
+def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
+    """Say what a job takes at least wherever one knob is moved to, where that is more than a GPU has."""
+    judged, part = group.goals[0].judged, _PART.get(group.code, "need.total")
+    ends = [option.facts for track in tracks if (option := track.option(len(track) - 1)) is not None]
+    sizes = [bounds_of(solver.trials.values(judged, facts)[part]) for facts in ({}, *ends)]
+    vram = bounds_of(judged.values["gpu.vram"])
+    if vram is None or not all(size is not None and vram[1] < size[0] < INF for size in sizes):
+        return ""
+    least = min(size[0] for size in sizes if size is not None) / GIB
+    what = "the model states take" if part in _PART.values() else "the job takes"
+    return f"{what} at least {least:.1f} GiB of a GPU that has {vram[1] / GIB:.1f}"
 
 
 def overfilled(solver: Solver, group: Group, way: Repair) -> str:

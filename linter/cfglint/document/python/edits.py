@@ -7,17 +7,20 @@ import json
 import re
 
 from cfglint.document.python.source import read_python
-from cfglint.document.tree import Composite, Document, Path, Scalar, Unresolved
+from cfglint.document.tree import Composite, Document, Mapping, Path, Scalar, Unresolved
 from cfglint.text import Edit, apply_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cfglint.document.python.documents import Site
 
 _QUOTES = re.compile(r"""([rRuU]?)(\"\"\"|'''|"|')""")
 _REST = re.compile(r"[ \t]*(,?)[ \t]*(#[^\r\n]*)?(?=\r?\n)")
 _PRODUCT = re.compile(r"\d+( ?\* ?)(\d+)\Z")
 _KEYS = re.compile(r"[A-Za-z_]\w*\Z")
+_OPTIONS = "_kwargs"  # what the names of arguments that are dictionaries end in
 
 
 def spelled(value: object, quote: str = '"') -> str | None:
@@ -84,6 +87,8 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     *above, name = path
     site: Site | None = (document.sites or {}).get(tuple(above))
     new = spelled(value)
+    if site is None and new is not None and _is_free(document, above):
+        site, new, name = (document.sites or {}).get(tuple(above[:-1])), f'{{"{name}": {new}}}', above[-1]
     if site is None or new is None or not isinstance(name, str) or not _KEYS.match(name):
         return None
     text = document.file.text
@@ -101,6 +106,19 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     if rest is not None and rest[1]:
         return _checked(document, Edit(rest.end(), rest.end(), f"{newline}{indent}{argument},"))
     return _checked(document, Edit(end, end, f",{newline}{indent}{argument}"))
+
+
+def _is_free(document: Document, path: Sequence[object]) -> bool:
+    """Whether a call takes a dictionary of arguments at a key that it is not given."""
+    if not path or not str(path[-1]).endswith(_OPTIONS):
+        return False
+    node = document.root
+    for part in path:
+        entry = node.entries.get(part) if isinstance(node, Mapping) and isinstance(part, str) else None
+        if entry is None:
+            return True
+        node = entry.value
+    return False
 
 
 def _source(document: Document, text: str) -> str:

@@ -162,7 +162,29 @@ class Expander(Record):
         value = self._number(inner[0], reads, 0) if len(inner) == 1 else None
         if value is None or not -LARGEST <= value < LARGEST:
             return [unknown(self.source.text_of(node)[:60]).within(_inside(mode))]
+        own = self._same(inner[0])
+        if own is not None and len(own) == 1 and own[0].text == str(value):
+            return [own[0].within(_inside(mode))]
         return [Piece(str(value), -1, -1, _inside(mode), reads=tuple(reads))]
+
+    def _same(self, node: Any) -> list[Piece] | None:
+        """Return the pieces of the variable that an expression is worth: GPUS, of ``GPUS * 1``; else None."""
+        kind = node.type
+        own: list[Piece] | None = None
+        if kind == "variable_name":
+            own = self.variable(self.source.text_of(node), QUOTED)
+        elif kind in ("simple_expansion", "expansion"):
+            own = self.pieces(node, 1)
+        elif kind == "parenthesized_expression" and node.named_child_count == 1:
+            own = self._same(node.named_children[0])
+        elif kind == "binary_expression" and node.child_count == 3:
+            left, sign, right = node.children
+            sign = self.source.text_of(sign)
+            if sign in ("*", "/") and self._number(right, [], 1) == 1:
+                own = self._same(left)
+            elif sign == "*" and self._number(left, [], 1) == 1:
+                own = self._same(right)
+        return own
 
     # ── text and variables ─────────────────────────────────────────────────────────────────────────────
     def literal(self, start: int, end: int, mode: str) -> list[Piece]:
