@@ -309,7 +309,22 @@ class Options(Record):
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
                 return True
-        return bool(needs)  # what nobody states
+        return bool(needs) or self._nearly_keeps(knob, option, ratio)  # what nobody states
+
+    def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
+        """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
+        if not regroups(option.facts) or self.judged.values["gpus.lacking"] is not True:
+            return False
+        for partner in knob.partners:
+            value = _in_exchange(*ratio, self.judged.values[partner], exact=False)
+            way = self.writer.writes(partner, value) if value is not None else None
+            if way is not None and self.writer.patch(way.keys) is not None:
+                option.facts[partner] = value
+                option.written += way.keys
+                break
+        option.risk = worse(option.risk, "optimization")
+        option.effects.append("the effective batch cannot stay as it is on so many GPUs")
+        return True
 
     def _brought_along(self, names: Iterable[str], option: Option) -> dict[str, object]:
         """Return what facts become that are computed from what is written, as accumulation in a script is."""
@@ -434,10 +449,11 @@ def _is_equal(old: object, new: object) -> bool:
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
-def _in_exchange(kept: object, moved: object, old: object) -> object | None:
+def _in_exchange(kept: object, moved: object, old: object, *, exact: bool = True) -> object | None:
     """Return the partner's value that makes up for a move, where what is kept is proportional to it."""
     numbers = [v for v in (kept, moved, old) if is_number(v)]
     if len(numbers) < 3 or not moved:
         return None
     value = numbers[2] * numbers[0] / numbers[1]
+    value = value if exact else max(1, round(value))
     return int(value) if value == int(value) and value >= 1 else None
