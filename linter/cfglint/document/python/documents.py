@@ -95,7 +95,6 @@ _CALLS = 20  # that make a model of another
 _LONGEST = 1_000  # items of a list
 _WRAPPERS = ("torch.compile", "copy.deepcopy")
 _ADAPTS = {"add_adapter", "load_adapter", "set_adapter"}
-_ADAPTERS = ("LoraConfig(", "modules_to_save", "get_peft_config")
 _CASTS = {"half", "float", "bfloat16"}
 
 
@@ -253,14 +252,6 @@ class Reader(Record):
         else:
             for name in _MODEL:
                 self.unread.setdefault((name,), "the program's model")
-            if self._adapts_plainly():
-                self._say(python, "plain_adapter", True, (root.start, root.end))
-
-    def _adapts_plainly(self) -> bool:
-        """Whether nothing of the program names modules that it trains beside its adapters."""
-        texts = self.program.texts()
-        said = {word for word in _ADAPTERS for text in texts if word in text}
-        return said == {_ADAPTERS[0]}
 
     def _named(self, root: Mapping, value: Literal | Flag, arguments: Object | None) -> None:
         """Take a model that the trainer loads by its name, with ``model_init_kwargs``."""
