@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _WHOLE = 2**53
 _SOMEWHERE = "…/"  # a folder in a variable that is not known
+_ADAPTERS = ("LoraConfig(", "modules_to_save", "get_peft_config")
 _MODEL_CALLS = {"LoraConfig": "adapts", "get_peft_model": "adapts", "BitsAndBytesConfig": "quantizes"}
 _PLAIN = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
 _READS = {"yaml", "omegaconf", "ruamel", "toml", "tomli", "tomllib", "hydra"}
@@ -308,6 +309,9 @@ def _say_imports(head: Mapping, started: Started) -> None:
     names: list[Node] = [Composite(name, node.start, node.end) for name in sorted(started.program.imports)]
     listed = Sequence(node.start, flow=True, end=node.end, items=names)
     head.entries["imports"] = Entry(Scalar("imports", node.start, node.end, '"'), listed)
+    texts = started.program.texts()
+    if {word for word in _ADAPTERS for text in texts if word in text} == {_ADAPTERS[0]}:
+        _note(head, node, "plain_adapter", "true")  # it trains nothing beside its adapters
 
 
 def _worth(root: Mapping, typed: dict[str, Node | None], flag: Flag, span: Span, *, open_ended: bool) -> Node:

@@ -31,6 +31,7 @@ _SAID = {
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "the number of GPUs in CUDA_VISIBLE_DEVICES",
     "visible_least": "the GPUs in CUDA_VISIBLE_DEVICES",
+    "workers_gpus": "the number of the script's commands with a GPU of their own",
     "max_pixels": "MAX_PIXELS",
     "job": "the number of GPUs that the job asks for",
 }

@@ -7,6 +7,7 @@ Of a command that submits another one (``submit.py … -- python train.py …``)
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 
 from cfglint.document.follow import modules_of
 from cfglint.document.python.declared import all_taken
@@ -40,6 +41,10 @@ _MOST = 3  # other flags that are named
 _LEAST = 8  # flags, by which a command is known to be its program's
 _ALIKE = 0.85
 _KNOWN = 4  # of so many flags, one may be strange
+_SPELLINGS = {"number": "num"}
+_WORDS = 4  # of a flag that another one has, too, beside more of its own
+_SHARE, _COMMON = 0.6, 3  # of a flag's words, in one that may have taken its place
+_TRUTHS = ("true", "false")
 
 
 class Strange(Value):
@@ -67,34 +72,47 @@ def strange_flags(document: Document, library: Library) -> list[Strange]:
     known = _taken(file, library) if len(flags) >= _LEAST else None
     if known is None:
         return []
-    taken, sure = known
-    given = {name for name, _ in flags}
+    taken, sure, switches = known
+    free = sure - {name for name, _, _ in flags}
     program = words[at].spelled.rpartition("/")[2]
-    strange = [
-        Strange(
-            name,
-            program,
-            (meant := _meant(name, sure - given)),
-            word.start,
-            word.start + 2 + len(name),
-            "" if meant else _job(name, sure, given),
-        )
-        for name, word in flags
-        if not _is_taken(name, taken)
-    ]
+    strange = []
+    for name, word, value in flags:
+        if _is_taken(name, taken):
+            continue
+        alike = free & switches if value is None or value.lower() in _TRUTHS else free - switches
+        meant = _meant(name, alike)
+        job = "" if meant else _job(name, sure, sure - free) or _moved(name, alike)
+        strange.append(Strange(name, program, meant, word.start, word.start + 2 + len(name), job))
     return strange if len(strange) * _KNOWN <= len(flags) else []
 
 
+def _parts(name: str) -> set[str]:
+    return {_SPELLINGS.get(word, word) for word in name.split("_")}
+
+
 def _meant(name: str, flags: frozenset[str]) -> str:
-    """Return the flag that is spelled like another, or is called so without a word of it: empty for none."""
-    words = set(name.split("_"))
-    shorter = [flag for flag in sorted(flags) if set(flag.split("_")) < words]
+    """Return the flag that is spelled like another, or has a word less, or all its words: empty for none."""
+    words = _parts(name)
+    shorter = [flag for flag in sorted(flags) if _parts(flag) < words]
     near = nearest(name, sorted(flags), most=1, cutoff=_ALIKE)
     tails = [flag for flag in shorter if name.endswith(f"_{flag}")]
-    return next(iter(near or sorted(tails or shorter, key=len, reverse=True)), "")
+    longer = [flag for flag in sorted(flags) if len(words) >= _WORDS and words <= _parts(flag)]
+    among = near or sorted(tails or shorter, key=len, reverse=True) or longer[: len(longer) == 1]
+    return next(iter(among), "")
 
 
-def _job(name: str, flags: frozenset[str], given: set[str]) -> str:
+def _moved(name: str, flags: frozenset[str]) -> str:
+    """Name a flag that has most words of another: it may have taken its place, which nobody can tell."""
+    words = _parts(name)
+    if "no" in words:  # what is off by now needs no flag
+        return ""
+    common = {flag: len(words & _parts(flag)) for flag in sorted(flags)}
+    alike = [flag for flag, n in common.items() if n >= max(_COMMON, _SHARE * len(words))]
+    best = max(alike, key=lambda flag: common[flag], default="")
+    return f"--{best} may have taken its place" if best else ""
+
+
+def _job(name: str, flags: frozenset[str], given: frozenset[str]) -> str:
     """Say what becomes of the job without a flag that names its data or its model; nothing of others."""
     subjects = ((_DATA, "what it trains on"), (_MODEL, "a model"))
     kind, what = next(((kind, what) for kind, what in subjects if kind.fullmatch(name)), (None, ""))
@@ -116,20 +134,24 @@ def _is_program(word: Word) -> bool:
     return word.text is not None and word.text.endswith(".py") and not word.text.startswith("-")
 
 
-def _flags(words: list[Word]) -> Iterator[tuple[str, Word]]:
-    for word in words:
+def _flags(words: list[Word]) -> Iterator[tuple[str, Word, str | None]]:
+    """Yield flags with the word behind each, None for a flag that stands alone."""
+    for word, behind in zip_longest(words, words[1:]):
         if _ENDS.match(word.spelled):
             return
         match = _FLAG.match(word.spelled)
-        if match is not None and word.start >= 0:
-            yield match[1].replace("-", "_"), word
+        if match is None or word.start < 0:
+            continue
+        rest = word.spelled[match.end() :]
+        alone = behind is None or behind.spelled.startswith("--") or _ENDS.match(behind.spelled)
+        yield match[1].replace("-", "_"), word, rest[1:] if rest else None if alone else behind.spelled
 
 
-def _taken(file: File, library: Library) -> tuple[frozenset[str], frozenset[str]] | None:
+def _taken(file: File, library: Library) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
     key = f"{file.path}:taken"
     if key not in library.programs:
         library.programs[key] = all_taken(file, modules_of(library).imported)
-    taken: tuple[frozenset[str], frozenset[str]] | None = library.programs[key]
+    taken: tuple[frozenset[str], frozenset[str], frozenset[str]] | None = library.programs[key]
     return taken
 
 

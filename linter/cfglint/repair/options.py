@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
+_STEPS = "grad_accum"
+_LAUNCHED_STEPS = tuple(
+    (*holder, "deepspeed_config", "gradient_accumulation_steps")
+    for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
+)
 _JOB = ("launch", "job", "gpus")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
@@ -233,6 +238,7 @@ class Options(Record):
         option.places = [self.writer.place(written) for written in option.written]
         for_several(option, definitions, self.writer)
         self._for_a_job(option)
+        self._for_a_launcher(option)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
 
@@ -246,6 +252,17 @@ class Options(Record):
         if regroups(option.facts) and is_number(asked) and is_number(there) and asked > there:
             option.risk = worse(option.risk, "optimization")
             option.effects.append(f"the file still asks for {asked} GPUs: change that by hand")
+
+    def _for_a_launcher(self, option: Option) -> None:
+        """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""
+        steps, view = option.facts.get(_STEPS), self.judged.subject.view
+        said = next((view.get(path) for path in _LAUNCHED_STEPS if view.has(path)), None)
+        if is_number(steps) and is_number(said) and said != steps:
+            option.risk = worse(option.risk, "numerics")
+            option.effects.append(
+                f"write {steps} for {said} as deepspeed_config.gradient_accumulation_steps of the launcher's "
+                "file by hand, too: the two have to agree"
+            )
 
     def _move_along(self, track: Track, value: object, own: Way) -> t.Move | None:
         """Return what a move costs by what it leaves behind with all that its edits bring along."""
@@ -309,7 +326,22 @@ class Options(Record):
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
                 return True
-        return bool(needs)  # what nobody states
+        return bool(needs) or self._nearly_keeps(knob, option, ratio)  # what nobody states
+
+    def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
+        """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
+        if not regroups(option.facts) or self.judged.values["gpus.lacking"] is not True:
+            return False
+        for partner in knob.partners:
+            value = _in_exchange(*ratio, self.judged.values[partner], exact=False)
+            way = self.writer.writes(partner, value) if value is not None else None
+            if way is not None and self.writer.patch(way.keys) is not None:
+                option.facts[partner] = value
+                option.written += way.keys
+                break
+        option.risk = worse(option.risk, "optimization")
+        option.effects.append("the effective batch cannot stay as it is on so many GPUs")
+        return True
 
     def _brought_along(self, names: Iterable[str], option: Option) -> dict[str, object]:
         """Return what facts become that are computed from what is written, as accumulation in a script is."""
@@ -434,10 +466,11 @@ def _is_equal(old: object, new: object) -> bool:
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
 
 
-def _in_exchange(kept: object, moved: object, old: object) -> object | None:
+def _in_exchange(kept: object, moved: object, old: object, *, exact: bool = True) -> object | None:
     """Return the partner's value that makes up for a move, where what is kept is proportional to it."""
     numbers = [v for v in (kept, moved, old) if is_number(v)]
     if len(numbers) < 3 or not moved:
         return None
     value = numbers[2] * numbers[0] / numbers[1]
+    value = value if exact else max(1, round(value))
     return int(value) if value == int(value) and value >= 1 else None

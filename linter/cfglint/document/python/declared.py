@@ -23,6 +23,7 @@ _IMPORTED = re.compile(
 )
 _FLAG = re.compile(r"""["']--?([A-Za-z][\w.-]*)["']""")
 _FIELD = re.compile(r"^[ \t]+([A-Za-z_]\w*)[ \t]*:[ \t]*[A-Za-z\"'][^\n]*$", re.MULTILINE)
+_SWITCH = re.compile(r"^[ \t]+([A-Za-z_]\w*)[ \t]*:[ \t]*[\"']?(?:Optional\[)?bool\b", re.MULTILINE)
 _LIBRARY = re.compile(
     r"^[ \t]*from[ \t]+(?:transformers|trl)\b[\w.]*[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE
 )
@@ -54,8 +55,8 @@ def declared(start: File, imported: Callable[[File, str], File | None]) -> tuple
 
 def all_taken(
     start: File, imported: Callable[[File, str], File | None]
-) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return all words that a program may take as flags, where it stops at any other, and the sure ones.
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]] | None:
+    """Return all words that a program may take as flags, where it stops at any other; sure ones; switches.
 
     None where nobody knows: its parser, and the classes that fill it, have to be in the project's files.
     """
@@ -75,13 +76,14 @@ def all_taken(
     made = set(re.findall(r"\bdef[ \t]+(\w+)", whole))
     if not made.issuperset(_ADDS.findall(whole)):
         return None
-    bodies = (body for name, body in _BODY.findall(whole) if name in waiting)
-    sure = {field for body in bodies for field in _FIELD.findall(body)}
+    bodies = [body for name, body in _BODY.findall(whole) if name in waiting]
+    sure = frozenset(field for body in bodies for field in _FIELD.findall(body))
+    switches = frozenset(field for body in bodies for field in _SWITCH.findall(body))
     exact = _fields_of(waiting, texts) if all(map(_CLASSES.fullmatch, filled)) else None
     if exact is not None:  # a field of another class is no flag
         flags = {word.replace("-", "_") for word in _FLAG.findall(whole)}
-        return frozenset(flags | exact), frozenset(sure)
-    return frozenset(word for text in texts for word in _words(text)), frozenset(sure)
+        return frozenset(flags | exact), sure, switches
+    return frozenset(word for text in texts for word in _words(text)), sure, switches
 
 
 def _fields_of(names: list[str], texts: list[str]) -> set[str] | None:

@@ -93,6 +93,10 @@ class Linked(Program):
         self._file, self._modules, self._said = file, modules, said
         self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
 
+    def texts(self) -> list[str]:
+        """Return the texts of the program's files, as far as they were looked up."""
+        return [linked.code.file for linked in self._linked.values() if linked is not None]
+
     def declared(self) -> tuple[frozenset[str], bool]:
         """Return the words that the project's files declare as arguments; see declared.py."""
         if self._words is None:

@@ -70,6 +70,10 @@ class Program(Parsing):
         self._nested = 0
         self._returned: list[object] = []
 
+    def texts(self) -> list[str]:
+        """Return the texts of the program's files."""
+        return [self.code.file]
+
     def start(self) -> None:
         """Go through the program as far as it runs by itself."""
         for node in self.code.body:

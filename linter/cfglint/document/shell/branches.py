@@ -7,8 +7,10 @@ import re
 from cfglint.budget import spend
 from cfglint.document.shell.conditions import Tests
 from cfglint.document.shell.expand import Expander
+from cfglint.document.shell.processes import VISIBLE
 from cfglint.document.shell.source import SCRIPT, Source
 from cfglint.document.shell.words import Array, Pieces, meet, unknown
+from cfglint.document.shell.workers import pinned_in_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,8 +248,10 @@ class Branches:
         del self.commands[met:]
         self._hide(names)
         self._apart([body], depth)
+        turns = pinned_in_turn(self._source.text_of(node)) if node.type == "for_statement" else ()
         for command in self.commands[met:]:
             command.repeated = True
+            command.turns = turns if turns and VISIBLE in command.environment else command.turns
         self._hide(names)
 
     def _once(self, node: Any, variable: str, body: Any, depth: int) -> bool:

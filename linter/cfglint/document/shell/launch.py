@@ -45,6 +45,7 @@ from cfglint.document.shell.words import (
     Word,
     hidden_flags,
 )
+from cfglint.document.shell.workers import tell_workers
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -98,7 +99,8 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
     """Return the documents of the commands that were met in a script or a manifest, the whole of ``text``."""
     documents = []
     commands = []
-    for command in runner.commands:
+    heads = []
+    for number, command in enumerate(runner.commands):
         start = program_of(command.words)
         if start is None or _only_tells(start):
             continue
@@ -115,9 +117,11 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
             _add_job(root, asked, each=asked.everywhere or _is_spread(start))
         documents.append(document)
         running = command.beside or detaches([*command.outer, *command.words])
+        heads.append((number, reader.head))
         commands.append(Beside(reader.head, reader.visible, running, command.repeated))
     part(documents)
     tell_beside(commands)
+    tell_workers(heads, runner.commands)
     return documents
 
 

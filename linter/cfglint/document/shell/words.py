@@ -133,7 +133,7 @@ class Command(Record):
 
     ``outer`` is the command that was given it to run (``docker run … bash -c``), ``end`` where it ends in the
     file, -1 where it is not known, ``repeated`` that a loop may run it several times, ``beside`` that the
-    script goes on meanwhile.
+    script goes on meanwhile, ``turns`` the numbers of the GPUs that it has in a loop's rounds.
     """
 
     words: list[Word]
@@ -143,6 +143,7 @@ class Command(Record):
     end: int = -1
     repeated: bool = False
     beside: bool = False
+    turns: tuple[int, ...] = ()
 
 
 def unknown(why: str) -> Piece:

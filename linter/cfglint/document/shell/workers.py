@@ -1,0 +1,61 @@
+"""Commands of a script that have a GPU of their own each, by number: a server or a worker for every GPU."""
+
+from __future__ import annotations
+
+import re
+
+from cfglint.document.shell.processes import VISIBLE
+from cfglint.document.tree import Composite, Entry, Mapping
+from cfglint.text import small_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.document.shell.words import Command
+
+_IN_TURN = re.compile(
+    r"for[ \t]+(?P<name>\w+)[ \t]+in[ \t]+(?:(?P<listed>[0-9]{1,3}(?:[ \t]+[0-9]{1,3})+)"
+    r"|\{(?P<first>[0-9]{1,3})\.\.(?P<last>[0-9]{1,3})\}"
+    r"|\$\(seq[ \t]+(?P<from>[0-9]{1,3})[ \t]+(?P<to>[0-9]{1,3})\))"
+    r"[ \t]*[;\n].*?\b" + VISIBLE + r"=[\"']?\$\{?(?P=name)\b",
+    re.DOTALL,
+)
+_SHELLS = re.compile(r"(?:^|/)(?:ba|da|z)?sh\Z|\.sh\Z|\A-")  # what runs another script on this machine
+_WORKERS = 3  # GPUs with a command of their own
+
+
+def pinned_in_turn(loop: str) -> tuple[int, ...]:
+    """Return the GPUs that a loop over numbers gives its commands, one in each round."""
+    found = _IN_TURN.match(loop)
+    if found is None:
+        return ()
+    if found["listed"]:
+        return tuple(map(int, found["listed"].split()))
+    first, last = found["first"] or found["from"], found["last"] or found["to"]
+    return tuple(range(int(first), int(last) + 1))
+
+
+def worked_on(commands: Sequence[Command]) -> list[tuple[int, ...]]:
+    """Return the GPUs that each command has for itself: of ``CUDA_VISIBLE_DEVICES=3 cmd``, 3."""
+    worked = []
+    for command in commands:
+        pieces = command.environment.get(VISIBLE) or ()
+        own = (
+            None if any(piece.unknown for piece in pieces) else small_number("".join(p.text for p in pieces))
+        )
+        gpus = command.turns or (() if own is None else (own,))
+        worked.append(gpus if all(_SHELLS.search(word.spelled) for word in command.outer) else ())
+    return worked
+
+
+def tell_workers(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Command]) -> None:
+    """Say of commands how many GPUs a machine has that has those of the script's workers."""
+    worked = worked_on(commands)
+    for at, head in heads:
+        others = {max(gpus): n for n, gpus in enumerate(worked) if gpus and n != at}
+        if len({gpu for n in others.values() for gpu in worked[n]}) < _WORKERS:
+            continue
+        name, last = head.entries["name"], commands[others[max(others)]].words[0]
+        start, end = (last.start, last.end) if last.start >= 0 else (name.value.start, name.value.end)
+        head.entries["workers_gpus"] = Entry(name.key, Composite(str(max(others) + 1), start, end))
