@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KINDS = ("zero1", "zero2", "zero2_offload", "zero3", "zero3_offload")
 _ZERO = "zero_optimization"
 _TALK = ("wall_clock_breakdown", "steps_per_print", "comms_logger", "flops_profiler", "dump_state")
+# Where the optimizer of an offload comes from, which only a file that offloads has to say.
+_HOST = ("zero_force_ds_cpu_optimizer", "zero_allow_untested_optimizer")
 _OTHERS = ("zero_hpz", "zero_quantized", "mics_", "offload_optimizers", "cpu_offload")  # more, or old
 _MOST = 40  # files of a folder
 
@@ -66,7 +68,7 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 def _rest(config: Mapping[str, object]) -> dict[str, object]:
     """Return what a config says of everything but ZeRO."""
-    return {key: value for key, value in config.items() if key != _ZERO and key not in _TALK}
+    return {key: value for key, value in config.items() if key not in (_ZERO, *_TALK, *_HOST)}
 
 
 def _kind(config: Mapping[str, object]) -> str | None:

@@ -16,7 +16,7 @@ from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.allowed import ANY, SHOWN
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import laid_wider, too_large
+from cfglint.repair.hopeless import WHOLE, laid_wider, too_large
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, beyond_host, overfilled, short_of, values_told
 from cfglint.repair.together import combined
@@ -59,7 +59,9 @@ def unfixed(solver: Solver, group: Group) -> str:
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
     if not numbers:
         return told
-    return numbers if riddle or broken or told.startswith("with ") else f"{numbers}; {told}"
+    if riddle or broken or told.startswith("with ") or WHOLE in numbers:
+        return numbers
+    return "; ".join(dict.fromkeys(f"{numbers}; {told}".split("; ")))  # both may say what the host would need
 
 
 def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
