@@ -118,10 +118,8 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 repairs.over[judged] = outcome
             else:
                 repairs.add(wider)
-        elif outcome is not None and _leans_over(outcome[1]):
+        elif outcome is not None and (_leans_over(outcome[1]) or _may_be_far_over(outcome[1])):
             repairs.doubt(judged, about)
-        elif outcome is not None and _may_be_far_over(outcome[1]):
-            repairs.doubt(judged, [code for code in about if code.startswith(MEMORY)])
     new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
     repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
     return repairs
