@@ -67,8 +67,20 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def _rest(config: Mapping[str, object]) -> dict[str, object]:
-    """Return what a config says of everything but ZeRO."""
-    return {key: value for key, value in config.items() if key not in (_ZERO, *_TALK, *_HOST)}
+    """Return what a config says of everything but ZeRO; bf16 that the trainer fills in is as good as bf16 on.
+
+    Where the trainer's precision is another, a rule about the file says so.
+    """
+    rest = {key: value for key, value in config.items() if key not in (_ZERO, *_TALK, *_HOST)}
+    if _enabled(rest.get("bf16")) in ("auto", True):
+        rest["bf16"] = {"enabled": "auto"}
+        if _enabled(rest.get("fp16")) in ("auto", False):
+            del rest["fp16"]
+    return rest
+
+
+def _enabled(section: object) -> object:
+    return section.get("enabled") if isinstance(section, dict) else None
 
 
 def _kind(config: Mapping[str, object]) -> str | None:

@@ -218,8 +218,9 @@ class _Wants(Record):
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
         placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
         if placed and fixes and fixes[0].risk in ("optimization", "data"):
-            near = self._near(group.goals, judged)  # first what may be enough, and changes no results
-            if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
+            cuts = all(fix.risk == "data" for fix in fixes)  # nobody cuts data for what money buys
+            near = self._near(group.goals, judged, unsafe=cuts)  # first what may be enough
+            if near or cuts:
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
         if placed and fixes and _share(fixes[0]) > _SLOW:  # first what may be enough, and takes no such time
             goals = group.goals if repair is None else repair.goals

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged
 
+ASSUMED = "assumed"
+
 
 def counted(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> Run | None:
     """Return a run on that many GPUs where an error has no sure fix; None where their number is known."""
@@ -23,7 +25,7 @@ def counted(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> R
     gpus, target = cases_of(judged.values)[0].gpus, judged.target
     if gpus is None or target is None or target.count is not None:
         return None
-    facts = {**target.facts, **count_facts(gpus, 1, "assumed")}
+    facts = {**target.facts, **count_facts(gpus, 1, ASSUMED)}
     within = run.but(targets=(replace(target, facts=facts, count=gpus, nodes=1),), named=True)
     within.fixes = run.fixes
     return within

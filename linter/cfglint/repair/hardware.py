@@ -21,6 +21,7 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import needs_of
 from cfglint.record import Record, field
 from cfglint.repair.beside import gpus_together
+from cfglint.repair.counted import ASSUMED
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.together import combined
 from cfglint.repair.trials import to_mend
@@ -245,10 +246,18 @@ class Market(Record):
         if not (is_number(old) and is_number(new) and is_number(steps) and new):
             return 0
         wanted = steps * old / new
+        if wanted < 1 and self._is_open():
+            return None
         if wanted < 1 or wanted != int(wanted):
             return 0
         kept = self.trials.values(self.judged, {**facts, "grad_accum": int(wanted)})
         return int(wanted) if is_same("results.batch", before, kept) else 0
+
+    def _is_open(self) -> bool:
+        """Whether nobody says how many GPUs there are, so that a file says the batch of one of them."""
+        target = self.judged.target
+        count = None if target is None else target.facts.get("gpu.count")
+        return count is None or count[1] == ASSUMED
 
     def _standing(self, values: Values) -> set[str]:
         """Return the errors that stand or may stand against the job there."""
