@@ -23,6 +23,8 @@ KINDS = ("zero1", "zero2", "zero2_offload", "zero3", "zero3_offload")
 _ZERO = "zero_optimization"
 _TALK = ("wall_clock_breakdown", "steps_per_print", "comms_logger", "flops_profiler", "dump_state")
 _FILLED = {"optimizer": ("AdamW",), "scheduler": ("WarmupLR", "WarmupDecayLR"), "gradient_clipping": ()}
+# Where the optimizer of an offload comes from, which only a file that offloads has to say.
+_HOST = ("zero_force_ds_cpu_optimizer", "zero_allow_untested_optimizer")
 _OTHERS = ("zero_hpz", "zero_quantized", "mics_", "offload_optimizers", "cpu_offload")  # more, or old
 _MOST = 40  # files of a folder
 
@@ -79,12 +81,24 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def _rest(config: Mapping[str, object]) -> dict[str, object]:
-    """Return what a config says of everything but ZeRO, and of what the trainer fills in."""
-    return {
+    """Return what a config says of everything but ZeRO, and of what the trainer fills in.
+
+    bf16 that it fills in is as good as bf16 on: where its precision is another, a rule of the file says so.
+    """
+    rest = {
         key: value
         for key, value in config.items()
-        if key != _ZERO and key not in _TALK and not (key in _FILLED and _is_filled(value, _FILLED[key]))
+        if key not in (_ZERO, *_TALK, *_HOST) and not (key in _FILLED and _is_filled(value, _FILLED[key]))
     }
+    if _enabled(rest.get("bf16")) in ("auto", True):
+        rest["bf16"] = {"enabled": "auto"}
+        if _enabled(rest.get("fp16")) in ("auto", False):
+            del rest["fp16"]
+    return rest
+
+
+def _enabled(section: object) -> object:
+    return section.get("enabled") if isinstance(section, dict) else None
 
 
 def _is_filled(part: object, kinds: tuple[str, ...]) -> bool:

@@ -12,6 +12,7 @@ from cfglint.engine.run import Run, unsuppressed
 from cfglint.errors import CfglintError
 from cfglint.record import Record, field
 from cfglint.repair.allowed import ANY, SAFE
+from cfglint.repair.counted import counted, is_doubtful
 from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
@@ -83,6 +84,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
     with Searching(len(judgements), size) as search:
         if sure:
             _attach(run, judgements, sure)
+            _attach_counted(run, judgements, sure)
         for each in found:
             if each.judged.case is not None:
                 _attach_in_case(run, each, sure)
@@ -130,6 +132,22 @@ def _attach_in_case(run: Run, each: Found, sure: Sequence[Found]) -> None:
             if again.finding.code == one.code:
                 one.fix, one.alternatives = again.finding.fix, again.finding.alternatives
                 one.unfixed = again.finding.unfixed
+
+
+def _attach_counted(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
+    """Give errors whose fix rests on a number of GPUs that nobody says what helps on as many as it takes."""
+    within = counted(run, judgements, found)
+    if within is None:
+        return
+    again = within.findings(within.judged(judgements[0].subject))
+    others = [each for each in again if each.judged.case is None]
+    _attach(within, [others[0].judged] if others else [], others)
+    run.fixes = within.fixes
+    fixed = {each.finding.code: each.finding for each in others if each.finding.fix or each.finding.unfixed}
+    for each in filter(is_doubtful, found):
+        finding, new = each.finding, fixed.get(each.finding.code)
+        if new is not None and (finding.fix is None or (new.fix is not None and new.fix.certainty == "sure")):
+            finding.fix, finding.alternatives, finding.unfixed = new.fix, new.alternatives, new.unfixed
 
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
@@ -206,8 +224,9 @@ class _Wants(Record):
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
         placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
         if placed and fixes and fixes[0].risk in ("optimization", "data"):
-            near = self._near(group.goals, judged)  # first what may be enough, and changes no results
-            if near or all(fix.risk == "data" for fix in fixes):  # nobody cuts data for what money buys
+            cuts = all(fix.risk == "data" for fix in fixes)  # nobody cuts data for what money buys
+            near = self._near(group.goals, judged, unsafe=cuts)  # first what may be enough
+            if near or cuts:
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
         if placed and fixes and _share(fixes[0]) > _SLOW:  # first what may be enough, and takes no such time
             goals = group.goals if repair is None else repair.goals

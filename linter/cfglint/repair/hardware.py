@@ -21,6 +21,7 @@ from cfglint.lang.types import is_number
 from cfglint.lang.values import needs_of
 from cfglint.record import Record, field
 from cfglint.repair.beside import gpus_together
+from cfglint.repair.counted import ASSUMED
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.together import combined
 from cfglint.repair.trials import to_mend
@@ -55,7 +56,7 @@ class Place(Record):
 
     ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``price`` is
     said, of one GPU where nobody says how many there have to be. ``amid`` other errors, which stand against
-    the job on any GPU.
+    the job on any GPU. ``host`` says what a machine needs of its own memory where that is much.
     """
 
     name: str
@@ -64,12 +65,13 @@ class Place(Record):
     price: str
     accumulation: str = ""
     amid: bool = False
+    host: str = ""
 
     @property
     def words(self) -> str:
         """What is told of the place."""
         need, capacity = self.memory.need_gib, self.memory.capacity_gib
-        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, {self.price}"
+        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, {self.price}{self.host}"
         steps = f" with {self.accumulation}" if self.accumulation else ""
         return f"{self.name}{steps} ({of})"
 
@@ -198,7 +200,8 @@ class Market(Record):
         memory = memory_of(values, judged.target, asks=False)[0]
         told = self.told(steps) if steps is not None else ""
         wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
-        place = Place(name, hourly, memory, self.price(hourly, count * nodes), told, amid=bool(standing))
+        price, host = self.price(hourly, count * nodes), _large_host(values)
+        place = Place(name, hourly, memory, price, told, amid=bool(standing), host=host)
         return place if memory.verdict == "fits" and not wide else None
 
     def _least(self, values: Values) -> float:
@@ -243,10 +246,18 @@ class Market(Record):
         if not (is_number(old) and is_number(new) and is_number(steps) and new):
             return 0
         wanted = steps * old / new
+        if wanted < 1 and self._is_open():
+            return None
         if wanted < 1 or wanted != int(wanted):
             return 0
         kept = self.trials.values(self.judged, {**facts, "grad_accum": int(wanted)})
         return int(wanted) if is_same("results.batch", before, kept) else 0
+
+    def _is_open(self) -> bool:
+        """Whether nobody says how many GPUs there are, so that a file says the batch of one of them."""
+        target = self.judged.target
+        count = None if target is None else target.facts.get("gpu.count")
+        return count is None or count[1] == ASSUMED
 
     def _standing(self, values: Values) -> set[str]:
         """Return the errors that stand or may stand against the job there."""
@@ -335,7 +346,19 @@ def _of_the_host(before: Values, after: Values) -> str:
     need, was = bounds_of(after["need.host"]), bounds_of(before["need.host"])
     if need is None or was is None or need[1] == inf or need[0] - was[0] < _MUCH:
         return ""
+    return _host_told(need)
+
+
+def _host_told(need: tuple[float, float]) -> str:
     return f"; each machine needs {need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB of its own memory"
+
+
+def _large_host(values: Values) -> str:
+    """Say what a machine needs of its own memory where that is more than its GPUs have."""
+    need, vram, own = bounds_of(values["need.host"]), bounds_of(values["gpu.vram"]), values["gpu.per_node"]
+    if need is None or vram is None or need[1] == inf or not is_number(own):
+        return ""
+    return _host_told(need) if need[0] >= max(_MUCH, vram[1] * own) else ""
 
 
 def _shown(title: str, judged: Judged) -> Fix:

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.facts import Values
 
+WHOLE = "which each GPU holds before they are sharded"
 _SIZES = (("train_tp", "tensor"), ("pp", "pipeline"), ("cp", "context"))
 _BILLION, _MILLION = 1e9, 1e6
 _NODE = 8  # GPUs of a machine that clouds rent
@@ -41,6 +42,9 @@ def too_large(values: Values, *, states: bool = False) -> str:
     if size * stay > there:
         told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each)"
         return f"{told}, the optimizer aside, and {beside}"
+    loading = bounds_of(values["weights.loading"])
+    if states and loading is not None and loading[0] > vram[1]:
+        return f"{loading[0] / GIB:,.0f} GiB of weights, {WHOLE}, are more than its {vram[1] / GIB:,.0f} GiB"
     kept = _bytes_of_states(values) if states else 0
     if size * kept <= there:
         return ""

@@ -16,7 +16,7 @@ from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.allowed import ANY, SHOWN
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import laid_wider, too_large
+from cfglint.repair.hopeless import WHOLE, laid_wider, too_large
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, beyond_host, least_of, overfilled, short_of, values_told
 from cfglint.repair.together import combined
@@ -59,10 +59,9 @@ def unfixed(solver: Solver, group: Group) -> str:
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
     if not numbers:
         return told
-    if riddle or broken or told.startswith("with "):
+    if riddle or broken or told.startswith("with ") or WHOLE in numbers:
         return numbers
-    start, _, end = numbers.partition("; ")  # what both say of the host is said once
-    return f"{start}; {told}" if end and told.endswith(end) else f"{numbers}; {told}"
+    return "; ".join(dict.fromkeys(f"{numbers}; {told}".split("; ")))  # both may say what the host would need
 
 
 def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
