@@ -112,7 +112,8 @@ class Market(Record):
         if judged.target is None or any(trials.run.without_target(goal.compiled, judged) for goal in goals):
             return
         cheapest: dict[bool, Place] = {}
-        for hourly, gpu, count, nodes in self.offers():
+        kernels = any(goal.code.startswith(_KERNELS) for goal in goals)  # an older GPU may have them
+        for hourly, gpu, count, nodes in self.offers(slower=kernels):
             place = self._place(goals, gpu, count, nodes, hourly)
             if place is not None:
                 cheapest.setdefault(bool(place.accumulation), place)
@@ -120,7 +121,7 @@ class Market(Record):
                     break
         yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
 
-    def offers(self) -> list[tuple[float, Gpu, int, int]]:
+    def offers(self, *, slower: bool = False) -> list[tuple[float, Gpu, int, int]]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
         values = self.judged.values
         asked, parts, vendor = values[HERE], values["num_nodes"], values.given.get("gpu.vendor")
@@ -146,7 +147,7 @@ class Market(Record):
         shapes = [(count, nodes) for count, nodes in shapes if count <= max(_NODE, own)]
         for name, usd in sheet.items():
             gpu = gpu_named(name)
-            if gpu.vendor == vendor and self._is_no_step_down(gpu):
+            if gpu.vendor == vendor and self._is_no_step_down(gpu, slower):
                 offers += [(usd * count * nodes, gpu, count, nodes) for count, nodes in shapes]
         own *= int(there) if is_number(there) else 1
         own_price = sheet.get(str(values.given.get("gpu.model")), 0) * own
@@ -160,8 +161,8 @@ class Market(Record):
         values = self.judged.values
         return values["launched.placed"] is True or values["trains"] is False
 
-    def _is_no_step_down(self, gpu: Gpu) -> bool:
-        """Whether a GPU is the present one, or has as much memory and is about as fast."""
+    def _is_no_step_down(self, gpu: Gpu, slower: bool) -> bool:
+        """Whether a GPU is the present one, or has as much memory and is about as fast, or may be ``slower``."""
         given = self.judged.values.given
         if gpu.name == given.get("gpu.model"):
             return True
@@ -170,7 +171,9 @@ class Market(Record):
             return False
         if given.get("gpu.nvlink") is True and gpu.nvlink is not True:
             return False
-        return gpu.tflops is None or not is_number(rate) or bool(gpu.tflops * _TERA >= _AS_FAST * rate)
+        return (
+            slower or gpu.tflops is None or not is_number(rate) or bool(gpu.tflops * _TERA >= _AS_FAST * rate)
+        )
 
     def _place(
         self, goals: tuple[Goal, ...], gpu: Gpu, count: int, nodes: int, hourly: float

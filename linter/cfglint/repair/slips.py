@@ -8,6 +8,7 @@ No knob moves, and what they do is proven likewise.
 from __future__ import annotations
 
 from cfglint.document.removal import remove_keys
+from cfglint.document.shell.ends import rejoined
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 
 RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _REFUSED = "CFG011"
+_ENDS, _LOST = "DOC107", "document.lost_lines"
 _STRANGE, _STRANGE_FLAGS = "DOC109", "document.strange_flags"
 _NUMBERS = "document.impossible_values"
 _TYPES, _OF_TYPE = "document.misfits", "CFG009"
+_JOINS = "join the command's lines: take out what stands between them"
 _COUNTS, _SHARES = "_steps", "_ratio"  # what a key may count, and its neighbour that takes a share of all
 _LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 
@@ -47,6 +50,10 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
             strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if strange is not None:
                 yield finding, strange
+        if finding.code == _ENDS and each.judged.values[_LOST]:
+            whole = _rejoined(solver.trials, each.judged)
+            if whole is not None:
+                yield finding, whole
         listed = _LISTS.get(finding.code, "")
         if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
@@ -58,6 +65,26 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
                 fix = _removal(solver.trials, own[0])
             if fix is not None:
                 yield finding, fix
+
+
+def _rejoined(trials: Trials, judged: Judged) -> Fix | None:
+    """Return what makes the lines of a command one; what is then wrong with it is told."""
+    edits = rejoined(judged.subject.document)
+    after = (trials.judged_after(edits) if edits else None) or ()
+    new = next((each for each in after if each.target == judged.target), None)
+    if new is None or new.values[_LOST]:
+        return None
+    before = trials.base(judged).before
+    broken = sorted(
+        f"{verdict.rule.code} ({verdict.rule.name})"
+        for verdict in new.verdicts
+        if verdict.truth is False and verdict.rule.level == "error"
+        and (verdict.rule.code not in before or before[verdict.rule.code].truth is not False)
+    )  # fmt: skip
+    effect = f"its flags are read then, and with them there is still {' and '.join(broken)}" if broken else ""
+    notes = (f"cfglint: the command ended here ({_ENDS})",) * len(edits)
+    sure = "may" if broken else "sure"
+    return Fix(0, _JOINS, edits, applicability="safe", certainty=sure, effect=effect, notes=notes)
 
 
 def _fixed(solver: Solver, judged: Judged, mistake: Mistake, code: str) -> Fix | None:

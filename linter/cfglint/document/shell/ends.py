@@ -10,6 +10,7 @@ from cfglint.record import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cfglint.document.tree import Document
+    from cfglint.text import Edit
 
 # Behind a command: what ends it in the place of a line that continues it, and then a line of flags.
 _LOST = re.compile(
@@ -21,6 +22,11 @@ _MEANT = re.compile(r"(?:[^\n]*\\[ \t]*\n|[ \t]*#[^\n]*\n)*")
 _COMMENT = re.compile(r"(?m)^[ \t]*#")
 _RETURN = re.compile(r"[\"']?[ \t]*(\\\r)\n[ \t]*")
 _FARTHEST = 200  # characters between two words of a command
+
+
+_KEPT = re.compile(r"\\(?P<behind>[ \t]+(?:#[^\n]*)?)?\Z")  # at the end of a line: what continues it
+_NOTE = re.compile(r"[ \t]*#[^\n]*\Z")
+_WORD = re.compile(r"[ \t]*(?:--?[A-Za-z]|[+~]{0,2}\w+\.[\w.]+=)")
 
 
 class Lost(Value):
@@ -70,3 +76,34 @@ def _by_line(document: Document) -> Lost | None:
     what = "comment" if lost["comment"] else "blank"
     note = "this comment" if lost["comment"] else "the blank behind the backslash"
     return Lost(note, *lost.span(what), lost["first"], cure)
+
+
+def rejoined(document: Document) -> tuple[Edit, ...]:
+    """Return the edits that join the lines of a command which ends early; none where it is not plain how.
+
+    Comments between them go, as do blanks behind a backslash.
+    """
+    from cfglint.text import Edit
+
+    lost = ends_early(document)
+    if lost is None or lost.note.startswith("the carriage"):
+        return ()
+    text, edits, held = document.file.text, [], []
+    at = text.rfind("\n", 0, lost.start) + 1
+    while at < len(text):
+        end = text.find("\n", at)
+        line = text[at : len(text) if end < 0 else end]
+        if _NOTE.match(line) and end > 0:
+            held.append(Edit(at, end + 1, ""))
+        elif edits or held or line:
+            if held and not _WORD.match(line):  # another command: the comments are above that
+                break
+            edits += held
+            held = []
+            kept = _KEPT.search(line)
+            if kept is None:
+                break
+            if kept["behind"]:
+                edits.append(Edit(at + kept.start("behind"), at + len(line), ""))
+        at += len(line) + 1
+    return tuple(edits)
