@@ -236,6 +236,7 @@ def test_pytorch_of_what_a_project_lies_in_is_not_its_own(tmp_path, capsys):
     inner.mkdir()
     (inner / "config.yaml").write_text(CONFIG)
     check = ["check", str(inner / "config.yaml"), "--gpu", "b200", "--select", "PRC125"]
-    assert main(check) == 1 and "PyTorch v2.1.2" in capsys.readouterr().out
+    assert main(check) == 1
+    assert "PyTorch v2.1.2" in capsys.readouterr().out
     (inner / "pyproject.toml").write_text('[project]\nname = "inner"\n')
     assert main(check) == 0
