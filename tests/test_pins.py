@@ -56,6 +56,10 @@ def test_one_version_is_a_pin(name, text, version, line):
     ("name", "text"),
     [
         ("requirements.txt", "trl>=0.15.2\ntrl-tools==1.0\nmy_trl==3.0\n"),
+        (
+            "pyproject.toml",
+            'dependencies = [\n  "trl",\n]\n[project.optional-dependencies]\nnpu = ["trl==0.9.6"]\n',
+        ),
         ("requirements.txt", "trl==0.15.*\n"),
         (
             "pyproject.toml",
@@ -223,3 +227,16 @@ def test_a_framework_that_is_cloned_is_there_or_another_reads_the_file(facts, ca
     Path("megatron/neox_arguments").mkdir(parents=True)
     Path("megatron/neox_arguments/arguments.py").write_text("import torch\n", "utf-8")
     assert level() == "error"
+
+
+def test_pytorch_of_what_a_project_lies_in_is_not_its_own(tmp_path, capsys):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "pyproject.toml").write_text('dependencies = ["torch==2.1.2"]\n')
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "config.yaml").write_text(CONFIG)
+    check = ["check", str(inner / "config.yaml"), "--gpu", "b200", "--select", "PRC125"]
+    assert main(check) == 1
+    assert "PyTorch v2.1.2" in capsys.readouterr().out
+    (inner / "pyproject.toml").write_text('[project]\nname = "inner"\n')
+    assert main(check) == 0

@@ -37,7 +37,7 @@ def _values(**given: object) -> Any:
     }
     facts |= {"param_bytes": 2, "grad_bytes": 2, "moment_bytes": 8, "master_weights": True, "gpus_needed": 2}
     facts |= {"train_tp": 1, "pp": 1, "cp": 1, "colocated": True, "rollout_gpus": None, "train_gpus": 2}
-    facts |= {"engine.bits": None, "packed_bytes": None} | {
+    facts |= {"engine.bits": None, "packed_bytes": None, "weights.loading": 0} | {
         name.replace("__", "."): v for name, v in given.items()
     }
     return facts
@@ -108,3 +108,10 @@ def test_replicas_become_shards_beside_less_tensor_parallelism(pack) -> None:
     for key, value in {"num_processes": 4, "tp_size": 1, "dp_replicate_size": 1, "dp_shard_size": 4}.items():
         assert f"{key} to {value}" in fix.title
     assert fix.certainty == "may"  # of a job whose model nobody names
+
+
+def test_what_each_gpu_loads_whole_is_told() -> None:
+    told = too_large(
+        _values(model__params=8e9, packed_bytes=0.5, quantized=True, weights__loading=61 * GIB), states=True
+    )
+    assert told == "61 GiB of weights, which each GPU holds before they are sharded, are more than its 24 GiB"

@@ -130,6 +130,10 @@ def _pins(kind: int, text: str, package: str) -> Iterator[tuple[int, str]]:
         _CONDA: [rf"(?mi)^[ \t]*-[ \t]+{name}==?{_NUMBER}", rf"(?mi)^[ \t]*-[ \t]+{exact}"],
         _DOCKER: [rf"(?mi)^[^#\n]*(?<![\w./-]){exact}"],
     }[kind]
+    # A project that takes any version pins none: others are of an extra, such as one for an accelerator.
+    bare = rf"(?mi)(?:^|[\[,])[ \t]*[\"']{name}[\"'][ \t]*(?:[,\]]|$)"
+    if kind == _PROJECT and re.search(bare, text):
+        patterns = []
     for pattern in patterns:
         yield from ((found.start(1), found[1]) for found in re.finditer(pattern, text))
     if kind == _DOCKER:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_TARGETS = 200
 _PINNING = ("uv.", "poetry.", "pdm.", "requirements", "constraints", "pyproject.", "environment", "conda")
+_TORCH, _PROJECT = "torch", "pyproject.toml"
 _MOST_PINS = 40  # files of a folder that are looked into
 _CHUNK = 8  # files that a process takes at once
 
@@ -247,8 +248,8 @@ class Pins:
                 if found is not None:
                     version, name, line = found
                     return version, f"{os.path.relpath(os.path.join(at, name))}:{line}"
-            if at == top:
-                break
+            if at == top or (framework == _TORCH and _PROJECT in names):
+                break  # what a project lies in does not pin its PyTorch
         return None
 
     def _listed(self, folder: str) -> tuple[list[str], list[str]]:

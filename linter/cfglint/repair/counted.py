@@ -1,4 +1,4 @@
-"""Repairs a job as `fit` judges it where nobody says how many GPUs it runs on: as if on as many as it takes."""
+"""Repairs a job of which nobody says how many GPUs it runs on as `fit` judges it: on as many as it takes."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ whether anything is wrong: the question that narrows it comes before any fix.
 
 from __future__ import annotations
 
-from cfglint.engine.memory import memory_of
+from cfglint.engine.memory import LACKING, memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
@@ -118,8 +118,11 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 repairs.over[judged] = outcome
             else:
                 repairs.add(wider)
-        elif outcome is not None and (_leans_over(outcome[1]) or _may_be_far_over(outcome[1])):
+        elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
+        elif outcome is not None and _may_be_far_over(outcome[1]):
+            laid = judged.values[LACKING] is True  # for more GPUs than there are: the memory was not judged
+            repairs.doubt(judged, [code for code in about if laid or code.startswith(MEMORY)])
     new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
     repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
     return repairs
