@@ -37,6 +37,7 @@ def _values(**given: object) -> Any:
     }
     facts |= {"param_bytes": 2, "grad_bytes": 2, "moment_bytes": 8, "master_weights": True, "gpus_needed": 2}
     facts |= {"train_tp": 1, "pp": 1, "cp": 1, "colocated": True, "rollout_gpus": None, "train_gpus": 2}
+    facts |= {"train_backend": "fsdp", "moe": False, "generates": False, "rollout_dtype": "bf16"}
     facts |= {"engine.bits": None, "packed_bytes": None, "weights.loading": 0} | {
         name.replace("__", "."): v for name, v in given.items()
     }
@@ -72,6 +73,21 @@ def test_states_count_where_they_stay_on_the_gpus() -> None:
     assert not too_large(_values(**small, states__away=True), states=True)
     assert not too_large(_values(**small, lora=True), states=True)
     assert not too_large(_values(model__params=8e9, params__trained=1e9), states=True)
+
+
+def test_megatron_keeps_weights_and_gradients_wherever_the_optimizer_is() -> None:
+    model = {"model__params": 14e9, "params__trained": 14e9, "train_backend": "megatron"}
+    assert too_large(_values(**model, states__away=True)) == (
+        "14.0B weights with their gradients take 52 GiB (4 bytes each), the optimizer aside, "
+        "and 2 GPUs have 48 GiB together"
+    )
+    small = model | {"model__params": 10e9, "params__trained": 10e9}
+    assert not too_large(_values(**small))
+    assert too_large(_values(**small, generates=True, colocated=False)) == (
+        "10.0B weights with their gradients take 37 GiB (4 bytes each), the optimizer aside, "
+        "the engine's weights 19 GiB, and 2 GPUs have 48 GiB together"
+    )
+    assert not too_large(_values(**small, generates=True, colocated=True))
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,11 @@ def too_large(values: Values, *, states: bool = False) -> str:
     if each is not None and size * each > there:
         weights = f"{_params(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
         return f"{weights}, and {beside}"
-    told, stay = f"{_params(size)} weights with their gradients", _bytes_that_stay(values)
-    if size * stay > there:
-        told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each)"
-        return f"{told}, the optimizer aside, and {beside}"
+    told, stay, served = f"{_params(size)} weights with their gradients", *_bytes_that_stay(values)
+    if size * (stay + served) > there:
+        told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each), the optimizer aside"
+        engine = f", the engine's weights {size * served / GIB:,.0f} GiB" if size * stay <= there else ""
+        return f"{told}{engine}, and {beside}"
     loading = bounds_of(values["weights.loading"])
     if states and loading is not None and loading[0] > vram[1]:
         return f"{loading[0] / GIB:,.0f} GiB of weights, {WHOLE}, are more than its {vram[1] / GIB:,.0f} GiB"
@@ -96,11 +97,11 @@ def _bytes_of_states(values: Values) -> float:
     return kept and kept + 4 * (values["master_weights"] is True)
 
 
-def _bytes_that_stay(values: Values) -> float:
-    """Return what Megatron keeps on the GPUs of each weight wherever the optimizer is."""
-    if values["train_backend"] != "megatron":
-        return 0
-    return _bytes_of(values, ("param_bytes", "grad_bytes"))
+def _bytes_that_stay(values: Values) -> tuple[float, float]:
+    """Return what Megatron keeps on the GPUs of each weight, the optimizer aside, and an engine apart."""
+    stay = _bytes_of(values, ("param_bytes", "grad_bytes")) if values["train_backend"] == "megatron" else 0
+    apart = values["generates"] is True and values["colocated"] is False and values["rollout_dtype"] == "bf16"
+    return (stay, _HALF if apart else 0) if stay else (0, 0)
 
 
 def _bytes_of(values: Values, parts: tuple[str, ...]) -> float:

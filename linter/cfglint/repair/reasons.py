@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.view import View
+    from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
@@ -44,6 +45,7 @@ _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of th
 _STRANGE = "document.strange_flags"
 _SCRIPTS = (".sh", ".bash")
 _NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
+_OFFLOAD = "offload_optimizer"
 _RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
 
 
@@ -73,11 +75,19 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
     for goal in group.goals:
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
-        numbers = too_large(goal.judged.values, states=memory or states)
+        kept = states or (memory and not _sends_away(solver, goal.judged))
+        numbers = too_large(goal.judged.values, states=kept)
         numbers = numbers or (laid_wider(goal.judged.values) if laid and not memory else "")
         if numbers:
             return numbers + (beyond_host(solver, goal.judged) if memory else "")
     return ""
+
+
+def _sends_away(solver: Solver, judged: Judged) -> bool:
+    """Whether the file can say that the optimizer's states are kept, and updated, on the host."""
+    if solver.writer(judged).writes(_OFFLOAD, True) is None:
+        return False
+    return solver.trials.values(judged, {_OFFLOAD: True})["states.away"] is True
 
 
 def _tried(solver: Solver, group: Group) -> str:
