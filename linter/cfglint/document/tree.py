@@ -406,9 +406,8 @@ class Document(Record):
     ``started`` with how many processes its project's scripts start what reads it, ``strange`` which flags
     its program does not take, ``shelved`` which files of DeepSpeed may take its one's place;
     ``replaced`` are the keys that a launch gives itself; ``sites`` where the calls of a program are written
-    (python.documents.Site), ``asked`` gives the same
-    trainer where some of the program's flags are given, and the others have their defaults;
-    ``flags`` are the names of all.
+    (python.documents.Site), ``asked`` gives the same trainer where some of the program's flags are given,
+    and the others have their defaults; ``flags`` are the names of all.
     """
 
     start: int
