@@ -401,13 +401,13 @@ class Document(Record):
     ``vouched`` that somebody names the framework that reads it, ``foreign`` that its program may differ from
     the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
-    ``has_field`` whether classes of its framework that its project holds have a field, ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``used``
-    whether its project may use its framework's package, ``started`` with how many processes its project's
-    scripts start what reads it, ``strange`` which flags its program does not take, ``shelved`` which files
-    of DeepSpeed may take its one's place; ``replaced`` are the keys that a launch gives itself;
-    ``sites`` where the calls of a program are written (python.documents.Site), ``asked`` gives the same
-    trainer where some of the program's flags are given, and the others have their defaults;
-    ``flags`` are the names of all.
+    ``has_field`` whether its framework's classes there have one, ``composed`` whether a program of its own
+    has Hydra compose it where its framework does not, ``used`` whether its project may use its package,
+    ``started`` with how many processes its project's scripts start what reads it, ``strange`` which flags
+    its program does not take, ``shelved`` which files of DeepSpeed may take its one's place;
+    ``replaced`` are the keys that a launch gives itself; ``sites`` where the calls of a program are written
+    (python.documents.Site), ``asked`` gives the same trainer where some of the program's flags are given,
+    and the others have their defaults; ``flags`` are the names of all.
     """
 
     start: int

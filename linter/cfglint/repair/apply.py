@@ -18,7 +18,7 @@ from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.notes import comments
 from cfglint.repair.price import regroups
-from cfglint.repair.proposals import Repairs, doubt, groups_of, is_certain, mend, stranding
+from cfglint.repair.proposals import Repairs, does_not_fit, doubt, groups_of, is_certain, mend, stranding
 from cfglint.repair.shortage import lacks
 from cfglint.repair.slips import slips
 from cfglint.repair.solve import Solver, solver_of
@@ -327,6 +327,8 @@ class _Wants(Record):
             or fix.risk not in risks
             or (for_memory and not any(_shrinks(change) for change in fix.memory))
         ):
+            return []
+        if repair is None or does_not_fit(self.solver.watching(judged), repair, judged):
             return []
         vram = bounds_of(judged.values["gpu.vram"])
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]

@@ -147,6 +147,12 @@ def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple
     return Repair(options), memory_of(solver.trials.values(judged, facts), judged.target, asks=False)[0]
 
 
+def does_not_fit(solver: Solver, repair: Repair, judged: Judged) -> bool:
+    """Whether a job surely takes more memory than there is with a repair, also where no rule told of it."""
+    outcome = _outcome(solver, (repair,), judged)
+    return outcome is not None and outcome[1].verdict == "oom"
+
+
 def _leans_over(memory: Memory) -> bool:
     """Whether a job probably does not fit."""
     return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"

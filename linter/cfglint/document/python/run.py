@@ -342,11 +342,11 @@ class Program(Parsing):
         if isinstance(value, Object) and value.kind in _FIELDS:
             first = value.positional[0] if value.positional else None
             default = value.get("default") or (first if value.name == "Field" else None)
-            value = default or self._by_factory(value.get("default_factory"), node)
+            value = default or self._of_factory(value.get("default_factory"), node)
         cls.fields[target.id] = self.code.span(target), value
         self.scope.names[target.id] = value
 
-    def _by_factory(self, factory: object, node: ast.AST) -> object:
+    def _of_factory(self, factory: object, node: ast.AST) -> object:
         """Return the list that `default_factory=lambda: [...]` makes."""
         if isinstance(factory, Function) and isinstance(factory.node, ast.Lambda):
             body = factory.node.body
