@@ -264,8 +264,7 @@ class _Wants(Record):
 
         together, memory = self.repairs.over[judged]
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
-        need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
-        return self._elsewhere(judged, here), still_over(self.solver, judged, together, need)
+        return self._elsewhere(judged, here), still_over(self.solver, judged, together, memory)
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""
