@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _MUCH = 0.75  # of the memory before
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
+_PLACED = ("MEM", "PAR")  # families of rules about memory and GPUs
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _NO_RISK = ("none",)
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
@@ -92,7 +93,16 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
     if search.over:
         for each in found:
             if each.finding.fix is None and not each.finding.unfixed:
-                each.finding.unfixed = TOO_LONG
+                each.finding.unfixed = _hopeless(each) or TOO_LONG
+
+
+def _hopeless(each: Found) -> str:
+    """Return the number that shows without a search that a job cannot run on a target."""
+    if each.judged.target is None or each.finding.level != "error" or each.finding.code[:3] not in _PLACED:
+        return ""
+    from cfglint.repair.hopeless import too_large
+
+    return too_large(each.judged.values, states=True)
 
 
 def _strand(found: Sequence[Found]) -> None:
@@ -279,8 +289,7 @@ class _Wants(Record):
 
         together, memory = self.repairs.over[judged]
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
-        need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
-        return self._elsewhere(judged, here), still_over(self.solver, judged, together, need)
+        return self._elsewhere(judged, here), still_over(self.solver, judged, together, memory)
 
     def _stranding(self, judged: Judged) -> list[Goal]:
         """Return the errors on a target of which one has no repair: then the others are repaired in vain."""

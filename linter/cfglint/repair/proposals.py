@@ -8,7 +8,7 @@ whether anything is wrong: the question that narrows it comes before any fix.
 
 from __future__ import annotations
 
-from cfglint.engine.memory import LACKING, memory_of
+from cfglint.engine.memory import memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Goal
 
-_FAR = 1.5  # times what a GPU has
+_FAR, _MORE = 1.5, 1.25  # times what a GPU has
 STATES = "MEM105"  # the rule about what is needed whatever the batch
 WIDE = 2.0  # times the lower end of an estimate: a wider one is a question
 
@@ -120,9 +120,9 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 repairs.add(wider)
         elif outcome is not None and _leans_over(outcome[1]):
             repairs.doubt(judged, about)
-        elif outcome is not None and _may_be_far_over(outcome[1]):
-            laid = judged.values[LACKING] is True  # for more GPUs than there are: the memory was not judged
-            repairs.doubt(judged, [code for code in about if laid or code.startswith(MEMORY)])
+        elif outcome is not None and _may_be_over(outcome[1], _MORE):
+            far = _may_be_over(outcome[1], _FAR)
+            repairs.doubt(judged, [code for code in about if far or not code.startswith(MEMORY)])
     new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
     repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
     return repairs
@@ -158,9 +158,9 @@ def _leans_over(memory: Memory) -> bool:
     return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"
 
 
-def _may_be_far_over(memory: Memory) -> bool:
-    """Whether a job may need far more than there is."""
-    return memory.capacity_gib is not None and memory.need_gib.high > _FAR * memory.capacity_gib
+def _may_be_over(memory: Memory, times: float) -> bool:
+    """Whether a job may need so many times what there is."""
+    return memory.capacity_gib is not None and memory.need_gib.high > times * memory.capacity_gib
 
 
 def stranding(solver: Solver, groups: Iterable[Group], judged: Judged) -> list[Goal]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
+    from cfglint.findings import Memory
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group
@@ -38,8 +39,14 @@ _TAKES = tuple(
 )
 
 
-def still_over(solver: Solver, judged: Judged, way: Repair, need: str) -> str:
-    """Say what a job needs with repairs that are not enough, and with what can be moved besides."""
+def still_over(solver: Solver, judged: Judged, way: Repair, memory: Memory) -> str:
+    """Say what a job needs with repairs that are not enough, and with what can be moved besides.
+
+    Where that is no more than there is, it is the engine's share that does not hold what it loads.
+    """
+    need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
+    if memory.need_gib.high <= (memory.capacity_gib or 0):
+        return f"with {values_told(way)} the trainer fits, but the engine's share is still too small to start"
     even = at_most(solver, way, judged)
     beyond = f"; {even}" if " even with " in even or " still may with " in even else ""
     return f"with {values_told(way)} the job still needs {need}{beyond}"
