@@ -75,7 +75,8 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
         numbers = too_large(goal.judged.values, states=memory or states)
-        numbers = numbers or (laid_wider(goal.judged.values) if laid and not memory else "")
+        if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
+            numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
         if numbers:
             return numbers + (beyond_host(solver, goal.judged) if memory else "")
     return ""
