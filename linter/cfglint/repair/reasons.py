@@ -77,7 +77,8 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
             continue
         kept = states or (memory and not _sends_away(solver, goal.judged))
         numbers = too_large(goal.judged.values, states=kept)
-        numbers = numbers or (laid_wider(goal.judged.values) if laid and not memory else "")
+        if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
+            numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
         if numbers:
             return numbers + (beyond_host(solver, goal.judged) if memory else "")
     return ""

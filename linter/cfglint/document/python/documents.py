@@ -233,6 +233,7 @@ class Reader(Record):
         if trainer is not None:
             value = trainer.get("model") or (trainer.positional[0] if trainer.positional else None)
             config = trainer.get("peft_config")
+            self._quantized(root, trainer.get("quantization_config"))
         self._adapter(root, config)
         for _ in range(_CALLS):
             if not isinstance(value, Object):
@@ -260,6 +261,7 @@ class Reader(Record):
         given = arguments.get("model_init_kwargs") if arguments is not None else None
         if isinstance(given, Object) and given.kind == "dict" and not given.rest:
             made.entries |= self.mapping(given).entries
+            self._quantized(root, given.get("quantization_config"))
         elif given is not None and not (isinstance(given, Literal) and given.value is None):
             self.unread["from_pretrained",] = "model_init_kwargs"
         root.entries["from_pretrained"] = Entry(_key("from_pretrained", value.span), made)
@@ -304,7 +306,10 @@ class Reader(Record):
         assert isinstance(made, Mapping)
         loader = value.kind.split(".")[-2:][0]
         self._say(made, "class", loader, value.span)
-        config = value.get("quantization_config")
+        self._quantized(root, value.get("quantization_config"))
+
+    def _quantized(self, root: Mapping, config: object) -> None:
+        """Take in how a model is quantized where it is loaded, by the program or by its trainer."""
         if isinstance(config, Object) and config.name == "BitsAndBytesConfig":
             self._put(root, config)
         elif config is not None and not (isinstance(config, Literal) and config.value is None):
