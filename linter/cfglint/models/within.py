@@ -80,7 +80,9 @@ def _plain(words: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _alike(words: Words, known: Words) -> bool:
-    """Whether a point stands where a known name has one, or a line."""
+    """Whether a point stands where a known name has one, or a line, and the size is a word of its own."""
+    if not words[-2][0]:
+        return False
     pairs = zip(words, known, strict=True)
     return all(
         ("." in own) <= (other in (".", "_")) and (other != "." or own) for (own, _), (other, _) in pairs
