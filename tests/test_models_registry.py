@@ -381,3 +381,29 @@ def test_a_copy_has_the_bits_of_the_checkpoint_that_it_is_called_after():
         ("moonshotai/Kimi-K2-Thinking", 4),
     ):
         assert models(name)["quantized_bits"] == bits
+
+
+@pytest.mark.parametrize(
+    ("path", "like"),
+    [
+        ("./out/qwen2.5-7b-stage1", "Qwen/Qwen2.5-7B"),
+        ("./out/llama3-8b-dpo/checkpoint-500", "meta-llama/Meta-Llama-3-8B"),
+        ("./work/internvl2_5_2b_internlm2_5_1_8b_stage1", "OpenGVLab/InternVL2_5-2B"),
+    ],
+)
+def test_a_folder_is_called_after_its_model(path, like):
+    found, known = find(path), find(like)
+    assert (found["params"], found["hidden"], found["layers"]) == (
+        known["params"], known["hidden"], known["layers"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["./out/llama-2.7b-sft", "./out/qwen2.5-7b-vl", "./out/Sheared-LLaMA-2.7B"])
+def test_a_folder_of_another_model_tells_a_size(path):
+    assert find.source_of(path) == NAMED
+
+
+def test_the_language_model_of_one_that_sees():
+    found = find("./work/internvl_chat_v1_5_internlm2_1_8b_pretrain")
+    assert found["hidden"] == 2048
+    assert found["params"].lo == find("internlm/internlm2-1_8b")["params"]

@@ -241,8 +241,12 @@ class Models(Record):
         row = of_trunk(name.strip("/"))
         if row is not None:
             return row, CATALOGUE
-        from cfglint.models.size import by_name
+        from cfglint.models.size import bits, by_name
+        from cfglint.models.within import within
 
+        row = within(name) if _is_path(name) else None
+        if row is not None:
+            return {**row, "quantized_bits": bits(name)}, CATALOGUE
         row = by_name(name, catalogue().values())
         return row, NAMED if row is not None else ""
 

@@ -228,7 +228,7 @@ def _experts(family: str, form: Form, shape: Shape, experts: int) -> int:
 # 8x7B, 7Bx2, 30B, 1.5b, 1_6b, 7b1, 500M; a letter may come before it only as the end of a word (llama7b).
 _SIZE = re.compile(
     r"(?:(?<![A-Za-z0-9._])|(?<=[^0-9A-Za-z][vV][0-9]_)|(?<=[0-9A-Za-z]_)|(?<=[A-Za-z]{3}))"
-    r"(?:(?P<times>\d{1,3})[xX])?(?P<whole>\d{1,4})(?:[._](?P<part>\d{1,3}))?"
+    r"(?:(?P<times>\d{1,3})[xX])?(?P<whole>\d{1,4})(?:(?:\.|_(?=\d[bBmM]))(?P<part>\d{1,3}))?"
     r"(?P<unit>[bBmM])(?:(?P<tail>\d)|[xX](?P<copies>\d{1,3}))?(?:(?=[aA]\d)|(?![A-Za-z0-9]))"
 )
 # A3B, a400m: what a token passes.

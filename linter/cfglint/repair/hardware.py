@@ -162,7 +162,7 @@ class Market(Record):
         return values["launched.placed"] is True or values["trains"] is False
 
     def _is_no_step_down(self, gpu: Gpu, slower: bool) -> bool:
-        """Whether a GPU is the present one, or has as much memory and is about as fast, or may be ``slower``."""
+        """Whether a GPU is the present one, or has as much memory and, unless ``slower``, the speed."""
         given = self.judged.values.given
         if gpu.name == given.get("gpu.model"):
             return True

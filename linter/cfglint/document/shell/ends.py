@@ -88,14 +88,16 @@ def rejoined(document: Document) -> tuple[Edit, ...]:
     lost = ends_early(document)
     if lost is None or lost.note.startswith("the carriage"):
         return ()
-    text, edits, held = document.file.text, [], []
+    text = document.file.text
+    edits: list[Edit] = []
+    held: list[Edit] = []
     at = text.rfind("\n", 0, lost.start) + 1
     while at < len(text):
         end = text.find("\n", at)
         line = text[at : len(text) if end < 0 else end]
         if _NOTE.match(line) and end > 0:
             held.append(Edit(at, end + 1, ""))
-        elif edits or held or line:
+        else:
             if held and not _WORD.match(line):  # another command: the comments are above that
                 break
             edits += held
