@@ -12,10 +12,11 @@ from cfglint.lang.values import interval
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import TypeAlias
 
     Row: TypeAlias = Mapping[str, object]
+    Models: TypeAlias = Callable[[], Mapping[str, Row]]
     Words: TypeAlias = tuple[tuple[str, str], ...]  # what separates a word from the one before, and the word
 
 _WORD = re.compile(r"([^a-z0-9]*)([a-z]+|[0-9]+)")
@@ -35,29 +36,28 @@ def _words(text: str) -> Words:
 
 
 @cache
-def _known() -> dict[tuple[str, ...], list[tuple[Words, Row]]]:
-    from cfglint.models.registry import by_trunk
-
+def _known(models: Models) -> dict[tuple[str, ...], list[tuple[Words, Row]]]:
     found: dict[tuple[str, ...], list[tuple[Words, Row]]] = {}
-    for name in by_trunk():
+    for name, row in models().items():
         words = _words(name)
         if _SIZED.search(name) and words[0][1].isalpha() and len(words) > 2:
-            found.setdefault(tuple(word for _, word in words), []).append((words, by_trunk()[name]))
+            found.setdefault(tuple(word for _, word in words), []).append((words, row))
     return found
 
 
-def within(path: str) -> Row | None:
+def within(path: str, models: Models) -> Row | None:
     """Return the figures of the known model that begins the last folder's name which tells a size.
 
+    ``models`` gives the known ones by their names without an owner, and is asked for them but once.
     Of a model that sees, a name may tell the language model alone: ``internvl_chat_v1_5_internlm2_1_8b``.
     """
     pieces = [piece for piece in re.split(r"[/\\\\]", path.lower()) if piece]
     piece = next((piece for piece in reversed(pieces[-_PIECES:]) if _SIZED.search(piece)), "")
     words = _words(piece)
-    rows, rest = _longest(words)
+    rows, rest = _longest(words, models)
     if rows or not _SEES.match(piece):
         return rows[0] if len(rows) == 1 and not _OTHER.search(rest) else None
-    inside = [row for at in range(1, len(words)) if words[at][0] for row in _longest(words[at:])[0]]
+    inside = [row for at in range(1, len(words)) if words[at][0] for row in _longest(words[at:], models)[0]]
     if len(inside) != 1:
         return None
     low = inside[0]["params"]
@@ -66,10 +66,10 @@ def within(path: str) -> Row | None:
     return {**inside[0], "params": whole, "active_params": whole}
 
 
-def _longest(words: Words) -> tuple[list[Row], str]:
+def _longest(words: Words, models: Models) -> tuple[list[Row], str]:
     """Return the models that the most of some words begin with, and what follows."""
     for end in range(len(words), 2, -1):
-        rows = [row for known, row in _known().get(_plain(words[:end]), ()) if _alike(words[:end], known)]
+        rows = [row for known, row in _known(models).get(_plain(words[:end]), ()) if _alike(words[:end], known)]
         if rows and (end == len(words) or words[end][0]):
             return rows, "".join(before + word for before, word in words[end:])
     return [], ""
