@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.budget import BUDGET
-from cfglint.repair.apply import attach
+from cfglint.repair.attach import attach
 from cfglint.report.changes import unified
 from cfglint.report.outcome import price_told, results_told
 from cfglint.text import apply_edits

@@ -24,7 +24,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linter"))
 
 from cfglint.document.reading import read_text
-from cfglint.repair.apply import attach, repair
+from cfglint.repair.apply import repair
+from cfglint.repair.attach import attach
 from cfglint.report.changes import unified
 from folders import paths_of, read, run_of
 

@@ -16,7 +16,8 @@ from cfglint.engine.knobs import move_of
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
-from cfglint.repair.apply import attach, repair
+from cfglint.repair.apply import repair
+from cfglint.repair.attach import attach
 from cfglint.repair.tracks import priced
 from cfglint.text import apply_edits
 from tiers import LONG, in_turn, sampled

@@ -8,7 +8,7 @@ from cfglint.document.reading import read
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
-from cfglint.repair.apply import attach
+from cfglint.repair.attach import attach
 
 MICRO = "--training.num_tokens_per_microbatch_per_dp_rank 8192 "
 LAUNCH = "torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config llama3_8b {flags}\n"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.lang.pack import load
-from cfglint.repair.apply import attach, repair
+from cfglint.repair.apply import repair
+from cfglint.repair.attach import attach
 from tiers import tried
 
 TOY = """

@@ -9,7 +9,7 @@ import pytest
 from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
-from cfglint.repair.apply import attach
+from cfglint.repair.attach import attach
 from cfglint.repair.hopeless import laid_wider, too_large
 
 GIB = 1 << 30

@@ -8,7 +8,7 @@ from cfglint.document.reading import read_text
 from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
-from cfglint.repair.apply import attach
+from cfglint.repair.attach import attach
 
 COMMAND = (
     "torchrun --nproc_per_node=8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b "

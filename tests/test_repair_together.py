@@ -9,7 +9,8 @@ from cfglint.engine.run import Run
 from cfglint.hardware.target import parse_target
 from cfglint.lang.pack import load
 from cfglint.repair import search
-from cfglint.repair.apply import attach, repair
+from cfglint.repair.apply import repair
+from cfglint.repair.attach import attach
 
 TOY = """
 fact toy.rate: fraction "a share"

@@ -75,7 +75,7 @@ def check_file(run: Run, file: File, *, explicit: bool = True) -> bool:
 
 
 def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> None:
-    from cfglint.repair.apply import attach  # not before there is something to fix
+    from cfglint.repair.attach import attach  # not before there is something to fix
 
     attach(run, judgements, found)
 

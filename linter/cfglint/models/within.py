@@ -69,7 +69,9 @@ def within(path: str, models: Models) -> Row | None:
 def _longest(words: Words, models: Models) -> tuple[list[Row], str]:
     """Return the models that the most of some words begin with, and what follows."""
     for end in range(len(words), 2, -1):
-        rows = [row for known, row in _known(models).get(_plain(words[:end]), ()) if _alike(words[:end], known)]
+        rows = [
+            row for known, row in _known(models).get(_plain(words[:end]), ()) if _alike(words[:end], known)
+        ]
         if rows and (end == len(words) or words[end][0]):
             return rows, "".join(before + word for before, word in words[end:])
     return [], ""
