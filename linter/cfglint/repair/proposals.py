@@ -8,11 +8,12 @@ whether anything is wrong: the question that narrows it comes before any fix.
 
 from __future__ import annotations
 
-from cfglint.engine.memory import memory_of
+from cfglint.engine.memory import LACKING, memory_of
 from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
 from cfglint.repair.found import Repair
+from cfglint.repair.price import regroups
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
@@ -122,9 +123,15 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
             repairs.doubt(judged, about)
         elif outcome is not None and _may_be_over(outcome[1], _MORE):
             far = _may_be_over(outcome[1], _FAR)
-            repairs.doubt(judged, [code for code in about if far or not code.startswith(MEMORY)])
-    new = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
-    repairs.by_rule.update({key: new[one] for key, one in repairs.by_rule.items() if one in new})
+            own = [(code, each) for code in about if (each := repairs.of(code, judged))]
+            new = [
+                code
+                for code, each in own
+                if not code.startswith(MEMORY) and _needs_anew(solver, each, judged)
+            ]
+            repairs.doubt(judged, [*new, *(code for code in about if far and code.startswith(MEMORY))])
+    likelier = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
+    repairs.by_rule.update({key: likelier[one] for key, one in repairs.by_rule.items() if one in likelier})
     return repairs
 
 
@@ -151,6 +158,17 @@ def does_not_fit(solver: Solver, repair: Repair, judged: Judged) -> bool:
     """Whether a job surely takes more memory than there is with a repair, also where no rule told of it."""
     outcome = _outcome(solver, (repair,), judged)
     return outcome is not None and outcome[1].verdict == "oom"
+
+
+def _needs_anew(solver: Solver, repair: Repair, judged: Judged) -> bool:
+    """Whether a repair gives a job other GPUs, or more to hold, so that its memory was not judged before."""
+    if judged.values[LACKING] is True or regroups(combined(repair.options) or {}):
+        return True
+    outcome = _outcome(solver, (repair,), judged)
+    if outcome is None or judged.target is None:
+        return False
+    before = memory_of(judged.values, judged.target, asks=False)[0]
+    return outcome[1].need_gib.high > before.need_gib.high
 
 
 def _leans_over(memory: Memory) -> bool:
