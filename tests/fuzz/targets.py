@@ -171,7 +171,7 @@ def _only_its_spans(before: File, after: File, result: Repaired) -> None:
         return
     second = values(after)
     assert second is not None, f"no longer parsed by others after {titles}"
-    if any(title.startswith("rename") for title in titles):
+    if any(title.startswith(("rename", "join")) for title in titles):  # a joined command has more flags
         return
     lost = {
         path for path in first.keys() - second.keys() if first[path] not in ("", None, "{}", "null", "[]")
