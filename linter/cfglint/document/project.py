@@ -45,6 +45,7 @@ _USED = {
 
 # A field of a class and no argument `name: int,` of a function; a flag; a key taken out, or a name for one;
 # what a config is asked for.
+_A_COPY = 20  # files of a package, from which on a project has it as its own
 _FIELD = r"""(?m)^[ \t]+{0}[ \t]*:[ \t]*[A-Za-z"'][^\n]*(?<!,)(?<!,\r)$"""
 _FLAG = r"""["']--{0}["']"""
 _BEGUN = r"""["']--{0}[\w-]*["']"""  # argparse takes the beginning of a flag for the flag
@@ -109,6 +110,13 @@ class Project(Record):
         found = {home: next((text for each, text in around if _ends(each, home)), None) for home in homes}
         pattern = re.compile(_FIELD.format(re.escape(name)))
         return None in found.values() or any(pattern.search(text or "") for text in found.values())
+
+    def mentions(self, path: str, packages: tuple[str, ...], name: str) -> bool:
+        """Whether the project's own copy of one of ``packages`` has a name in its code; without one, it may."""
+        around = self._code_around(os.path.dirname(os.path.abspath(path)))
+        own = [text for each, text in around if any(f"/{package}/" in each for package in packages)]
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        return len(own) < _A_COPY or any(word.search(text) for text in own)
 
     def composed(self, path: str) -> bool:
         """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above.

@@ -179,6 +179,8 @@ class Reading(Record):
         document.declares = partial(project.declares, path, begun=begun)
         if block["classes"]:
             document.has_field = partial(project.has_field, path, block["classes"])
+        elif block["composes"] == "hydra":
+            document.has_field = partial(project.mentions, path, packages)
         document.namesake = partial(project.namesake, path)
         if document.format == "json":
             document.started = partial(_started_with, project, path)

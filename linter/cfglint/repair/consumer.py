@@ -65,8 +65,11 @@ class Consumer(Record):
 
     def _lacks_field(self, path: Steps) -> bool:
         """Whether the project's own copy of the framework has no field for a key: its loader stops then."""
-        has_field = self.subject.document.has_field
-        return has_field is not None and not all(has_field(each) for each in path if isinstance(each, str))
+        has_field, view = self.subject.document.has_field, self.subject.view
+        if has_field is None:
+            return False
+        new = (each for i, each in enumerate(path, 1) if isinstance(each, str) and not view.has(path[:i]))
+        return not all(map(has_field, new))
 
     def offers(self, path: Steps, binding: t.Binding) -> bool:
         """Whether a key that is not there can be given: a program need not have all flags of its kind."""
