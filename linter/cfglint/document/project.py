@@ -112,7 +112,7 @@ class Project(Record):
         return None in found.values() or any(pattern.search(text or "") for text in found.values())
 
     def mentions(self, path: str, packages: tuple[str, ...], name: str) -> bool:
-        """Whether the project's own copy of one of ``packages`` has a name in its code; without one, it may."""
+        """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may."""
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
         own = [text for each, text in around if any(f"/{package}/" in each for package in packages)]
         word = re.compile(rf"\b{re.escape(name)}\b")
