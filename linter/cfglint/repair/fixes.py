@@ -15,7 +15,7 @@ from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
-from cfglint.repair.price import regroups, slower
+from cfglint.repair.price import gives_other_gpus, slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
@@ -134,6 +134,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     codes = ", ".join(dict.fromkeys(goal.code for goal in repair.goals))
     changes = patch.changes if patch is not None else ()
     facts = combined(repair.options) or {}
+    laid = _lays_out(trials, judged, facts)
     memory = memory_changes(*_on_some_number(judged.values, trials.values(judged, facts)))
     lost = repair.unsafe and any(change.removed for change in changes)  # nobody says what it was worth
     was = (
@@ -146,7 +147,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
         (*patch.edits, *others.edits) if patch is not None else (),
         applicability=repair.applicability,
-        certainty="sure" if repair.sure and not (_lays_out(facts) and _is_short(memory)) else "may",
+        certainty="sure" if repair.sure and not (laid and _is_short(memory)) else "may",
         effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,
@@ -159,9 +160,9 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
     )
 
 
-def _lays_out(facts: Mapping[str, object]) -> bool:
+def _lays_out(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether moves give a job other GPUs, or lay it out over them in another way."""
-    return regroups(facts) or not _LAYOUT.isdisjoint(facts)
+    return gives_other_gpus(trials, judged, facts) or not _LAYOUT.isdisjoint(facts)
 
 
 def _is_short(memory: Sequence[MemoryChange]) -> bool:

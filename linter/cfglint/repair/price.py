@@ -7,6 +7,7 @@ host (rules/time.rules, ``step.work``). Where that says nothing of a move, the k
 from __future__ import annotations
 
 from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
 from cfglint.repair.estimate import middle
 
@@ -23,6 +24,7 @@ _HOST_EACH, _HOST_LARGE = 375 * GIB, 500 * GIB  # for each GPU of a machine, and
 _LARGE = 150 * GIB  # that a large GPU has at least
 _PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.likely", "trains"))
 _MORE = 1.05  # times the memory before
+_GPUS_OF_A_JOB = ("train_gpus", "gpus_needed")
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
 _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
@@ -85,6 +87,13 @@ def overfills_gpu(
 def regroups(facts: Iterable[str]) -> bool:
     """Whether moves give a job other GPUs than it has."""
     return any(name in _GPUS or name.startswith("$.launch.") for name in facts)
+
+
+def gives_other_gpus(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether a job has other GPUs after some moves, whatever key of its framework says so."""
+    before, after = judged.values, trials.values(judged, facts)
+    numbers = [(before[name], after[name]) for name in _GPUS_OF_A_JOB]
+    return regroups(facts) or any(is_number(a) and is_number(b) and a != b for a, b in numbers)
 
 
 def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:

@@ -13,7 +13,7 @@ from cfglint.findings import LEVELS, lean
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
 from cfglint.repair.found import Repair
-from cfglint.repair.price import regroups
+from cfglint.repair.price import gives_other_gpus
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
@@ -162,7 +162,8 @@ def does_not_fit(solver: Solver, repair: Repair, judged: Judged) -> bool:
 
 def _needs_anew(solver: Solver, repair: Repair, judged: Judged) -> bool:
     """Whether a repair gives a job other GPUs, or more to hold, so that its memory was not judged before."""
-    if judged.values[LACKING] is True or regroups(combined(repair.options) or {}):
+    facts = combined(repair.options) or {}
+    if judged.values[LACKING] is True or gives_other_gpus(solver.trials, judged, facts):
         return True
     outcome = _outcome(solver, (repair,), judged)
     if outcome is None or judged.target is None:

@@ -19,7 +19,7 @@ from cfglint.repair.allowed import SAFE, Allowed
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_over
 from cfglint.repair.options import Options
-from cfglint.repair.price import regroups
+from cfglint.repair.price import gives_other_gpus, regroups
 from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option, Track
 
 _NEEDS = ("trainer.likely", "need.likely")
-_SHARED_BY = ("train_gpus", "gpus_needed")  # however a framework says it
 _TRIES = 3  # repairs that cannot be written or proven, before the search gives up
 _MOST_TOGETHER = 12  # rules in one search
 _ROUNDS = 4  # times that rules which are in the way are taken in
@@ -341,11 +340,9 @@ class Solver(Record):
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
         """Whether a trainer that gets other GPUs, or with ``memory`` more room, is not shown to fit them."""
         facts = combined(repair.options) or {}
-        after = self.trials.values(judged, facts)
-        numbers = [(after[name], judged.values[name]) for name in _SHARED_BY]
-        moved = any(is_number(new) and is_number(old) and new != old for new, old in numbers)
-        if not memory and not moved and not regroups(facts):
+        if not memory and not gives_other_gpus(self.trials, judged, facts):
             return False
+        after = self.trials.values(judged, facts)
         needs, vram = [bounds_of(after[name]) for name in _NEEDS], bounds_of(after["gpu.vram"])
         over = vram is not None and any(need is None or need[1] > vram[1] for need in needs)
         return after["trains"] is True and over
