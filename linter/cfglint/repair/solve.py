@@ -47,13 +47,14 @@ class Solver(Record):
     """Repairs of one document that break nothing on the ``watched`` targets.
 
     ``exhausted`` has the rules whose search ended at its limit of work; ``helpful`` has, by rule, the knobs
-    with which the rule could be fixed.
+    with which the rule could be fixed; ``first`` has moves that reach goals whatever memory is then taken.
     """
 
     trials: Trials
     watched: tuple[Judged, ...]
     exhausted: set[str] = field(factory=set)
     helpful: dict[str, set[str]] = field(factory=dict)
+    first: dict[tuple[Goal, ...], Repair] = field(factory=dict)
     _goals: dict[str, tuple[Goal, ...]] = field(factory=dict)
     _repairs: dict[tuple[object, ...], Repair | None] = field(factory=dict)
     _writers: dict[Judged, Writer] = field(factory=dict)
@@ -211,7 +212,10 @@ class Solver(Record):
         if search.heedless or not search.placed or not any(code.startswith(MEMORY) for code in blocking):
             return None
         safe = self.anyhow(replace(search, keeping=True), goals, replace(allowed, unsafe=False))
-        return safe or (self.anyhow(search, goals, allowed) if allowed.unsafe else None)
+        first = safe or (self.anyhow(search, goals, allowed) if allowed.unsafe else None)
+        if first is not None:
+            self.first.setdefault(tuple(goals), first)
+        return first
 
     def _in_steps(
         self, search: Search, wanted: Sequence[Goal], allowed: Allowed, first: Repair

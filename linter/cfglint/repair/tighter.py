@@ -124,6 +124,7 @@ def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: All
     search = replace(solver.search(moving), keeping=not allowed.unsafe, lenient=True)
     heedless = replace(search, heedless=True, exhausted=False, refused=set())
     found = solver.anyhow(search, moving, allowed)
+    found = found or solver.first.get(tuple(moving))  # of the search before, where no time is left for one
     first = found.options if found is not None else _alone(heedless, SAFE.over(solver.tracks(moving)))
     if not first:
         return None
