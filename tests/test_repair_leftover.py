@@ -37,3 +37,40 @@ def test_what_stays_larger_is_told(more: str, told: str) -> None:
     assert ("for more GPUs than there are" in fix.effect) == bool(told)
     assert told in fix.effect
     assert not told or fix.certainty != "sure"
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ("python -m mine.sample --gpu_count 4 --batch_size 8", "--gpu_count 4 of sample (line 1) stays"),
+        ("torchrun --nproc_per_node 4 -m mine.label --x 1", "the 4 processes of label (line 1) stay"),
+        ("python -m mine.sample --gpu_count 2 --batch_size 8", ""),
+    ],
+)
+def test_what_other_commands_ask_for_is_told(other: str, told: str) -> None:
+    run = Run(load(), targets=(parse_target("rtx-4090:2"),))
+    file = read_text(f"{other}\n{COMMAND}\n", "run.sh")
+    subject = next(iter(run.subjects(file, judge_broken=True)))
+    judgements = run.judged(subject)
+    found = list(run.findings(judgements))
+    attach(run, judgements, found)
+    fix = next(each.finding.fix for each in found if each.finding.code == "DOC104")
+    assert fix is not None
+    assert told in fix.effect
+    assert ("change that by hand" in fix.effect) == bool(told)
+
+
+def test_a_batch_that_deepspeeds_file_fixes_is_told() -> None:
+    config = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_machines: 1\nnum_processes: 8\n"
+        "deepspeed_config:\n  deepspeed_config_file:\n"
+        "    {train_batch_size: 8, train_micro_batch_size_per_gpu: 1, zero_optimization: {stage: 3}}\n"
+    )
+    run = Run(load(), targets=(parse_target("rtx-4090:2"),))
+    subject = next(iter(run.subjects(read_text(config, "ds.yaml"), judge_broken=True)))
+    judgements = run.judged(subject)
+    found = list(run.findings(judgements))
+    attach(run, judgements, found)
+    fix = next(each.finding.fix for each in found if each.finding.code == "DOC105")
+    assert fix is not None
+    assert "keeps train_batch_size 8: write 2 there by hand" in fix.effect

@@ -1,7 +1,9 @@
 """What still asks for more GPUs than there are, once a job was moved to fewer.
 
 Rules judge the keys that facts are read from. Another that is named like a size, and stays larger than all
-the GPUs of the target, is told, and the repair may not be enough: most launchers and trainers refuse it.
+the GPUs of the target, is told, and the repair may not be enough: most launchers and trainers refuse it. So
+is what other commands of a script start there that no framework reads, and a batch that a DeepSpeed file
+fixes for the GPUs of before.
 """
 
 from __future__ import annotations
@@ -9,37 +11,51 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from cfglint.document.shell.processes import below, text_at, whole
 from cfglint.document.spoken import spoken
-from cfglint.document.tree import nodes_with_paths
+from cfglint.document.tree import Mapping, nodes_with_paths
 from cfglint.lang.types import is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cfglint.document.tree import Document
     from cfglint.engine.subject import Judged
+    from cfglint.repair.trials import Trials
     from cfglint.repair.write import Writer
 
 _SIZE = re.compile(
-    r"(?i)(\A|[_.-])(n?gpus|nproc|num_processes|world_size|shard_(degree|size)|fsdp_size"
+    r"(?i)(\A|[_.-])(n?gpus|gpu_count|tp_size|nproc|num_processes|world_size|shard_(degree|size)|fsdp_size"
     r"|(tensor|pipeline|context|sequence|expert)(_model)?_parallel(_size|_degree|_dim)?)(\Z|[_.-])"
 )
 _NODES = 5000  # of a document that are looked at
 _TOLD = 2
 _LAUNCH = "launch"  # under which a command is read once more
+_CONFIG = (_LAUNCH, "flags", "config_file")
+_DEEPSPEED = "deepspeed_config"
+_FILE = f"{_DEEPSPEED}_file"
+_BATCHES = (  # where an accelerate config or command names a DeepSpeed file, and what else says its steps
+    ((_DEEPSPEED, _FILE), (_DEEPSPEED,)),
+    ((*_CONFIG, _DEEPSPEED, _FILE), (*_CONFIG, _DEEPSPEED)),
+    ((_LAUNCH, "flags", _FILE), (_LAUNCH, "flags")),
+)
 
 
-def left_over(before: Judged, after: Judged, writer: Writer) -> str:
-    """Say which sizes of a repaired document are larger than the target; nothing where none is."""
+def left_over(before: Judged, after: Judged, writer: Writer, trials: Trials) -> str:
+    """Say what of a repaired document is for more GPUs than there are, or for those of before."""
     there = before.values["gpu.count"]
     nodes = before.values["gpu.nodes"]
     if not is_number(there):
         return ""
     most = int(there) * (int(nodes) if is_number(nodes) else 1)
     told = list(islice(_larger(after, most, writer), _TOLD))
-    if not told:
-        return ""
-    return f"{' and '.join(told)} {'stays' if len(told) == 1 else 'stay'}, for more GPUs than there are"
+    elsewhere = list(islice(_of_other_commands(after, most, trials), _TOLD))
+    told += [each for each in elsewhere if each not in told]
+    stays = "stays" if len(told) == 1 and not told[0].startswith("the ") else "stay"
+    by_hand = ": change that by hand" if elsewhere else ""
+    sizes = f"{' and '.join(told)} {stays}, for more GPUs than there are{by_hand}" if told else ""
+    return "; ".join(filter(None, (sizes, _of_deepspeed(before, after))))
 
 
 def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:
@@ -54,3 +70,63 @@ def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:
         large = isinstance(value, int) and not isinstance(value, bool) and value > most
         if large and not writer.read_from([steps]):
             yield f"{spoken(path)} {value}"
+
+
+def _of_other_commands(after: Judged, most: int, trials: Trials) -> Iterator[str]:
+    """Yield what a script's other commands ask for that are no documents of a framework."""
+    own, view = after.subject.document, after.subject.view
+    others = [document for document in own.file.documents if document.index != own.index]
+    if not others or below(own.root, _LAUNCH) is None:
+        return
+    read = {each.document.index for each in trials.run.but().subjects(own.file, judge_broken=False)}
+    config, number = text_at(own.root, *_CONFIG), view.get((*_CONFIG, "num_processes"))
+    for document in others:
+        if document.index in read or below(document.root, _LAUNCH) is None:
+            continue
+        name, program = text_at(document.root, _LAUNCH, "name"), below(document.root, _LAUNCH, "program")
+        start = document.start if program is None else program.start
+        line = own.file.lines.position(start)[0]
+        where = f"of {name} (line {line})" if name else f"in line {line}"
+        started = _started(document)
+        if started is None and config and text_at(document.root, *_CONFIG) == config:
+            started = number if isinstance(number, int) else None  # the same config, without what was added
+        if started is not None and started > most:
+            yield f"the {started} processes {where}"
+        yield from (f"{flag} {where}" for flag in _flags(document, most))
+
+
+def _started(document: Document) -> int | None:
+    """Return how many processes a command starts, as far as it says so itself."""
+    numbers = (whole(below(document.root, _LAUNCH, key)) for key in ("processes_per_node", "processes"))
+    return next((number for number in numbers if number is not None), None)
+
+
+def _flags(document: Document, most: int) -> Iterator[str]:
+    """Yield the flags of a command that are named like a size and larger than all GPUs."""
+    entries = document.root.entries if isinstance(document.root, Mapping) else {}
+    for name in entries:
+        number = whole(below(document.root, name)) if name != _LAUNCH and _SIZE.search(name) else None
+        if number is not None and number > most:
+            yield f"--{name} {number}"
+
+
+def _of_deepspeed(before: Judged, after: Judged) -> str:
+    """Say which batch of a DeepSpeed file, right for the GPUs of before, is none for those of now."""
+    view, replicas = after.subject.view, (before.values["train_dp"], after.values["train_dp"])
+    for file, beside in _BATCHES:
+        batch, micro, steps = (
+            view.get((*file, key))
+            for key in ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+        )
+        if not is_number(steps):
+            steps = view.get((*beside, "gradient_accumulation_steps"))
+        parts = [number for number in (batch, micro, steps if is_number(steps) else 1) if is_number(number)]
+        if len(parts) < 3 or not all(map(is_number, replicas)):
+            continue
+        was, now = (parts[1] * parts[2] * number for number in replicas if is_number(number))
+        if parts[0] == was != now:
+            name = str(view.get(file)).rpartition("/")[2]
+            return (
+                f"{name} keeps train_batch_size {was:g}: write {now:g} there by hand, or it stops"
+            )
+    return ""

@@ -338,7 +338,8 @@ class Solver(Record):
             return ""
         after = self.trials.judged_after(patch.edits) or ()
         pairs = zip(self.trials.judgements, after, strict=False)
-        told = (left_over(old, new, self.writer(old)) for old, new in pairs if old in self.watched)
+        own = self.trials
+        told = (left_over(old, new, self.writer(old), own) for old, new in pairs if old in self.watched)
         return next(filter(None, told), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
