@@ -36,9 +36,9 @@ def too_large(values: Values, *, states: bool = False) -> str:
     beside = together if count == 1 else f"{together} together"
     each = _bytes_of_weight(values)
     if each is not None and size * each > there:
-        weights = f"{_params(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
+        weights = f"{params_told(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
         return f"{weights}, and {beside}"
-    told, stay, served = f"{_params(size)} weights with their gradients", *_bytes_that_stay(values)
+    told, stay, served = f"{params_told(size)} weights with their gradients", *_bytes_that_stay(values)
     if size * (stay + served) > there:
         told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each), the optimizer aside"
         engine = f", the engine's weights {size * served / GIB:,.0f} GiB" if size * stay <= there else ""
@@ -111,16 +111,18 @@ def _bytes_of(values: Values, parts: tuple[str, ...]) -> float:
         return 0
     sizes = [bounds_of(values[name]) for name in parts]
     trained, whole = values["params.trained"], values["model.params"]
-    frozen = not (is_number(trained) and is_number(whole) and 0 < whole <= trained * _spread(values) * 1.01)
+    frozen = not (is_number(trained) and is_number(whole) and 0 < whole <= trained * spread(values) * 1.01)
     if frozen or any(size is None for size in sizes):
         return 0
     return sum(size[0] for size in sizes if size is not None)
 
 
-def _spread(values: Values) -> float:
+def spread(values: Values) -> float:
+    """Return over how many GPUs a layout spreads each copy of the weights."""
     sizes = ("train_tp", "pp", *(("ep", "etp") if values["moe"] is True else ()))
     return prod(size for name in sizes if is_number(size := values[name]))
 
 
-def _params(size: float) -> str:
+def params_told(size: float) -> str:
+    """Return a model's size as people say it."""
     return f"{size / _BILLION:.1f}B" if size >= _BILLION else f"{size / _MILLION:.0f}M"

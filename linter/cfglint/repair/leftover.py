@@ -126,7 +126,5 @@ def _of_deepspeed(before: Judged, after: Judged) -> str:
         was, now = (parts[1] * parts[2] * number for number in replicas if is_number(number))
         if parts[0] == was != now:
             name = str(view.get(file)).rpartition("/")[2]
-            return (
-                f"{name} keeps train_batch_size {was:g}: write {now:g} there by hand, or it stops"
-            )
+            return f"{name} keeps train_batch_size {was:g}: write {now:g} there by hand, or it stops"
     return ""

@@ -14,6 +14,7 @@ from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import ANY
 from cfglint.repair.found import Repair
 from cfglint.repair.price import gives_other_gpus
+from cfglint.repair.sized import sent_away
 from cfglint.repair.tighter import tightened
 from cfglint.repair.together import combined
 from cfglint.repair.trials import MEMORY, Group, to_mend
@@ -130,9 +131,24 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 if not code.startswith(MEMORY) and _needs_anew(solver, each, judged)
             ]
             repairs.doubt(judged, [*new, *(code for code in about if far and code.startswith(MEMORY))])
+    _keep_states(solver, repairs)
     likelier = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
     repairs.by_rule.update({key: likelier[one] for key, one in repairs.by_rule.items() if one in likelier})
     return repairs
+
+
+def _keep_states(solver: Solver, repairs: Repairs) -> None:
+    """Leave out what moves a job to GPUs that do not keep its states, or send its weights to the host."""
+    for repair in repairs.each():
+        judged, codes = repair.goals[0].judged, list(dict.fromkeys(goal.code for goal in repair.goals))
+        new, able = sent_away(solver, repair, judged)
+        if not able:
+            repairs.lost[judged] = tuple(dict.fromkeys((*repairs.lost.get(judged, ()), *codes)))
+        for key in [key for key, one in repairs.by_rule.items() if one is repair]:
+            if able:
+                repairs.by_rule[key] = new
+            else:
+                del repairs.by_rule[key]
 
 
 def _fitting(solver: Solver, groups: Iterable[Group], judged: Judged, first: Repair) -> Repair | None:

@@ -19,6 +19,7 @@ from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import WHOLE, laid_wider, too_large
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, beyond_host, least_of, overfilled, short_of, values_told
+from cfglint.repair.sized import beyond
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
@@ -76,7 +77,7 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
         kept = states or (memory and not _sends_away(solver, goal.judged))
-        numbers = too_large(goal.judged.values, states=kept)
+        numbers = too_large(goal.judged.values, states=kept) or beyond(goal.judged, goal.judged.values)
         if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
             numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
         if numbers:

@@ -12,6 +12,7 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
+from cfglint.repair.sized import sent_away
 from cfglint.repair.stranded import nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.trials import MEMORY
@@ -175,6 +176,9 @@ class Wants(Record):
     def _found_near(
         self, judged: Judged, goals: Sequence[Goal], repair: Repair | None, risks: Collection[str], well: bool
     ) -> list[Fix]:
+        if repair is not None:
+            repair, able = sent_away(self.solver.watching(judged), repair, judged)
+            repair = repair if able else None
         if repair is not None:
             repair = tightened(self.solver.watching(judged), repair, judged)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
