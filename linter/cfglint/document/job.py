@@ -123,7 +123,7 @@ def slurm_variables(text: str, job: Job) -> dict[str, tuple[str, int, int]]:
     for name, figure in _VARIABLES.items():
         if job.count(figure) is not None:
             number, start, end = job.figures[figure]
-            told = text[start:end] == str(number) and figure == "nodes"
+            told = text[start:end] == str(number) and figure in ("nodes", "gpus_per_node")
             found[name] = str(number), start if told else -1, end if told else -1
     for match in _LINE.finditer(text):
         line = match[1]
@@ -133,7 +133,9 @@ def slurm_variables(text: str, job: Job) -> dict[str, tuple[str, int, int]]:
         if option is not None:
             name, value = option[1] or option[2], option[3].strip("\"'")
             if "%" not in value and (name in ("job-name", "J") or value.isdigit()):
-                found[_BY_OPTION[name]] = value, -1, -1
+                plain = name == "gpus-per-node" and option[3] == value
+                at = match.start() + option.start(3) if plain else -1
+                found[_BY_OPTION[name]] = value, at, at + len(value) if plain else -1
     return found
 
 

@@ -23,7 +23,7 @@ from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
-from cfglint.repair.price import overfills_host, points, regroups
+from cfglint.repair.price import overfills_host, points, regroups, serves_on_fewer
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
@@ -249,9 +249,18 @@ class Options(Record):
     def _for_a_job(self, option: Option) -> None:
         """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""
         asked, there = self.judged.subject.view.get(_JOB), self.judged.values["gpu.count"]
-        if regroups(option.facts) and is_number(asked) and is_number(there) and asked > there:
+        values, facts = self.judged.values, option.facts
+        if not (is_number(asked) and is_number(there) and asked > there):
+            return
+        if regroups(facts):
             option.risk = worse(option.risk, "optimization")
+        if regroups(facts) or (serves_on_fewer(facts, values) and not self._writes_job(option)):
             option.effects.append(f"the file still asks for {asked} GPUs: change that by hand")
+
+    def _writes_job(self, option: Option) -> bool:
+        """Whether an option writes what the file asks a cluster for, whose numbers a command takes."""
+        again = self._rewritten(option)
+        return again is not None and again.get(_JOB) != self.judged.subject.view.get(_JOB)
 
     def _for_a_launcher(self, option: Option) -> None:
         """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""

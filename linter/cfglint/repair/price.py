@@ -6,7 +6,7 @@ host (rules/time.rules, ``step.work``). Where that says nothing of a move, the k
 
 from __future__ import annotations
 
-from cfglint.engine.memory import GIB, bounds_of
+from cfglint.engine.memory import GIB, LACKING, bounds_of
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
 from cfglint.repair.estimate import middle
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cfglint.engine.subject import Judged
+    from cfglint.facts import Values
     from cfglint.repair.trials import Trials
 
 _WORK = "step.work"
@@ -26,6 +27,7 @@ _PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.l
 _MORE = 1.05  # times the memory before
 _GPUS_OF_A_JOB = ("train_gpus", "gpus_needed")
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
+_SPREAD = ("rollout_tp", "rollout_pp")
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
 _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
 
@@ -82,6 +84,12 @@ def overfills_gpu(
         if middle(need) > max(vram[1], _MORE * middle(was)):
             return True
     return False
+
+
+def serves_on_fewer(facts: Mapping[str, object], values: Values) -> bool:
+    """Whether facts move a server of a model whose size nobody knows to fewer GPUs."""
+    moved = values["trains"] is False and any(name in facts for name in _SPREAD)
+    return moved and values[LACKING] is True and not is_number(values["model.params"])
 
 
 def regroups(facts: Iterable[str]) -> bool:

@@ -19,7 +19,7 @@ from cfglint.repair.allowed import SAFE, Allowed
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_over
 from cfglint.repair.options import Options
-from cfglint.repair.price import gives_other_gpus, regroups
+from cfglint.repair.price import gives_other_gpus, regroups, serves_on_fewer
 from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
@@ -345,6 +345,8 @@ class Solver(Record):
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
         """Whether a trainer that gets other GPUs, or with ``memory`` more room, is not shown to fit them."""
         facts = combined(repair.options) or {}
+        if serves_on_fewer(facts, judged.values):
+            return True
         if not memory and not gives_other_gpus(self.trials, judged, facts):
             return False
         after = self.trials.values(judged, facts)
