@@ -249,18 +249,16 @@ class Options(Record):
     def _for_a_job(self, option: Option) -> None:
         """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""
         asked, there = self.judged.subject.view.get(_JOB), self.judged.values["gpu.count"]
-        values, facts = self.judged.values, option.facts
+        moved = regroups(option.facts)
+        if not (moved or serves_on_fewer(option.facts, self.judged.values)):
+            return
         if not (is_number(asked) and is_number(there) and asked > there):
             return
-        if regroups(facts):
-            option.risk = worse(option.risk, "optimization")
-        if regroups(facts) or (serves_on_fewer(facts, values) and not self._writes_job(option)):
-            option.effects.append(f"the file still asks for {asked} GPUs: change that by hand")
-
-    def _writes_job(self, option: Option) -> bool:
-        """Whether an option writes what the file asks a cluster for, whose numbers a command takes."""
-        again = self._rewritten(option)
-        return again is not None and again.get(_JOB) != self.judged.subject.view.get(_JOB)
+        again = self._rewritten(option)  # a command may take its numbers from where the file asks
+        left = asked if again is None else again.get(_JOB)
+        if is_number(left) and left > there:
+            option.risk = worse(option.risk, "optimization") if moved else option.risk
+            option.effects.append(f"the file still asks for {left} GPUs: change that by hand")
 
     def _for_a_launcher(self, option: Option) -> None:
         """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""
