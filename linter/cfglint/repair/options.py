@@ -46,6 +46,7 @@ _LAUNCHED_STEPS = tuple(
     (*holder, "deepspeed_config", "gradient_accumulation_steps")
     for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
 )
+_PROCESSES = ("$.launch.processes", "$.launch.processes_per_node")
 _JOB = ("launch", "job", "gpus")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
@@ -98,11 +99,11 @@ class Options(Record):
             gone = [way for way in ways if way[names[0]][1] is ABSENT]  # of which no knob speaks
             if gone:
                 yield Track(t.Knob(names[0], "any"), None, gone, _OF_KEYS)
-            for way in ways:
-                (steps, value) = way[names[0]]
+            old = self.judged.subject.view.get(ways[0][names[0]][0])
+            for way in (*ways, *_even_ones(names[0], old, ways)):
+                value = way[names[0]][1]
                 if value is ABSENT:
                     continue
-                old = self.judged.subject.view.get(steps)
                 move = move_of(knob, old, value, ANY, self._holds)
                 if move is not None:
                     yield Track(knob, old, [way], move)
@@ -461,6 +462,19 @@ class Options(Record):
         for name in self.writer.facts_at(key):
             if name not in option.facts:
                 option.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
+
+
+def _even_ones(name: str, old: object, ways: list[dict[str, tuple[Steps, object]]]) -> list[dict[str, Any]]:
+    """Return fewer processes that divide those of before, where what a requirement asks for does not.
+
+    A batch that is a multiple of four processes is seldom one of three.
+    """
+    asked = [n for way in ways if isinstance(n := way[name][1], int)]
+    if name not in _PROCESSES or not isinstance(old, int) or not asked or not 0 < max(asked) < old:
+        return []
+    most = max(asked)
+    parts = [n for n in range(most - 1, 0, -1) if old % n == 0] if old % most else []
+    return [{name: (ways[0][name][0], n)} for n in parts]
 
 
 def risk_of(move: t.Move) -> str:
