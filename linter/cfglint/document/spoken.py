@@ -17,6 +17,7 @@ _SAID = {
     "together": "the number of processes of all commands",
     "beside": "the script's other commands",
     "running": "the script's other commands",
+    "kept_gpus": "the script's other commands",
     "launcher": "the launcher",
     "program": "the command's program",
     "module": "the command's program",

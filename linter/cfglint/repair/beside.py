@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from cfglint.document.shell.processes import below, whole
+from cfglint.document.tree import Scalar
 from cfglint.lang.types import is_number
 from cfglint.record import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cfglint.document.tree import Document
     from cfglint.engine.subject import Judged
     from cfglint.repair.trials import Trials
 
 _BESIDE = ("launch", "beside")
+_KEPT = ("launch", "kept_gpus")
 _VISIBLE, _RUNNING = ("launch", "visible_gpus"), ("launch", "running")
 
 
@@ -44,6 +46,21 @@ def gpus_together(trials: Trials, judged: Judged) -> int | None:
             return None
         parts.append(part)
     return _total(parts) if len(parts) == len(launched) else None
+
+
+def taken_beside(judged: Judged) -> tuple[set[int], int]:
+    """Return the GPUs that other commands keep while this one runs, and the line of the first of them."""
+    document = judged.subject.document
+    node = below(document.root, *_KEPT)
+    if not isinstance(node, Scalar):
+        return set(), 0
+    return {int(word) for word in node.text.split(",")}, document.file.lines.position(node.start)[0]
+
+
+def is_taken(judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether facts move a command to the first GPUs, which one beside it has."""
+    least = facts.get("$.launch.visible_least")
+    return isinstance(least, int) and not taken_beside(judged)[0].isdisjoint(range(least))
 
 
 def _part(document: Document, own: object) -> _Part | None:

@@ -15,6 +15,7 @@ from cfglint.document.shell.processes import below, text_at, whole
 from cfglint.document.spoken import spoken
 from cfglint.document.tree import Mapping, nodes_with_paths
 from cfglint.lang.types import is_number
+from cfglint.repair.beside import taken_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def left_over(before: Judged, after: Judged, writer: Writer, trials: Trials) -> 
     stays = "stays" if len(told) == 1 and not told[0].startswith("the ") else "stay"
     by_hand = ": change that by hand" if elsewhere else ""
     sizes = f"{' and '.join(told)} {stays}, for more GPUs than there are{by_hand}" if told else ""
-    return "; ".join(filter(None, (sizes, _of_deepspeed(before, after))))
+    return "; ".join(filter(None, (sizes, _of_deepspeed(before, after), _of_gpus_beside(after))))
 
 
 def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:
@@ -128,3 +129,23 @@ def _of_deepspeed(before: Judged, after: Judged) -> str:
             name = str(view.get(file)).rpartition("/")[2]
             return f"{name} keeps train_batch_size {was:g}: write {now:g} there by hand, or it stops"
     return ""
+
+
+def _of_gpus_beside(after: Judged) -> str:
+    """Say how a machine's GPUs are shared out among a command and one that runs beside it, which has its own.
+
+    Nothing where both have GPUs of their own that are there.
+    """
+    view, there = after.subject.view, after.values["gpu.per_node"]
+    taken, line = taken_beside(after)
+    own, least = view.get((_LAUNCH, "processes_per_node")), view.get((_LAUNCH, "visible_least"))
+    if not taken or not isinstance(own, int) or not is_number(there) or not 0 < own < there:
+        return ""
+    first = int(there) - own
+    if isinstance(least, int) and least <= there and max(taken) < first:
+        return ""
+    numbers = [",".join(map(str, part)) for part in (range(first), range(first, int(there)))]
+    return (
+        f"share the GPUs out by hand: CUDA_VISIBLE_DEVICES={numbers[0]} for the command in line {line}, with "
+        f"engines for {first}, and {numbers[1]} for this one"
+    )

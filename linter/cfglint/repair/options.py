@@ -18,6 +18,7 @@ from cfglint.lang.show import path as path_text
 from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
+from cfglint.repair.beside import is_taken
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
@@ -130,7 +131,7 @@ class Options(Record):
             option.cost += READER * sum(len(definition.shared) for definition in definitions)
         self.trials.keys |= {name: steps for name, (steps, _) in way.items()}
         possible = all(definition.editable for definition in definitions)
-        if not possible or self.trials.rewritten(self.judged, facts) is None:
+        if not possible or is_taken(self.judged, facts) or self.trials.rewritten(self.judged, facts) is None:
             return None
         if not self._keep(track.knob, option):
             return None

@@ -45,7 +45,7 @@ from cfglint.document.shell.words import (
     Word,
     hidden_flags,
 )
-from cfglint.document.shell.workers import tell_workers
+from cfglint.document.shell.workers import tell_kept, tell_workers
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -122,6 +122,7 @@ def launched(text: str, runner: Runner, job: Job | None, *, listed: bool = False
     part(documents)
     tell_beside(commands)
     tell_workers(heads, runner.commands)
+    tell_kept(heads, runner.commands)
     return documents
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.processes import VISIBLE
-from cfglint.document.tree import Composite, Entry, Mapping
+from cfglint.document.tree import Composite, Entry, Mapping, Scalar
 from cfglint.text import small_number
 
 TYPE_CHECKING = False
@@ -59,3 +59,19 @@ def tell_workers(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Comman
         name, last = head.entries["name"], commands[others[max(others)]].words[0]
         start, end = (last.start, last.end) if last.start >= 0 else (name.value.start, name.value.end)
         head.entries["workers_gpus"] = Entry(name.key, Composite(str(max(others) + 1), start, end))
+
+
+def tell_kept(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Command]) -> None:
+    """Say of commands which GPUs others have that go on in the background: a server's, by number."""
+    kept = {}
+    for n, command in enumerate(commands):
+        pieces = command.environment.get(VISIBLE) or ()
+        text = "" if any(piece.unknown for piece in pieces) else "".join(piece.text for piece in pieces)
+        if command.beside and text and all(small_number(word) is not None for word in text.split(",")):
+            kept[n] = text
+    for at, head in heads:
+        others = {n: text for n, text in kept.items() if n != at}
+        if others and at not in kept:
+            name, first = head.entries["name"], commands[min(others)].words[0]
+            start, end = (first.start, first.end) if first.start >= 0 else (name.value.start, name.value.end)
+            head.entries["kept_gpus"] = Entry(name.key, Scalar(",".join(others.values()), start, end, '"'))
