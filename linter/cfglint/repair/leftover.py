@@ -139,12 +139,15 @@ def _of_gpus_beside(after: Judged) -> str:
     view, there = after.subject.view, after.values["gpu.per_node"]
     taken, line = taken_beside(after)
     own, least = view.get((_LAUNCH, "processes_per_node")), view.get((_LAUNCH, "visible_least"))
-    if not taken or not isinstance(own, int) or not is_number(there) or not 0 < own < there:
+    serves = after.values["launched.server"] is True and isinstance(least, int)
+    if not (taken or serves) or not isinstance(own, int) or not is_number(there) or not 0 < own < there:
         return ""
     first = int(there) - own
-    if isinstance(least, int) and least <= there and max(taken) < first:
+    if isinstance(least, int) and least <= there and max(taken, default=0) < first:
         return ""
     numbers = [",".join(map(str, part)) for part in (range(first), range(first, int(there)))]
+    if not taken:
+        return f"write CUDA_VISIBLE_DEVICES={numbers[1]} by hand, and leave {numbers[0]} to the server"
     return (
         f"share the GPUs out by hand: CUDA_VISIBLE_DEVICES={numbers[0]} for the command in line {line}, with "
         f"engines for {first}, and {numbers[1]} for this one"
