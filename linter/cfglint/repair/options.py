@@ -19,6 +19,7 @@ from cfglint.lang.types import ANY, is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.beside import is_taken
+from cfglint.repair.exchange import even_ones, in_proportion, nearest_even
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
@@ -47,7 +48,6 @@ _LAUNCHED_STEPS = tuple(
     (*holder, "deepspeed_config", "gradient_accumulation_steps")
     for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
 )
-_PROCESSES = ("$.launch.processes", "$.launch.processes_per_node")
 _JOB = ("launch", "job", "gpus")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
@@ -101,7 +101,7 @@ class Options(Record):
             if gone:
                 yield Track(t.Knob(names[0], "any"), None, gone, _OF_KEYS)
             old = self.judged.subject.view.get(ways[0][names[0]][0])
-            for way in (*ways, *_even_ones(names[0], old, ways)):
+            for way in (*ways, *even_ones(names[0], old, ways)):
                 value = way[names[0]][1]
                 if value is ABSENT:
                     continue
@@ -323,7 +323,7 @@ class Options(Record):
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         for partner in knob.partners:
-            value = _in_exchange(*ratio, values[partner])
+            value = in_proportion(*ratio, values[partner])
             if value is None:
                 continue
             facts = {**option.facts, partner: value}
@@ -342,7 +342,7 @@ class Options(Record):
         if not regroups(option.facts) or self.judged.values["gpus.lacking"] is not True:
             return False
         for partner in knob.partners:
-            value = _in_exchange(*ratio, self.judged.values[partner], exact=False)
+            value = nearest_even(self.trials, self.judged, partner, ratio, option.facts)
             way = self.writer.writes(partner, value) if value is not None else None
             if way is not None and self.writer.patch(way.keys) is not None:
                 option.facts[partner] = value
@@ -465,19 +465,6 @@ class Options(Record):
                 option.facts[name] = convert(name, value, self.trials.run.pack.facts[name])
 
 
-def _even_ones(name: str, old: object, ways: list[dict[str, tuple[Steps, object]]]) -> list[dict[str, Any]]:
-    """Return fewer processes that divide those of before, where what a requirement asks for does not.
-
-    A batch that is a multiple of four processes is seldom one of three.
-    """
-    asked = [n for way in ways if isinstance(n := way[name][1], int)]
-    if name not in _PROCESSES or not isinstance(old, int) or not asked or not 0 < max(asked) < old:
-        return []
-    most = max(asked)
-    parts = [n for n in range(most - 1, 0, -1) if old % n == 0] if old % most else []
-    return [{name: (ways[0][name][0], n)} for n in parts]
-
-
 def risk_of(move: t.Move) -> str:
     """Return what a move puts at risk by itself."""
     return move.risk if move.unsafe else "none"
@@ -486,13 +473,3 @@ def risk_of(move: t.Move) -> str:
 def _is_equal(old: object, new: object) -> bool:
     """Whether a fact has stayed; what is not known is the same where it says the same."""
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
-
-
-def _in_exchange(kept: object, moved: object, old: object, *, exact: bool = True) -> object | None:
-    """Return the partner's value that makes up for a move, where what is kept is proportional to it."""
-    numbers = [v for v in (kept, moved, old) if is_number(v)]
-    if len(numbers) < 3 or not moved:
-        return None
-    value = numbers[2] * numbers[0] / numbers[1]
-    value = value if exact else max(1, round(value))
-    return int(value) if value == int(value) and value >= 1 else None
