@@ -34,7 +34,7 @@ _BESIDE = {
 _PLAIN_TRAINERS = {"Trainer", "transformers.Trainer", "Seq2SeqTrainer"}
 _CONFIGS = ("GRPOConfig", "DPOConfig", "SFTConfig")
 _OTHER_HEADS = {"classification"}
-_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel)\Z")
+_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel|VLForConditionalGeneration)\Z")  # Qwen's that see
 _NAMED: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((ast.alias, ast.ClassDef, ast.FunctionDef), ("name",)),
     ast.Name: ("id",),
