@@ -14,7 +14,7 @@ from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.modules import Linked, Modules
-from cfglint.document.python.trains import trains_one, trains_plainly, trains_with
+from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.shell.hydra import hydra_beside
@@ -127,6 +127,8 @@ def follow(document: Document, library: Library) -> None:
         _note(head, node, "base", "arguments")
     if whose := _trains_with(file, library):
         _note(head, node, "trains_with", whose)
+    if whose and (taken := _config_of(file, library)):
+        _note(head, node, "trl_config", taken)
     _note_hydra(document, started, head)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
@@ -225,6 +227,15 @@ def _trains_with(file: File, library: Library) -> str:
     key = f"{file.path}:trains_with"
     if key not in library.programs:
         library.programs[key] = trains_with(file, modules_of(library))
+    found: str = library.programs[key]
+    return found
+
+
+def _config_of(file: File, library: Library) -> str:
+    """Return the class of TRL's arguments that a program takes, found out once."""
+    key = f"{file.path}:trl_config"
+    if key not in library.programs:
+        library.programs[key] = config_of(file, modules_of(library))
     found: str = library.programs[key]
     return found
 

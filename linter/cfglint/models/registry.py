@@ -244,7 +244,7 @@ class Models(Record):
         from cfglint.models.size import bits, by_name
         from cfglint.models.within import within
 
-        row = within(name, by_trunk) if _is_path(name) else None
+        row = within(name, by_trunk)
         if row is not None:
             return {**row, "quantized_bits": bits(name)}, CATALOGUE
         row = by_name(name, catalogue().values())

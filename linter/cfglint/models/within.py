@@ -1,4 +1,4 @@
-"""A known model within the name of a folder: ``internvl2_5_2b_finetune``, ``out/qwen2.5-7b-stage1``.
+"""A known model within a name: ``internvl2_5_2b_finetune``, ``out/qwen2.5-7b-stage1``, ``lab/llava-ov-qwen2-7b``.
 
 Words are compared, whatever separates them. A point counts: 2.7b is not 2-7b.
 """
@@ -24,10 +24,13 @@ _SIZED = re.compile(r"\d[bm](?![a-z0-9])")
 # What makes another model of one: parts that are taken out or put in, or a smaller one that learns from it.
 _OTHER = re.compile(
     r"(?<![a-z])(pruned?|sheared|distill?(ed)?|draft|eagle|medusa|moe|upcycled?|minitron|student|mini|tiny"
-    r"|vl|vlm|omni|vision|audio|voxtral|llava|multimodal|reward|ocr)(?![a-z])"
+    r"|vl|vlm|omni|vision|audio|voxtral|llava|multimodal|reward|ocr"
+    r"|pro|deep|wide|slim|lite|expanded|aqlm|quip|exl2|hqq|bitnet)(?![a-z])"  # LLaMA-Pro, Falcon-H1-1.5B-Deep
 )
 _SEES = re.compile(r"(internvl|llava)")
 _TOWER = 1.3  # times the language model's parameters: InternVL-Chat-V1.5 has 6 billion beside 20
+# The largest towers, with what joins them to the text: InternViT-6B, and of LLaVA-OneVision SigLIP's 0.43 billion.
+_LARGEST = {"internvl": 6.5e9, "llava": 0.7e9}
 _PIECES = 3  # of a path that are looked at, from its end
 
 
@@ -55,14 +58,15 @@ def within(path: str, models: Models) -> Row | None:
     piece = next((piece for piece in reversed(pieces[-_PIECES:]) if _SIZED.search(piece)), "")
     words = _words(piece)
     rows, rest = _longest(words, models)
-    if rows or not _SEES.match(piece):
+    sees = _SEES.match(piece)
+    if rows or sees is None:
         return rows[0] if len(rows) == 1 and not _OTHER.search(rest) else None
     inside = [row for at in range(1, len(words)) if words[at][0] for row in _longest(words[at:], models)[0]]
     if len(inside) != 1:
         return None
     low = inside[0]["params"]
     assert isinstance(low, int)
-    whole = interval(low, round(low * _TOWER))
+    whole = interval(low, round(min(low * _TOWER, low + _LARGEST[sees[0]])))
     return {**inside[0], "params": whole, "active_params": whole}
 
 

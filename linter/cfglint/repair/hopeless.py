@@ -28,17 +28,19 @@ def too_large(values: Values, *, states: bool = False) -> str:
 
     Its weights are looked at, and with ``states`` also what a full fine-tune keeps of them on the GPUs.
     """
-    size, vram, count = values["model.params"], bounds_of(values["gpu.vram"]), values["gpu.count"]
-    if not is_number(size) or vram is None or not is_number(count) or size <= 0:
+    sizes, vram, count = bounds_of(values["model.params"]), bounds_of(values["gpu.vram"]), values["gpu.count"]
+    if sizes is None or vram is None or not is_number(count) or sizes[0] <= 0:
         return ""
+    size = sizes[0]  # of a model that only its name tells, the least that it may have
+    about = params_told(size) if sizes[1] == size else f"at least {params_told(size)}"
     there = vram[1] * count
     together = f"{'the GPU has' if count == 1 else f'{int(count)} GPUs have'} {there / GIB:,.0f} GiB"
     beside = together if count == 1 else f"{together} together"
     each = _bytes_of_weight(values)
     if each is not None and size * each > there:
-        weights = f"{params_told(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
+        weights = f"{about} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
         return f"{weights}, and {beside}"
-    told, stay, served = f"{params_told(size)} weights with their gradients", *_bytes_that_stay(values)
+    told, stay, served = f"{about} weights with their gradients", *_bytes_that_stay(values)
     if size * (stay + served) > there:
         told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each), the optimizer aside"
         engine = f", the engine's weights {size * served / GIB:,.0f} GiB" if size * stay <= there else ""
@@ -110,8 +112,9 @@ def _bytes_of(values: Values, parts: tuple[str, ...]) -> float:
     if given != (True, False, False, False):
         return 0
     sizes = [bounds_of(values[name]) for name in parts]
-    trained, whole = values["params.trained"], values["model.params"]
-    frozen = not (is_number(trained) and is_number(whole) and 0 < whole <= trained * spread(values) * 1.01)
+    trained, whole = bounds_of(values["params.trained"]), bounds_of(values["model.params"])
+    spread = spread(values) * 1.01
+    frozen = trained is None or whole is None or not 0 < whole[0] <= trained[0] * spread
     if frozen or any(size is None for size in sizes):
         return 0
     return sum(size[0] for size in sizes if size is not None)

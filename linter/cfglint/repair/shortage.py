@@ -44,7 +44,9 @@ def still_over(solver: Solver, judged: Judged, way: Repair, memory: Memory) -> s
 
     Where that is no more than there is, it is the engine's share that does not hold what it loads.
     """
-    need = f"{memory.need_gib.low:.0f}–{memory.need_gib.high:.0f} of {memory.capacity_gib or 0:.1f} GiB"
+    low, high = (f"{end:.0f}" for end in (memory.need_gib.low, memory.need_gib.high))
+    size = f"at least {low}" if memory.need_gib.high == INF else f"{low}–{high}"
+    need = f"{size} of {memory.capacity_gib or 0:.1f} GiB"
     if memory.need_gib.high <= (memory.capacity_gib or 0):
         return f"with {values_told(way)} the trainer fits, but the engine's share is still too small to start"
     even = at_most(solver, way, judged)

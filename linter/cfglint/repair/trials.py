@@ -215,6 +215,8 @@ class Trials(Record):
             was = base.before.get(rule.code)
             if was is None and needs_of(truth) and self.hidden(judged, rule.code):
                 continue
+            if was is None and needs_of(truth) and needs_of(rule.test(judged.values)):
+                continue  # nobody knew before, and nothing was said of it, as another mistake comes first
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed

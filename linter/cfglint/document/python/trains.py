@@ -32,8 +32,9 @@ _BESIDE = {
     *("teacher", "student", "chosen", "rejected", "dpo", "ppo", "grpo", "rlhf", "ema", "vae", "unet"),
 }
 _PLAIN_TRAINERS = {"Trainer", "transformers.Trainer", "Seq2SeqTrainer"}
+_CONFIGS = ("GRPOConfig", "DPOConfig", "SFTConfig")
 _OTHER_HEADS = {"classification"}
-_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel)\Z")
+_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel|VLForConditionalGeneration)\Z")  # Qwen's that see
 _NAMED: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((ast.alias, ast.ClassDef, ast.FunctionDef), ("name",)),
     ast.Name: ("id",),
@@ -51,6 +52,7 @@ class Module(Record):
     imports: dict[str, None] = field(factory=dict)  # dotted names, relative ones with their dots
     loops: bool = False
     derived: set[str] = field(factory=set)  # trainers of its own from those of a library
+    configs: set[str] = field(factory=set)  # classes of TRL's arguments that it imports
 
 
 def trains_with(program: File, project: Modules) -> str:
@@ -64,6 +66,15 @@ def trains_with(program: File, project: Modules) -> str:
         deeper = True
         loops = loops or any(module.loops for _, module in level)
     return OWN if loops else ""
+
+
+def config_of(program: File, project: Modules) -> str:
+    """Return the class of TRL's arguments that a program and the modules beside it take; empty for several."""
+    for level in _levels(program, project):
+        configs = {name for _, module in level for name in module.configs}
+        if configs:
+            return configs.pop() if len(configs) == 1 else ""
+    return ""
 
 
 def trains_plainly(program: File, project: Modules, flags: Iterable[str]) -> bool:
@@ -152,6 +163,8 @@ def _read(code: Code) -> Module:
     spend(len(nodes), PYTHON)
     module = Module()
     names = _names(nodes, module)
+    known = (name.split(".") for name in names.values())
+    module.configs |= {parts[-1] for parts in known if parts[0] == "trl" and parts[-1].endswith(_CONFIGS)}
     for node in nodes:
         made = [node.func] if isinstance(node, ast.Call) else getattr(node, "bases", ())
         for each in made:
