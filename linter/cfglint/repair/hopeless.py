@@ -113,8 +113,8 @@ def _bytes_of(values: Values, parts: tuple[str, ...]) -> float:
         return 0
     sizes = [bounds_of(values[name]) for name in parts]
     trained, whole = bounds_of(values["params.trained"]), bounds_of(values["model.params"])
-    spread = spread(values) * 1.01
-    frozen = trained is None or whole is None or not 0 < whole[0] <= trained[0] * spread
+    over = spread(values) * 1.01
+    frozen = trained is None or whole is None or not 0 < whole[0] <= trained[0] * over
     if frozen or any(size is None for size in sizes):
         return 0
     return sum(size[0] for size in sizes if size is not None)
