@@ -402,7 +402,8 @@ class Document(Record):
     the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
     ``has_field`` whether its framework's classes there have one, ``composed`` whether a program of its own
-    has Hydra compose it where its framework does not, ``used`` whether its project may use its package,
+    has Hydra compose it where its framework does not, ``base_of`` which program's defaults it is,
+    ``used`` whether its project may use its package,
     ``started`` with how many processes its project's scripts start what reads it, ``strange`` which flags
     its program does not take, ``shelved`` which files of DeepSpeed may take its one's place;
     ``replaced`` are the keys that a launch gives itself; ``sites`` where the calls of a program are written
@@ -444,6 +445,7 @@ class Document(Record):
     has_field: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
     namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
+    base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     started: Callable[[], list[int]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)

@@ -74,9 +74,15 @@ def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
 def is_job(subject: Subject, values: Values) -> bool:
     """Whether a document is all that a job needs; a base config leaves some of it to the launch."""
     bound = "framework.complete" in values.bindings
-    if _lists_options(subject.document.root):
+    if _lists_options(subject.document.root) or _program_of(subject):
         return False
     return subject.is_launch or not bound or values["framework.complete"] is not False
+
+
+def _program_of(subject: Subject) -> str:
+    """Return the program that has a file for its defaults; empty where the file is a job's own."""
+    base_of = subject.document.base_of
+    return "" if base_of is None else base_of()
 
 
 def _lists_options(root: object) -> bool:
@@ -197,10 +203,14 @@ def _left_open(subject: Subject) -> Iterator[Mistake]:
 
 def _wants(subject: Subject) -> str:
     """Return what a framework's base config leaves to the launch beside ???; empty for a whole one."""
-    if "framework.complete" not in subject.pack.frameworks[subject.framework or ""]["bind"]:
-        return ""
-    values = values_for(subject, {})
-    return "" if is_job(subject, values) else str(values["framework.wants"])
+    wants = []
+    if "framework.complete" in subject.pack.frameworks[subject.framework or ""]["bind"]:
+        values = values_for(subject, {})
+        base = values["framework.complete"] is False or _lists_options(subject.document.root)
+        wants = [str(values["framework.wants"])] * base
+    if program := _program_of(subject):
+        wants.append(f"what makes a job of the defaults of {program}, whose launchers are judged")
+    return "; ".join(wants)
 
 
 def _lost_lines(subject: Subject) -> Iterator[Mistake]:
