@@ -226,6 +226,16 @@ def _strange_flags(subject: Subject) -> Iterator[Mistake]:
         yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program, kind=flag.job)
 
 
+def _refused_overrides(subject: Subject) -> Iterator[Mistake]:
+    """Yield the overrides of a command that Hydra refuses, as its config has the key, or has not."""
+    layers = subject.view.layers
+    if subject.is_launch and layers is not None and layers.beneath is not None:
+        from cfglint.document.overrides import refused_overrides  # few commands are Hydra's
+
+        for each in refused_overrides(subject.document, layers):
+            yield Mistake("", each.start, each.end, key=each.key, kind=each.kind)
+
+
 def _overruns(subject: Subject) -> Iterator[Mistake]:
     """Yield why a document was not judged, or not to the end."""
     document = subject.document
@@ -473,5 +483,6 @@ _KINDS = {
     "missing": _missing,
     "misfits": _misfits,
     "strange_flags": _strange_flags,
+    "refused_overrides": _refused_overrides,
     "unknown_names": _unknown_names,
 }
