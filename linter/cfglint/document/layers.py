@@ -88,8 +88,8 @@ class Layers(Record):
     absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id. ``based``
     says that the config of the program that a launch starts is among the files. ``read`` are the overrides
     that were read already, by their texts: a file hangs at the very node of one that names it. ``lost`` tells
-    of a file that an override names and that is nowhere. ``beneath`` is what Hydra composed for the program of
-    a launch, before its overrides.
+    of a file that an override names and that is nowhere. ``beneath`` is what Hydra composed for the program
+    of a launch, before its overrides.
     """
 
     root: Node | None

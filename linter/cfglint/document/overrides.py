@@ -1,4 +1,4 @@
-"""The overrides of a command that Hydra refuses, before the program starts, as its config has the key, or has not.
+"""The overrides of a command that Hydra refuses before a program starts: its config has a key, or has it not.
 
 Told where all files of the config are here. Hydra's own order counts: what an earlier override adds is there.
 """
@@ -22,16 +22,21 @@ _ENDS = re.compile(r"[\\|;&]")
 _OPEN = ("", "~", "null", "???")
 _MERGED = "[{$"  # what is merged with what is there, or is not known
 _OWN = "hydra"
+_MOST = 2  # keys of the same name that are told
 ADDED, ABSENT = "added", "absent"
 
 
 class Refused(Value):
-    """An override of a key at which Hydra stops, where it stands: ``added`` twice, or set and ``absent``."""
+    """An override of a key at which Hydra stops, where it stands: ``added`` twice, or set and ``absent``.
+
+    ``elsewhere`` are keys of the same name that the config has.
+    """
 
     key: str
     kind: str
     start: int
     end: int
+    elsewhere: str = ""
 
 
 def refused_overrides(document: Document, layers: Layers | None) -> list[Refused]:
@@ -57,9 +62,20 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
         if signs == "+" and begins not in _MERGED and _is_given(base, path):
             yield Refused(key, ADDED, *place)
         elif not signs and _is_absent(base, path):
-            yield Refused(key, ABSENT, *place)
+            others = [spelled for spelled in _leaves(base) if spelled.rpartition(".")[2] == path[-1]]
+            alike = [each for each in others if each.partition(".")[0] == path[0]] or others
+            yield Refused(key, ABSENT, *place, " and ".join(alike[:_MOST]) if len(alike) <= _MOST else "")
         if signs:
             new.append(path)
+
+
+def _leaves(node: Node | None, above: str = "") -> Iterator[str]:
+    node = target(node)
+    for key, entry in node.entries.items() if isinstance(node, Mapping) else ():
+        if isinstance(target(entry.value), Mapping):
+            yield from _leaves(entry.value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}"
 
 
 def _is_given(node: Node | None, path: tuple[str, ...]) -> bool:

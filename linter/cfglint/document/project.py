@@ -113,11 +113,18 @@ class Project(Record):
         return None in found.values() or any(pattern.search(text or "") for text in found.values())
 
     def mentions(self, path: str, packages: tuple[str, ...], name: str) -> bool:
-        """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may."""
+        """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may.
+
+        Without ``packages``, all code of the project counts.
+        """
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
-        own = [text for each, text in around if any(f"/{package}/" in each for package in packages)]
+        own = [
+            text
+            for each, text in around
+            if not packages or any(f"/{package}/" in each for package in packages)
+        ]
         word = re.compile(rf"\b{re.escape(name)}\b")
-        return len(own) < _A_COPY or any(word.search(text) for text in own)
+        return (len(own) < _A_COPY and packages != ()) or any(word.search(text) for text in own)
 
     def composed(self, path: str) -> bool:
         """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above.

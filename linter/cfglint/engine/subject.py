@@ -181,6 +181,7 @@ class Reading(Record):
             document.has_field = partial(project.has_field, path, block["classes"])
         elif block["composes"] == "hydra":
             document.has_field = partial(project.mentions, path, packages)
+            document.names = partial(project.mentions, path, ())
         document.namesake = partial(project.namesake, path)
         if document.format == "json":
             document.started = partial(_started_with, project, path)
