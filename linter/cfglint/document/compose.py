@@ -128,6 +128,8 @@ def _over_named(document: Document, library: Library | None, way: Way) -> Layers
             root = layers.root
         beneath = layers.lay(root, beneath) if root is not None else beneath
     layers.root = layers.lay(own, beneath)
+    if way.composes == "hydra" and all(isinstance(node, HydraRef) for node in document.over):
+        layers.beneath = beneath
     return layers
 
 

@@ -88,7 +88,8 @@ class Layers(Record):
     absent there is not known. ``hung`` are the roots of files that hang at a scalar, by its id. ``based``
     says that the config of the program that a launch starts is among the files. ``read`` are the overrides
     that were read already, by their texts: a file hangs at the very node of one that names it. ``lost`` tells
-    of a file that an override names and that is nowhere.
+    of a file that an override names and that is nowhere. ``beneath`` is what Hydra composed for the program
+    of a launch, before its overrides.
     """
 
     root: Node | None
@@ -100,6 +101,7 @@ class Layers(Record):
     troubles: list[Trouble] = field(factory=list, init=False)
     unread: dict[Path, str] = field(factory=dict, init=False)
     lost: str = field(default="", init=False)
+    beneath: Node | None = field(default=None, init=False)
     _kept: list[Node] = field(factory=list, init=False)  # an id may not come again on another node
 
     def overlaid(self, path: Path) -> Node | None:

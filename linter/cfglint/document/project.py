@@ -67,6 +67,7 @@ class Project(Record):
     _using: dict[tuple[str, tuple[str, ...]], bool] = field(factory=dict, init=False)
     _code: dict[str, tuple[tuple[str, str], ...]] = field(factory=dict, init=False)
     _composed: dict[str, bool] = field(factory=dict, init=False)
+    _based: dict[str, str] = field(factory=dict, init=False)
     _texts: dict[str, str] = field(factory=dict, init=False)
 
     def lacks(self, path: str, home: str) -> bool:
@@ -112,11 +113,18 @@ class Project(Record):
         return None in found.values() or any(pattern.search(text or "") for text in found.values())
 
     def mentions(self, path: str, packages: tuple[str, ...], name: str) -> bool:
-        """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may."""
+        """Whether code of the project's own copy of ``packages`` has a name; without a copy, it may.
+
+        Without ``packages``, all code of the project counts.
+        """
         around = self._code_around(os.path.dirname(os.path.abspath(path)))
-        own = [text for each, text in around if any(f"/{package}/" in each for package in packages)]
+        own = [
+            text
+            for each, text in around
+            if not packages or any(f"/{package}/" in each for package in packages)
+        ]
         word = re.compile(rf"\b{re.escape(name)}\b")
-        return len(own) < _A_COPY or any(word.search(text) for text in own)
+        return (len(own) < _A_COPY and packages != ()) or any(word.search(text) for text in own)
 
     def composed(self, path: str) -> bool:
         """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above.
@@ -136,20 +144,45 @@ class Project(Record):
             )
         return self._composed[here]
 
+    def base_of(self, path: str) -> str:
+        """Return the module of the project whose defaults a config of Hydra's is; empty for a job."""
+        if path not in self._based:
+            from cfglint.document.based import base_of  # few files are Hydra's
+
+            self._based[path] = base_of(self, path)
+        return self._based[path]
+
+    def has(self, path: str) -> bool:
+        """Whether the project of a file has it, as a program, a script or the like."""
+        own = os.path.abspath(path)
+        return any(os.path.abspath(each) == own for each in self._listed(self._root(os.path.dirname(own))))
+
+    def above(self, folder: str) -> Iterator[tuple[str, str]]:
+        """Yield the programs in a folder and in those above it, the nearest first, with their texts."""
+        root = self._root(folder)
+        here = [os.path.abspath(each) for each in self._programs(root)]
+        here = [each for each in here if _is_in(folder, os.path.dirname(each))]
+        for each in sorted(here, key=lambda each: (-len(os.path.dirname(each)), each)):
+            yield each, self.text(each)
+
+    def told(self, path: str, endings: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """Yield the scripts and guides of the project of a file, with their texts, up to a limit."""
+        left = _MOST_CODE
+        for each in self._listed(self._root(os.path.dirname(os.path.abspath(path)))):
+            if each.endswith(endings) and left > 0:
+                text = self.text(each)
+                left -= len(text)
+                yield each, text
+
     def namesake(self, path: str) -> str:
         """Return the text of the program beside a file that has its name; empty where there is none."""
         beside = f"{os.path.splitext(os.path.abspath(path))[0]}.py"
         here = self._listed(self._root(os.path.dirname(beside)))
-        return self._text(beside) if any(os.path.abspath(each) == beside for each in here) else ""
+        return self.text(beside) if any(os.path.abspath(each) == beside for each in here) else ""
 
     def programs(self, path: str) -> Iterator[tuple[str, str]]:
         """Yield the programs and scripts of the project of a file, with their texts, up to a limit."""
-        left = _MOST_CODE
-        for each in self._listed(self._root(os.path.dirname(os.path.abspath(path)))):
-            if each.endswith((".py", *SCRIPTS)) and left > 0:
-                text = self._text(each)
-                left -= len(text)
-                yield each, text
+        return self.told(path, (".py", *SCRIPTS))
 
     def _root(self, folder: str) -> str:
         return self.boundary.root(os.path.join(folder, "any")) if self.boundary is not None else folder
@@ -166,7 +199,7 @@ class Project(Record):
         patterns = {form: re.compile(pattern.format(named)) for form, pattern in _USED.items()}
         left = _MOST_CODE
         for path in self._listed(root):
-            text = self._text(path)
+            text = self.text(path)
             left -= len(text)
             form = os.path.splitext(path)[1] if not path.endswith("setup.py") else ""
             said = "\n".join(_COMMANDS.findall(text)) if form in _GUIDES else text
@@ -181,14 +214,15 @@ class Project(Record):
         if known is None:
             left, texts = _MOST_CODE, []
             for path in sorted(self._programs(root), key=lambda path: (-len(_common(path, folder)), path)):
-                left -= len(text := self._text(path))
+                left -= len(text := self.text(path))
                 if left < 0:
                     break
                 texts.append((path, text))
             known = self._code[root if left >= 0 else folder] = tuple(texts)
         return known
 
-    def _text(self, path: str) -> str:
+    def text(self, path: str) -> str:
+        """Return the beginning of a file of the project, as text."""
         if path not in self._texts:
             data = self.read(path)
             self._texts[path] = "" if data is None else data[:_MOST].decode("utf-8", "replace")

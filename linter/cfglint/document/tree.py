@@ -401,8 +401,10 @@ class Document(Record):
     ``vouched`` that somebody names the framework that reads it, ``foreign`` that its program may differ from
     the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
-    ``has_field`` whether its framework's classes there have one, ``composed`` whether a program of its own
-    has Hydra compose it where its framework does not, ``used`` whether its project may use its package,
+    ``has_field`` whether its framework's classes there have one, ``names`` whether any of it names one,
+    ``composed`` whether a program of its own has Hydra compose it where its framework does not,
+    ``base_of`` which program's defaults it is,
+    ``used`` whether its project may use its package,
     ``started`` with how many processes its project's scripts start what reads it, ``strange`` which flags
     its program does not take, ``shelved`` which files of DeepSpeed may take its one's place;
     ``replaced`` are the keys that a launch gives itself; ``sites`` where the calls of a program are written
@@ -442,8 +444,10 @@ class Document(Record):
     repeated: bool = field(default=False, init=False, compare=False)
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
     has_field: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
+    names: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
     namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
+    base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     started: Callable[[], list[int]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)

@@ -74,9 +74,15 @@ def values_for(subject: Subject, given: Mapping[str, object]) -> Values:
 def is_job(subject: Subject, values: Values) -> bool:
     """Whether a document is all that a job needs; a base config leaves some of it to the launch."""
     bound = "framework.complete" in values.bindings
-    if _lists_options(subject.document.root):
+    if _lists_options(subject.document.root) or _program_of(subject):
         return False
     return subject.is_launch or not bound or values["framework.complete"] is not False
+
+
+def _program_of(subject: Subject) -> str:
+    """Return the program that has a file for its defaults; empty where the file is a job's own."""
+    base_of = subject.document.base_of
+    return "" if base_of is None else base_of()
 
 
 def _lists_options(root: object) -> bool:
@@ -197,10 +203,14 @@ def _left_open(subject: Subject) -> Iterator[Mistake]:
 
 def _wants(subject: Subject) -> str:
     """Return what a framework's base config leaves to the launch beside ???; empty for a whole one."""
-    if "framework.complete" not in subject.pack.frameworks[subject.framework or ""]["bind"]:
-        return ""
-    values = values_for(subject, {})
-    return "" if is_job(subject, values) else str(values["framework.wants"])
+    wants = []
+    if "framework.complete" in subject.pack.frameworks[subject.framework or ""]["bind"]:
+        values = values_for(subject, {})
+        base = values["framework.complete"] is False or _lists_options(subject.document.root)
+        wants = [str(values["framework.wants"])] * base
+    if program := _program_of(subject):
+        wants.append(f"what makes a job of the defaults of {program}, whose launchers are judged")
+    return "; ".join(wants)
 
 
 def _lost_lines(subject: Subject) -> Iterator[Mistake]:
@@ -214,6 +224,16 @@ def _strange_flags(subject: Subject) -> Iterator[Mistake]:
     strange = subject.document.strange
     for flag in strange() if strange is not None and subject.is_launch else ():
         yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program, kind=flag.job)
+
+
+def _refused_overrides(subject: Subject) -> Iterator[Mistake]:
+    """Yield the overrides of a command that Hydra refuses, as its config has the key, or has not."""
+    layers = subject.view.layers
+    if subject.is_launch and layers is not None and layers.beneath is not None:
+        from cfglint.document.overrides import refused_overrides  # few commands are Hydra's
+
+        for each in refused_overrides(subject.document, layers):
+            yield Mistake(each.elsewhere, each.start, each.end, key=each.key, kind=each.kind)
 
 
 def _overruns(subject: Subject) -> Iterator[Mistake]:
@@ -463,5 +483,6 @@ _KINDS = {
     "missing": _missing,
     "misfits": _misfits,
     "strange_flags": _strange_flags,
+    "refused_overrides": _refused_overrides,
     "unknown_names": _unknown_names,
 }

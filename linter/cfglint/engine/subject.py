@@ -181,11 +181,14 @@ class Reading(Record):
             document.has_field = partial(project.has_field, path, block["classes"])
         elif block["composes"] == "hydra":
             document.has_field = partial(project.mentions, path, packages)
+            document.names = partial(project.mentions, path, ())
         document.namesake = partial(project.namesake, path)
         if document.format == "json":
             document.started = partial(_started_with, project, path)
         if document.format == "yaml" and not block["composes"]:
             document.composed = partial(project.composed, path)
+        if document.format == "yaml" and block["composes"] == "hydra":
+            document.base_of = partial(project.base_of, path)
         released = block["checked"] and not block["home"]  # it is a package, then
         if released and document.format not in _COMMANDS:
             document.used = partial(project.uses, document.file, (*packages, *block["packages"]))

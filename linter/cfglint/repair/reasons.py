@@ -5,6 +5,7 @@ Asked only where the search found nothing, and within a limited number of trials
 
 from __future__ import annotations
 
+from cfglint.document.overrides import ABSENT
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.engine.describe import Origins
@@ -43,7 +44,7 @@ _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
 _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
-_STRANGE = "document.strange_flags"
+_STRANGE, _OVERRIDES = "document.strange_flags", "document.refused_overrides"
 _SCRIPTS = (".sh", ".bash")
 _NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
 _OFFLOAD = "offload_optimizer"
@@ -140,6 +141,8 @@ def _tried(solver: Solver, group: Group) -> str:
 def _left_to_people(group: Group) -> str:
     """Say why a flag that a program does not take is not taken away: it names what the job is about."""
     values = group.goals[0].judged.values
+    if group.code == "CFG033":
+        return _by_program(group.goals[0].judged)
     flags = values[_STRANGE] if group.code == "DOC109" else ()
     stay = [f"--{flag.key}" for flag in flags if flag.kind]  # type: ignore[attr-defined]
     return (
@@ -147,6 +150,18 @@ def _left_to_people(group: Group) -> str:
         if stay
         else ""
     )
+
+
+def _by_program(judged: Judged) -> str:
+    """Say of overrides that Hydra refuses which of them some program names, and which none does."""
+    named = judged.subject.document.names
+    kept = [one.key for one in judged.values[_OVERRIDES] if one.kind == ABSENT]  # type: ignore[attr-defined]
+    asked = [key for key in kept if named is None or named(key.rpartition(".")[2])]
+    left = [key for key in kept if key not in asked]
+    told = f"a program here names what {_listed(asked)} is called: write a + before it where the program "
+    told += "reads it there, else take it out"
+    parts = [told] * bool(asked) + [f"no program here reads {_listed(left)}: take it out"] * bool(left)
+    return "; ".join(parts)
 
 
 def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:

@@ -7,6 +7,7 @@ No knob moves, and what they do is proven likewise.
 
 from __future__ import annotations
 
+from cfglint.document.overrides import ADDED
 from cfglint.document.removal import remove_keys
 from cfglint.document.shell.ends import rejoined
 from cfglint.document.spoken import spoken
@@ -35,6 +36,7 @@ RENAMED = {"CFG011": "document.refused_keys", "CFG012": "document.ignored_keys"}
 _REFUSED = "CFG011"
 _ENDS, _LOST = "DOC107", "document.lost_lines"
 _STRANGE, _STRANGE_FLAGS = "DOC109", "document.strange_flags"
+_HYDRAS, _OVERRIDES = "CFG033", "document.refused_overrides"
 _NUMBERS = "document.impossible_values"
 _TYPES, _OF_TYPE = "document.misfits", "CFG009"
 _JOINS = "join the command's lines: take out what stands between them"
@@ -50,6 +52,10 @@ def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[
             strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if strange is not None:
                 yield finding, strange
+        if finding.code == _HYDRAS and LEVELS.index(finding.level) >= LEVELS.index(least):
+            own_one = _override(solver.trials, each.judged, (finding.place.start, finding.place.end))
+            if own_one is not None:
+                yield finding, own_one
         if finding.code == _ENDS and each.judged.values[_LOST]:
             whole = _rejoined(solver.trials, each.judged)
             if whole is not None:
@@ -197,6 +203,30 @@ def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
         notes = (f"cfglint: was {each.key} ({_STRANGE})",) * len(edits)
         return Fix(0, title, edits, applicability="unsafe", effect=effect, risk="optimization", notes=notes)
     return None
+
+
+def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
+    """Return what lets Hydra take an override: a + less; or what takes one out that nothing reads."""
+    view, document = trials.subject.view, trials.subject.document
+    listed: Sequence[Mistake] = judged.values[_OVERRIDES]  # type: ignore[assignment]
+    each = next((each for each in listed if (each.start, each.end) == place), None)
+    start = place[0]
+    if each is None:
+        return None
+    path, effect = tuple(each.key.split(".")), ""
+    edits: tuple[Edit, ...] | None = (Edit(start, start + 1, ""),)
+    title, applies = f"write {each.key} without its +", "safe"  # no run has started with it
+    if each.kind != ADDED:
+        if document.names is None or document.names(path[-1]):
+            return None  # the program may ask for it, here or in another section
+        edits, applies = remove_keys(view.document, [path]), "unsafe"
+        title, effect = f"remove {each.key}", "no program of this checkout reads the key"
+    source = document.file.text[start : place[1]]
+    if edits is None or not source.endswith(each.key) or not _leaves_one_less(trials, edits, _OVERRIDES):
+        return None
+    notes = (f"cfglint: Hydra refused it ({_HYDRAS})",) * len(edits)
+    risk = "none" if applies == "safe" else "optimization"
+    return Fix(0, title, edits, applicability=applies, effect=effect, risk=risk, notes=notes)
 
 
 def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:

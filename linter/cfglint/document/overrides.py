@@ -1,0 +1,102 @@
+"""The overrides of a command that Hydra refuses before a program starts: its config has a key, or has it not.
+
+Told where all files of the config are here. Hydra's own order counts: what an earlier override adds is there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cfglint.document.tree import Mapping, Scalar, target
+from cfglint.record import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.document.layers import Layers
+    from cfglint.document.tree import Document, Node
+
+_OVERRIDE = re.compile(r"""["']?(\+{0,2})([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)=(.?)""")
+_ENDS = re.compile(r"[\\|;&]")
+_OPEN = ("", "~", "null", "???")
+_MERGED = "[{$"  # what is merged with what is there, or is not known
+_OWN = "hydra"
+_MOST = 2  # keys of the same name that are told
+ADDED, ABSENT = "added", "absent"
+
+
+class Refused(Value):
+    """An override of a key at which Hydra stops, where it stands: ``added`` twice, or set and ``absent``.
+
+    ``elsewhere`` are keys of the same name that the config has.
+    """
+
+    key: str
+    kind: str
+    start: int
+    end: int
+    elsewhere: str = ""
+
+
+def refused_overrides(document: Document, layers: Layers | None) -> list[Refused]:
+    """Return the overrides of a command that its config makes impossible."""
+    if layers is None or layers.beneath is None or layers.unread or layers.troubles or document.elsewhere:
+        return []
+    return list(_refused(document, layers.beneath))
+
+
+def _refused(document: Document, base: Node) -> Iterator[Refused]:
+    new: list[tuple[str, ...]] = []
+    for word in document.words:
+        match = _OVERRIDE.match(word.spelled) if word.start >= 0 else None
+        if match is None:
+            continue
+        signs, key, begins = match.groups()
+        path = tuple(key.split("."))
+        if path[0] == _OWN:
+            continue
+        if any(path[: len(each)] == each or each[: len(path)] == path for each in new):
+            continue
+        place = word.start + match.start(1), word.start + match.end(2)
+        if signs == "+" and begins not in _MERGED and _is_given(base, path):
+            yield Refused(key, ADDED, *place)
+        elif not signs and _is_absent(base, path):
+            others = [spelled for spelled in _leaves(base) if spelled.rpartition(".")[2] == path[-1]]
+            alike = [each for each in others if each.partition(".")[0] == path[0]] or others
+            yield Refused(key, ABSENT, *place, " and ".join(alike[:_MOST]) if len(alike) <= _MOST else "")
+        if signs:
+            new.append(path)
+
+
+def _leaves(node: Node | None, above: str = "") -> Iterator[str]:
+    node = target(node)
+    for key, entry in node.entries.items() if isinstance(node, Mapping) else ():
+        if isinstance(target(entry.value), Mapping):
+            yield from _leaves(entry.value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}"
+
+
+def _is_given(node: Node | None, path: tuple[str, ...]) -> bool:
+    """Whether a config has a plain value at a key, and not null."""
+    for step in path:
+        node = target(node)
+        entry = node.entries.get(step) if isinstance(node, Mapping) else None
+        if entry is None:
+            return False
+        node = entry.value
+    node = target(node)
+    return isinstance(node, Scalar) and node.text not in _OPEN and "${" not in node.text
+
+
+def _is_absent(node: Node | None, path: tuple[str, ...]) -> bool:
+    """Whether a config has the section of a key, or one above it, but nothing in it that leads to the key."""
+    for step in path:
+        node = target(node)
+        if not isinstance(node, Mapping):
+            return False  # a value, or what a reference leads to
+        if step not in node.entries:
+            return bool(node.entries) and not node.merges
+        node = node.entries[step].value
+    return False
