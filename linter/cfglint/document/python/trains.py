@@ -69,7 +69,7 @@ def trains_with(program: File, project: Modules) -> str:
 
 
 def config_of(program: File, project: Modules) -> str:
-    """Return the class of TRL's arguments that a program and the modules beside it take; empty for several."""
+    """Return the class of TRL's arguments of a program and its modules; empty for several."""
     for level in _levels(program, project):
         configs = {name for _, module in level for name in module.configs}
         if configs:
