@@ -13,6 +13,7 @@ import re
 from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
+from cfglint.document.python.learns import accumulates, compares
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
@@ -39,8 +40,9 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from collections.abc import Sequence as Listed
+    from typing import Any
 
     from cfglint.document.layers import Layers
     from cfglint.document.reading import Library
@@ -90,6 +92,9 @@ class Started(Record):
             return flag.accepts(value)
         if self.program.parsers == {"whole"}:
             return False
+        plain = self.program.plain_flags(given)
+        if plain is not None:
+            return key in plain
         words, trains = self.program.declared()
         if key in words:
             return True
@@ -125,13 +130,17 @@ def follow(document: Document, library: Library) -> None:
     _note(head, node, "program_file", file.path)
     if program.flags:
         _note(head, node, "base", "arguments")
-    if whose := _trains_with(file, library):
+    if whose := _once("trains_with", trains_with, file, library):
         _note(head, node, "trains_with", whose)
     if whose and (taken := _config_of(file, library)):
         _note(head, node, "trl_config", taken)
     _note_hydra(document, started, head)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
+    if whose := _once("compares", compares, file, library):
+        _note(head, node, "compares", whose)
+    if not _once("accumulates", accumulates, file, library):
+        _note(head, node, "one_pass", "true")
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed
         for call in program.calls.values():
@@ -222,13 +231,12 @@ def _said(root: Mapping, typed: dict[str, Node | None], flag: Flag, *, open_ende
     return Literal(value, flag.span)
 
 
-def _trains_with(file: File, library: Library) -> str:
-    """Return whose trainer a program makes, found out once."""
-    key = f"{file.path}:trains_with"
+def _once(name: str, asks: Callable[[File, Modules], Any], file: File, library: Library) -> Any:
+    """Return what is asked of a program and its modules, found out once."""
+    key = f"{file.path}:{name}"
     if key not in library.programs:
-        library.programs[key] = trains_with(file, modules_of(library))
-    found: str = library.programs[key]
-    return found
+        library.programs[key] = asks(file, modules_of(library))
+    return library.programs[key]
 
 
 def _config_of(file: File, library: Library) -> str:

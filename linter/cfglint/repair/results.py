@@ -34,7 +34,7 @@ _OTHERS = {  # told where they move
     "results.rank": "LoRA rank",
     "results.schedule": "learning-rate schedule",
     "results.clipping": "clipping of gradients",
-    "results.negatives": "queries whose passages are compared",
+    "results.negatives": "samples that the loss compares",
     "results.grouping": "micro-batch whose tokens are averaged",
 }
 _RISKS = {

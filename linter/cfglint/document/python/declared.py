@@ -11,7 +11,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from cfglint.document.tree import File
 
@@ -36,6 +36,9 @@ _OTHERS = re.compile(
     r"|omegaconf|gflags|docopt|configargparse|megatron)\b"
 )
 _ADDS = re.compile(r"\b(add_(?!argument\b|argument_group\b)\w*arg\w*)\(")
+_LEAST = 8  # flags, by which a parser is known to be a command's
+# Flags that are put together, or made of the fields of a class by transformers.
+_BY_FIELDS = re.compile(r"""HfArgumentParser|\bf["']--|["']--["']|["']--?%s|["']--\{""")
 _CLASS = re.compile(r"(?m)^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?:")
 _BODY = re.compile(r"(?m)^class[ \t]+(\w+)[^\n]*((?:\n(?:[ \t)][^\n]*)?)*)")
 _TITLE = re.compile(r"\b[A-Z]\w*")
@@ -47,10 +50,28 @@ def declared(start: File, imported: Callable[[File, str], File | None]) -> tuple
     """Return the words, and whether a class of transformers' arguments adds its own."""
     words: set[str] = set()
     trains = False
-    for text in _texts(start, imported):
-        words |= _words(text)
-        trains = trains or _fills_library(text)
+    for file in files_of(start, imported):
+        words |= _words(file.text)
+        trains = trains or _fills_library(file.text)
     return frozenset(words), trains
+
+
+def plain_flags(
+    start: File, imported: Callable[[File, str], File | None], given: Collection[str]
+) -> frozenset[str] | None:
+    """Return all flags of the parser that takes those that are ``given``; None where nobody knows which.
+
+    It is the nearest file that makes a parser, fills it line by line, and has it stop at what is left over.
+    """
+    for file in files_of(start, imported):
+        words = frozenset(word.replace("-", "_") for word in _FLAG.findall(file.text))
+        if len(given) < _LEAST or not words.issuperset(given) or "ArgumentParser(" not in file.text:
+            continue
+        own = set(re.findall(r"\bdef[ \t]+(\w+)", file.text))
+        strict = ".parse_args(" in file.text and not _LENIENT.search(file.text)
+        plain = not _BY_FIELDS.search(file.text) and own.issuperset(_ADDS.findall(file.text))
+        return words if strict and plain else None
+    return None
 
 
 def all_taken(
@@ -60,7 +81,7 @@ def all_taken(
 
     None where nobody knows: its parser, and the classes that fill it, have to be in the project's files.
     """
-    texts = list(_texts(start, imported))
+    texts = [file.text for file in files_of(start, imported)]
     whole = "\n".join(texts)
     filled = _MADE.findall(whole)
     if not filled or len(texts) > _MOST or _LENIENT.search(whole) or _OTHERS.search(start.text):
@@ -108,18 +129,18 @@ def _words(text: str) -> set[str]:
     return {word.replace("-", "_") for word in _FLAG.findall(text)} | set(_FIELD.findall(text))
 
 
-def _texts(start: File, imported: Callable[[File, str], File | None]) -> Iterator[str]:
-    """Yield the texts of a program and of what it imports from its project, up to a limit and one more."""
+def files_of(start: File, imported: Callable[[File, str], File | None]) -> Iterator[File]:
+    """Yield the files of a program and of what it imports from its project, up to a limit and one more."""
     waiting, seen = [start], {start.path}
     while waiting and len(seen) <= _MOST:
         file = waiting.pop(0)
-        yield file.text
+        yield file
         for name in _names(file.text):
             found = imported(file, name)
             if found is not None and found.path not in seen:
                 seen.add(found.path)
                 waiting.append(found)
-    yield from (file.text for file in waiting)
+    yield from waiting
 
 
 def _fills_library(text: str) -> bool:

@@ -11,7 +11,7 @@ import os
 import sys
 
 from cfglint.budget import BUDGET
-from cfglint.document.python.declared import declared
+from cfglint.document.python.declared import declared, plain_flags
 from cfglint.document.python.documents import ARGUMENTS
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import Code, Elsewhere, read_python
@@ -21,7 +21,7 @@ from cfglint.record import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import TypeAlias
 
     from cfglint.document.tree import File
@@ -89,6 +89,7 @@ class Linked(Program):
         super().__init__(code)
         self.wondered: set[str] = set()
         self._words: tuple[frozenset[str], bool] | None = None
+        self._plain: dict[frozenset[str], frozenset[str] | None] = {}
         self._told: list[tuple[dict[str, tuple[Flag, Literal | None]], Linked]] = []
         self._file, self._modules, self._said = file, modules, said
         self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
@@ -102,6 +103,13 @@ class Linked(Program):
         if self._words is None:
             self._words = declared(self._file, self._modules.imported)
         return self._words
+
+    def plain_flags(self, given: Collection[str]) -> frozenset[str] | None:
+        """Return all flags of the parser that takes those that are given; see declared.py."""
+        key = frozenset(given)
+        if key not in self._plain:
+            self._plain[key] = plain_flags(self._file, self._modules.imported, key)
+        return self._plain[key]
 
     def again(self, said: Said) -> Linked:
         """Go through the program again, with what is said of its flags."""

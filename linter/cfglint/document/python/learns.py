@@ -1,0 +1,64 @@
+"""What a step of a program learns from: the samples that its loss compares, the micro-batches that it adds.
+
+Both are asked of the text of the program and of the modules of its project that it leads to: a loss that
+takes the other samples of a micro-batch as its negatives is another one for half of the micro-batch,
+whatever is accumulated, and a program that borrows a framework's flags need not accumulate at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cfglint.budget import spend
+from cfglint.document.python.declared import files_of
+from cfglint.document.python.source import PYTHON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cfglint.document.python.modules import Modules
+    from cfglint.document.tree import File
+
+RANKS, BATCH = "ranks", "batch"  # whose samples a loss compares
+_CHARACTERS = 200  # that cost a step
+_CODE = re.compile(r"""(?ms)#[^\n]*|^[ \t]*(?:'{3}.*?'{3}|"{3}.*?"{3})""")  # what is no code
+_GATHERS = re.compile(
+    r"(?i)\ball_?gather|Gather(?:Layer|Tensor|Features)?\.apply|gather_(?:tensor|features)\b"
+)
+_CONTRASTS = re.compile(r"(?i)\bcontrastive|\b(?:loss_)?itc\b|_itc\b|info_?nce|logit_scale|cross_device_neg")
+_IN_BATCH = re.compile(
+    r"(?i)\bin_?batch_?neg|_in_?batch_?neg|\b(?:Multiple|Symmetric)\w*NegativesRankingLoss|\binfo_?nce(?:_?loss)?\("
+)
+_TOWER = re.compile(r"(?i)encoder|tower|clip")  # folders of what was trained so, and is but used
+_SWITCH = re.compile(r"\b(?:self|args|training_args)\.negatives?_cross_device\b")
+_ONE_PASS = re.compile(r"(?m)^def get_num_microbatches\([^)]*\)[^:\n]*:\s+(?:[\"'][^\n]*\s+)?return 1\s*$")
+
+
+def compares(program: File, project: Modules) -> str:
+    """Return whose samples a loss compares: those of all `RANKS`, or of a `BATCH` alone; empty for none.
+
+    Where a flag decides whether the others' count, those of a micro-batch do in any case.
+    """
+    found = ""
+    for path, text in _texts(program, project):
+        if path != program.path and _TOWER.search(os.path.dirname(path)):
+            continue
+        if _GATHERS.search(text) and _CONTRASTS.search(text) and not _SWITCH.search(text):
+            return RANKS
+        if _IN_BATCH.search(text) or _SWITCH.search(text):
+            found = BATCH
+    return found
+
+
+def accumulates(program: File, project: Modules) -> bool:
+    """Whether a program that takes Megatron's flags may make several micro-batches of a step."""
+    return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
+
+
+def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
+    """Yield the path and the code of a program, and of the modules of its project that it leads to."""
+    for file in files_of(program, project.imported):
+        spend(len(file.text) // _CHARACTERS, PYTHON)
+        yield file.path, _CODE.sub("", file.text)
