@@ -380,7 +380,10 @@ def _broken(run: Run, subject: Subject) -> set[tuple[str | None, str, str]]:
     """Return the rules that are broken for certain: on which targets, and how bad that is."""
     judgements = run.judged(subject)
     return {
-        (each.name, v.rule.code, v.rule.level) for each in judgements for v in each.verdicts if v.truth is False
+        (each.name, v.rule.code, v.rule.level)
+        for each in judgements
+        for v in each.verdicts
+        if v.truth is False
     }
 
 
