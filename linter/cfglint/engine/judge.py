@@ -9,6 +9,7 @@ import re
 from itertools import takewhile
 
 from cfglint.budget import spend
+from cfglint.document.launcher import refused_flags
 from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
@@ -220,9 +221,13 @@ def _lost_lines(subject: Subject) -> Iterator[Mistake]:
 
 
 def _strange_flags(subject: Subject) -> Iterator[Mistake]:
-    """Yield the flags that the program of a command stops at, with what may have been meant."""
+    """Yield the flags that a launcher or its program stops at, with what may have been meant."""
+    if not subject.is_launch or subject.document.format != "shell":
+        return
+    for one in refused_flags(subject.document):
+        yield Mistake(one.meant, one.start, one.end, key=one.name, text=one.command)
     strange = subject.document.strange
-    for flag in strange() if strange is not None and subject.is_launch else ():
+    for flag in strange() if strange is not None else ():
         yield Mistake(flag.meant, flag.start, flag.end, key=flag.name, text=flag.program, kind=flag.job)
 
 

@@ -15,7 +15,7 @@ from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
-from cfglint.repair.price import gives_other_gpus, slower
+from cfglint.repair.price import gives_other_gpus, lays_out, slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
@@ -42,9 +42,8 @@ _LESS = 200  # trials of a search for an alternative
 _WORTH = 1 << 29  # bytes; less is lost in the noise of an allocator
 _MOST_STEPS = 4
 _PARTS = (("engine", "engine.memory", "generates"), ("trainer", "trainer.likely", "trains"))
-_HOST = "need.host"
+_HOST, _LIKELY = "need.host", "need.likely"
 _NOTABLE_HOST = 4.0  # GiB of a machine's own memory; less is there anyway
-_LAYOUT = frozenset(("train_tp", "pp", "cp", "sp", "ep", "rollout_tp", "rollout_pp"))
 _NOTABLE = 0.05  # GiB: below that, a part counts as unchanged
 
 
@@ -162,7 +161,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
 
 def _lays_out(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
     """Whether moves give a job other GPUs, or lay it out over them in another way."""
-    return gives_other_gpus(trials, judged, facts) or not _LAYOUT.isdisjoint(facts)
+    return gives_other_gpus(trials, judged, facts) or lays_out(facts)
 
 
 def _is_short(memory: Sequence[MemoryChange]) -> bool:
@@ -198,10 +197,16 @@ def _changes(before: Values, after: Values) -> Iterator[MemoryChange]:
 
 
 def _headroom(values: Values) -> tuple[float, float]:
+    """Return what a GPU has left at worst and at best: at worst by the bound, where what is likely fits.
+
+    Where that does not fit either, it tells how much is missing, so that all numbers agree.
+    """
     # Engines with GPUs of their own have nothing to do with the trainer's.
     apart = values["colocated"] is False and values["trains"] is True
-    capacity, need = span_of(values["gpu.vram"]).low, span_of(values["trainer.memory" if apart else TOTAL])
-    return capacity - need.high, capacity - need.low
+    total, likely = ("trainer.memory", "trainer.likely") if apart else (TOTAL, _LIKELY)
+    capacity, need, most = span_of(values["gpu.vram"]).low, span_of(values[total]), span_of(values[likely])
+    worst = most.high if capacity < most.high < need.high else need.high
+    return capacity - worst, capacity - need.low
 
 
 # ── what to try next ───────────────────────────────────────────────────────────────────────────────────

@@ -113,15 +113,13 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
             continue
         about = [g.code for g in groups if g.code in codes or g.code.startswith(MEMORY)]
         outcome = _outcome(solver, [each for code in about if (each := repairs.of(code, judged))], judged)
-        if outcome is not None and outcome[1].verdict == "oom":
+        if outcome is not None and _is_over(outcome[1]):
             repairs.leave(judged, about)
             wider = _fitting(solver, [g for g in groups if g.code in about], judged, outcome[0])
             if wider is None:
                 repairs.over[judged] = outcome
             else:
                 repairs.add(wider)
-        elif outcome is not None and _leans_over(outcome[1]):
-            repairs.doubt(judged, about)
         elif outcome is not None and _may_be_over(outcome[1], _MORE):
             far = _may_be_over(outcome[1], _FAR)
             own = [(code, each) for code in about if (each := repairs.of(code, judged))]
@@ -171,9 +169,9 @@ def _outcome(solver: Solver, repairs: Iterable[Repair], judged: Judged) -> tuple
 
 
 def does_not_fit(solver: Solver, repair: Repair, judged: Judged) -> bool:
-    """Whether a job surely takes more memory than there is with a repair, also where no rule told of it."""
+    """Whether a job takes more memory than there is with a repair, also where no rule told of it."""
     outcome = _outcome(solver, (repair,), judged)
-    return outcome is not None and outcome[1].verdict == "oom"
+    return outcome is not None and _is_over(outcome[1])
 
 
 def _needs_anew(solver: Solver, repair: Repair, judged: Judged) -> bool:
@@ -188,9 +186,10 @@ def _needs_anew(solver: Solver, repair: Repair, judged: Judged) -> bool:
     return outcome[1].need_gib.high > before.need_gib.high
 
 
-def _leans_over(memory: Memory) -> bool:
-    """Whether a job probably does not fit."""
-    return lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib) == "oom"
+def _is_over(memory: Memory) -> bool:
+    """Whether a job does not fit, or probably not: the least of what is likely is more than there is."""
+    leans = lean(memory.verdict, memory.need_gib, memory.bound_gib, memory.capacity_gib)
+    return "oom" in (memory.verdict, leans)
 
 
 def _may_be_over(memory: Memory, times: float) -> bool:

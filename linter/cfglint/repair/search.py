@@ -22,7 +22,7 @@ from cfglint.repair.along import Progress, first, less, serving
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.found import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
-from cfglint.repair.price import overfilled, regroups
+from cfglint.repair.price import lays_out, overfilled, regroups
 from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
@@ -130,7 +130,7 @@ class Search(Record):
             if not (self.heedless and rule.code.startswith("MEM"))
             if not (self.lenient and may_fit(rule, self.trials.values(judged, facts)))
         ]
-        at_all = self.lenient or (self.placed and regroups(facts))
+        at_all = self.lenient or (self.placed and (regroups(facts) or lays_out(facts)))
         looked = () if self.heedless else watched
         over = [each for each in looked if overfilled(self.trials, each, facts, at_all=at_all)]
         blocking = [*harmed, *(rule for judged in over for rule in self.trials.short(judged, facts))]

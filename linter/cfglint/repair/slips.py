@@ -195,9 +195,10 @@ def _flag(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | None:
         if each.kind:  # without it, the program would train something else
             return None
         if not each.note:
-            edits = remove_keys(view.document, [(each.key,)])
-            title = f"remove --{each.key}"
-            effect = f"{each.text} of this checkout has nothing that it sets; what it was to do is lost"
+            program = each.text.endswith(".py")
+            edits = remove_keys(view.document, [(each.key,) if program else ("launch", "flags", each.key)])
+            title, where = f"remove --{each.key}", " of this checkout" if program else ""
+            effect = f"{each.text}{where} has nothing that it sets; what it was to do is lost"
         if edits is None or not _leaves_one_less(trials, edits, _STRANGE_FLAGS):
             return None
         notes = (f"cfglint: was {each.key} ({_STRANGE})",) * len(edits)

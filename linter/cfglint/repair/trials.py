@@ -305,7 +305,11 @@ class Trials(Record):
             again = edited(subject.document, edits)
             if again is None:
                 return False
-            if not _broken(aside, aside.subject(again, subject.framework)) <= _broken(aside, subject):
+            before, after = _broken(aside, subject), _broken(aside, aside.subject(again, subject.framework))
+            stopped = {code for code in before if code[2] == "error"}
+            if stopped and {code for code in after if code[2] == "error"} <= stopped:
+                continue  # it does not run as it is either
+            if not after <= before:
                 return False
         return True
 
@@ -374,9 +378,15 @@ def _on_any_number(rule: CompiledRule, values: Values, truth: object = _UNTESTED
     return True if all(each is True or each is None for each in truths) else truth
 
 
-def _broken(run: Run, subject: Subject) -> set[tuple[str | None, str]]:
+def _broken(run: Run, subject: Subject) -> set[tuple[str | None, str, str]]:
+    """Return the rules that are broken for certain: on which targets, and how bad that is."""
     judgements = run.judged(subject)
-    return {(each.name, v.rule.code) for each in judgements for v in each.verdicts if v.truth is False}
+    return {
+        (each.name, v.rule.code, v.rule.level)
+        for each in judgements
+        for v in each.verdicts
+        if v.truth is False
+    }
 
 
 class Goal(Record):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from cfglint.engine.subject import Judged
-    from cfglint.findings import Fix, MemoryChange
+    from cfglint.findings import Fix
     from cfglint.repair.found import Repair
     from cfglint.repair.proposals import Doubt
     from cfglint.repair.solve import Solver
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _MUCH = 0.75  # of the memory before
+_LEFT = 0.25  # of what is missing at worst
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
@@ -82,10 +83,12 @@ class Wants(Record):
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
         elsewhere = self._elsewhere(judged, here) if group.error and here else []
         placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
-        if placed and fixes and fixes[0].risk in ("optimization", "data"):
+        if placed and fixes and fixes[0].risk != "none":
             cuts = all(fix.risk == "data" for fix in fixes)  # nobody cuts data for what money buys
             near = self._near(group.goals, judged, unsafe=cuts)  # first what may be enough
-            if near or cuts:
+            if fixes[0].risk == "numerics":
+                fixes = [*near, *fixes]
+            elif near or cuts:
                 return [*near, *elsewhere, *fixes][:MOST], "" if near else _CUT
         if placed and fixes and _share(fixes[0]) > _SLOW:  # first what may be enough, and takes no such time
             goals = group.goals if repair is None else repair.goals
@@ -183,11 +186,7 @@ class Wants(Record):
             repair = tightened(self.solver.watching(judged), repair, judged)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
         for_memory = all(goal.code.startswith("MEM") for goal in goals)
-        if (
-            fix is None
-            or fix.risk not in risks
-            or (for_memory and not any(_shrinks(change) for change in fix.memory))
-        ):
+        if fix is None or fix.risk not in risks or (for_memory and not _shrinks(fix)):
             return []
         if repair is None or does_not_fit(self.solver.watching(judged), repair, judged):
             return []
@@ -227,6 +226,10 @@ def _share(fix: Fix) -> float:
     return sum(fix.slower) / 2 if fix.slower is not None else 0
 
 
-def _shrinks(change: MemoryChange) -> bool:
-    """Whether a part's memory is much less at best: what may be enough, and not only a little less."""
-    return change.part in ("engine", "trainer") and change.after_gib[0] <= _MUCH * change.before_gib[0]
+def _shrinks(fix: Fix) -> bool:
+    """Whether a part's memory is much less at best, or what is missing at worst: not only a little less."""
+    head = next((change for change in fix.memory if change.part == "headroom"), None)
+    if head is not None and head.before_gib[0] < 0 and head.after_gib[0] >= _LEFT * head.before_gib[0]:
+        return True
+    parts = (change for change in fix.memory if change.part in ("engine", "trainer"))
+    return any(change.after_gib[0] <= _MUCH * change.before_gib[0] for change in parts)

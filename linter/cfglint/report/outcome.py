@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cfglint.findings import Fix, MemoryChange, ResultChange, Stale
 
 _ROUGH = 0.1  # of a step's time, from which on a percentage is rounded to tens
+_WIDE = 1.6  # times the shortest step: where that is about as long as before, the range says nothing
 
 
 def price_told(fix: Fix) -> str:
@@ -37,13 +38,18 @@ def _span(low: float, high: float) -> str:
 
 def _time(share: tuple[float, float] | None) -> str:
     """Say how much longer a training step takes."""
-    if share is None:
+    if share is None or _says_nothing(*share):
         return ""
     low, high = (round(100 * each, -1 if abs(each) >= _ROUGH else None) for each in share)
     word = "slower" if low + high > 0 else "faster"
     least, most = sorted((abs(low), abs(high)))
     several = f"{least:.0f}–{most:.0f}" if least != most and low * high >= 0 else f"{most:.0f}"
     return f"training steps about {several} % {word}"
+
+
+def _says_nothing(low: float, high: float) -> bool:
+    """Whether a step may take as long as before, or much longer."""
+    return low < _ROUGH and 1 + high > _WIDE * (1 + low)
 
 
 def results_told(changed: Sequence[ResultChange]) -> str:
