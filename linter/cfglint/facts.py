@@ -12,6 +12,7 @@ from cfglint.document.tree import ABSENT, ALL, Missing
 from cfglint.lang.runtime import as_bool, as_list, as_member, as_number, as_text
 from cfglint.lang.values import NOTHING, Interval, Open, Unknown, hull, needs_of
 from cfglint.lang.versions import NEWEST
+from cfglint.vendored import default_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -375,8 +376,10 @@ class Values(dict[str, object]):
         """Return what one binding gives, in base units."""
         source, _, default, null, paths, _ = alternative
         if not self._present(alternative):
-            told = default is not None and (self.own or _left_out(self, paths))
-            return default(self) if told else missing(name, spec)  # type: ignore[misc]
+            blank = missing(name, spec)
+            if default is None or self.own:
+                return blank if default is None else default(self)
+            return default_of(self, default, paths, blank)
         if len(paths) == 1 and self.view is not None and self.view.get(paths[0]) is None:
             return null(self) if null is not None else missing(name, spec)
         if source is None:  # a key by itself
@@ -435,21 +438,11 @@ def _unknown_defaults(alternatives: tuple[Alternative, ...], blank: object) -> t
         default: Callable[[Values], object] | None, paths: tuple[Steps, ...]
     ) -> Callable[[Values], object] | None:
         def worth(values: Values) -> object:
-            return default(values) if default is not None and _left_out(values, paths) else blank
+            return blank if default is None else default_of(values, default, paths, blank)
 
         return None if default is None else worth
 
     return tuple((a, b, known(c, paths), d, paths, e) for a, b, c, d, paths, e in alternatives)
-
-
-def _left_out(values: Values, paths: tuple[Steps, ...]) -> bool:
-    """Whether the framework's own program, as the repository has it, gives flags no default of their own."""
-    document = values.view.document if values.view is not None else None
-    if document is None or not document.vendored or document.program is None:
-        return False
-    flags = document.program.program.flags
-    named = [flags[name] for path in paths if (name := ".".join(map(str, path))) in flags]
-    return bool(named) and all(getattr(flag.default, "value", ABSENT) is None for flag in named)
 
 
 def _bound_by(

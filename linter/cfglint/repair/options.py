@@ -339,7 +339,7 @@ class Options(Record):
 
     def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
         """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
-        if not regroups(option.facts) or self.judged.values["gpus.lacking"] is not True:
+        if not regroups(option.facts) or self.judged.values["gpus.short"] is not True:
             return False
         for partner in knob.partners:
             value = nearest_even(self.trials, self.judged, partner, ratio, option.facts)

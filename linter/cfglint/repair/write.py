@@ -64,6 +64,13 @@ class Way(Record):
     plain: bool = False
 
 
+def _listed(path: Steps, new: str) -> str:
+    """Return what a list of GPUs is called."""
+    if path[-1] in ("visible_gpus", "visible_least"):
+        return "CUDA_VISIBLE_DEVICES"
+    return "the GPUs of --include" if "include" in path or "," in new else "the script's list of GPUs"
+
+
 def _told(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the keys that a user knows: not those that say what a command launches."""
     return tuple(key for key in keys if not key.startswith("launch."))
@@ -395,8 +402,7 @@ class Writer(Record):
             asked = _asked_of_slurm(document.file.text, node.start)
             title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
-                seen = written.path[-1] in ("visible_gpus", "visible_least")
-                title = f"{'CUDA_VISIBLE_DEVICES' if seen else 'the GPUs of --include'} to {edit.new}"
+                title = f"{_listed(written.path, edit.new)} to {edit.new}"
         else:
             consumer = self._consumer
             edit = insert_key(

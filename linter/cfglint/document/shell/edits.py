@@ -52,7 +52,7 @@ def replace(document: Document, node: Node, value: object) -> Edit | None:
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
     if isinstance(node, Composite):
-        return _replace_composite(node, value)
+        return _replace_composite(node, value, document.file.text[node.start : node.end])
     new = spelled(value)
     if new is None or (value is None and document.file.text[node.start - 1 : node.start] != "="):
         return None  # a flag's word is no null
@@ -61,10 +61,12 @@ def replace(document: Document, node: Node, value: object) -> Edit | None:
     return Edit(node.start, node.end, new)  # in the place of a list, one word
 
 
-def _replace_composite(node: Composite, value: object) -> Edit | None:
-    """Return the edit of a list of GPUs, or of a flag without value."""
+def _replace_composite(node: Composite, value: object, text: str) -> Edit | None:
+    """Return the edit of a list of GPUs, with commas or as an array, or of a flag without value."""
     if node.counts:
-        return Edit(node.start, node.end, first_numbers(value)) if type(value) is int else None
+        apart = " " if len(text.split()) > 1 and "," not in text else ","
+        listed = first_numbers(value).replace(",", apart) if type(value) is int else ""
+        return Edit(node.start, node.end, listed) if listed else None
     if node.cut < 0:
         return None
     if isinstance(value, str):  # the word of a flag that had none

@@ -267,7 +267,9 @@ class Expander(Record):
         name = index = ""
         if target is not None and target.type == "#":
             least, exact = self.number_of(node)
-            return [Piece(str(least), -1, -1, mode) if exact else unknown(self.source.text_of(node)[:60])]
+            if not exact:
+                return [unknown(self.source.text_of(node)[:60])]
+            return [self._length(node, least).within(mode)]
         if target is not None and target.type in ("variable_name", "special_variable_name"):
             name = self.source.text_of(target)
         elif target is not None and target.type == "subscript":
@@ -297,6 +299,15 @@ class Expander(Record):
         if index or not isinstance(value, tuple):
             return 0, False
         return sum(len(piece.text) for piece in value), not uncertain(value)
+
+    def _length(self, node: Any, number: int) -> Piece:
+        """Return a number of items; of a list of the first numbers, ``GPUS=(0 1 2 3)``, where that is."""
+        value = self.variables.get(self.source.text_of(node).strip('${}" ')[1:].partition("[")[0])
+        items = [item[0] for item in value.items if len(item) == 1] if isinstance(value, Array) else []
+        first = [str(at) for at in range(number)]
+        if number < 2 or [item.text for item in items] != first or not all(item.verbatim for item in items):
+            return Piece(str(number), -1, -1)
+        return Piece(str(number), items[0].start, items[-1].end, loose=True, counts=True)
 
     def _defaulted(self, name: str, sign: str, default: list[Any], depth: int, mode: str) -> list[Piece]:
         """Return what ``${name:-default}`` and its like stand for."""

@@ -1,0 +1,49 @@
+"""The defaults of a framework whose own program lies in the repository, perhaps older or changed."""
+
+from __future__ import annotations
+
+from cfglint.document.tree import ABSENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfglint.facts import Steps, Values
+
+
+def default_of(
+    values: Values, default: Callable[[Values], object], paths: tuple[Steps, ...], blank: object
+) -> object:
+    """Return the release's default for keys where the program surely has the same, else ``blank``."""
+    if _left_out(values, paths):
+        return default(values)
+    value = default(values) if _lacks(values, paths) else blank
+    return value if _is_off(value) else blank
+
+
+def _is_off(value: object) -> bool:
+    """Whether a default is what a program does that lacks the key: nothing, or one of something."""
+    return value is False or value == "none" or (type(value) in (int, float) and value in (0, 1))
+
+
+def _left_out(values: Values, paths: tuple[Steps, ...]) -> bool:
+    """Whether the framework's own program, as the repository has it, gives flags no default of their own."""
+    document = values.view.document if values.view is not None else None
+    if document is None or not document.vendored or document.program is None:
+        return False
+    flags = document.program.program.flags
+    named = [flags[name] for path in paths if (name := ".".join(map(str, path))) in flags]
+    return bool(named) and all(getattr(flag.default, "value", ABSENT) is None for flag in named)
+
+
+def _lacks(values: Values, paths: tuple[Steps, ...]) -> bool:
+    """Whether the repository's copy of the program, all of whose flags are known, has none of some.
+
+    It is older then, or cut down: what they would switch on is not in it.
+    """
+    document = values.view.document if values.view is not None else None
+    if document is None or not document.vendored or document.program is None or not paths:
+        return False
+    program = document.program.program
+    names = {".".join(map(str, path)) for path in paths}
+    return program.parsers == {"whole"} and names.isdisjoint(program.flags)
