@@ -56,7 +56,10 @@ def left_over(before: Judged, after: Judged, writer: Writer, trials: Trials) -> 
     stays = "stays" if len(told) == 1 and not told[0].startswith("the ") else "stay"
     by_hand = ": change that by hand" if elsewhere else ""
     sizes = f"{' and '.join(told)} {stays}, for more GPUs than there are{by_hand}" if told else ""
-    return "; ".join(filter(None, (sizes, _of_deepspeed(before, after), _of_gpus_beside(after))))
+    asked = after.subject.view.get((_LAUNCH, "job", "gpus"))
+    more = is_number(asked) and asked > most
+    job = f"the file still asks for {asked} GPUs: change that by hand" if more else ""
+    return "; ".join(filter(None, (sizes, job, _of_deepspeed(before, after), _of_gpus_beside(after))))
 
 
 def _larger(judged: Judged, most: int, writer: Writer) -> Iterator[str]:

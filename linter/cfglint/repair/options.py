@@ -25,7 +25,7 @@ from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
-from cfglint.repair.price import overfills_host, points, regroups, serves_on_fewer
+from cfglint.repair.price import overfills_host, points, regroups
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
@@ -249,18 +249,16 @@ class Options(Record):
         Machines(self.judged, self.writer, self.trials, self._rewritten).count(option)
 
     def _for_a_job(self, option: Option) -> None:
-        """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes."""
+        """Say of an option that the file asks a cluster for GPUs, which no edit of the command changes.
+
+        What is then still asked for is told of the whole repair (leftover.py).
+        """
         asked, there = self.judged.subject.view.get(_JOB), self.judged.values["gpu.count"]
-        moved = regroups(option.facts)
-        if not (moved or serves_on_fewer(option.facts, self.judged.values)):
-            return
-        if not (is_number(asked) and is_number(there) and asked > there):
+        if not (regroups(option.facts) and is_number(asked) and is_number(there) and asked > there):
             return
         again = self._rewritten(option)  # a command may take its numbers from where the file asks
-        left = asked if again is None else again.get(_JOB)
-        if is_number(left) and left > there:
-            option.risk = worse(option.risk, "optimization") if moved else option.risk
-            option.effects.append(f"the file still asks for {left} GPUs: change that by hand")
+        if again is None or again.get(_JOB) == asked:
+            option.risk = worse(option.risk, "optimization")
 
     def _for_a_launcher(self, option: Option) -> None:
         """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""

@@ -67,7 +67,8 @@ def beyond(judged: Judged, values: Values, *, sure: bool = True) -> str:
     own = next((n for name in ("gpus_needed", "num_gpus") if is_number(n := values[name])), 0)
     if own <= count:
         return told
-    return f"{told}; on the {int(own)} GPUs of the file, that is {size * each / own / GIB:,.0f} GiB each"
+    share = f"{size * each / own / GIB:,.0f} GiB each"
+    return f"{told}; on the {int(own)} GPUs of the file, that is at least {share}"
 
 
 def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, bool]:

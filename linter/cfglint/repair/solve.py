@@ -334,7 +334,9 @@ class Solver(Record):
 
     def _left(self, repair: Repair, patch: Patch | None) -> str:
         """Say what of a repaired document is still for more GPUs than there are."""
-        if patch is None or not regroups(combined(repair.options) or {}):
+        facts = combined(repair.options) or {}
+        serves = any(serves_on_fewer(facts, judged.values) for judged in self.watched)
+        if patch is None or not (serves or regroups(facts)):
             return ""
         after = self.trials.judged_after(patch.edits) or ()
         pairs = zip(self.trials.judgements, after, strict=False)

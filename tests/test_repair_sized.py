@@ -1,0 +1,66 @@
+"""A full fine-tune that GPUs together cannot keep is not moved to them, also where nobody knows the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cfglint.document.reading import read_text
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from cfglint.lang.pack import load
+from cfglint.repair.attach import attach
+
+if TYPE_CHECKING:
+    from cfglint.findings import Finding
+
+VERL = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64 "
+    "actor_rollout_ref.model.path=$MODEL actor_rollout_ref.actor.strategy=megatron "
+    "actor_rollout_ref.actor.ppo_mini_batch_size=64 actor_rollout_ref.rollout.name=vllm "
+    "actor_rollout_ref.actor.use_dynamic_bsz=True trainer.nnodes=1 trainer.n_gpus_per_node=8"
+)
+LAUNCH = (
+    "accelerate launch --num_processes 4 launch.py loss=dpo model=llama ++lr=1e-6 "
+    "++model.name_or_path=meta-llama/Meta-Llama-3-8B ++model.batch_size=16"
+)
+
+
+def first(text: str, path: str, target: str, code: str) -> Finding:
+    run = Run(load(), targets=(parse_target(target),))
+    subject = next(iter(run.subjects(read_text(text + "\n", path), judge_broken=True)))
+    judgements = run.judged(subject)
+    found = list(run.findings(judgements))
+    attach(run, judgements, found)
+    return next(each.finding for each in found if each.finding.code == code)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("run_qwen30_a3b_megatron.sh", "30.0B weights (by the file's name)"),
+        ("run_qwen2.5-32b_megatron.sh", "32.0B weights (by the file's name)"),
+        ("run_qwen3-1.7b_megatron.sh", ""),
+        ("run_30b_tokens.sh", ""),
+        ("run.sh", ""),
+    ],
+)
+def test_a_name_tells_the_size(path: str, told: str) -> None:
+    unfixed = first(VERL, path, "l40s:4", "PAR190").unfixed
+    assert ("a full fine-tune of" in unfixed) == bool(told)
+    assert told in unfixed
+
+
+@pytest.mark.parametrize(
+    ("more", "target", "kept"),
+    [
+        ("", "rtx-3090:2", False),
+        ("", "a100-80gb:2", True),
+        ("++model.use_peft=true", "rtx-3090:2", True),
+    ],
+)
+def test_a_program_that_trains_all_weights(more: str, target: str, kept: bool) -> None:
+    finding = first(f"{LAUNCH} {more}", "run.sh", target, "DOC104")
+    assert (finding.fix is not None) == kept
+    assert kept or "8.0B weights" in finding.unfixed
