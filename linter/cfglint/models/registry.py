@@ -95,7 +95,9 @@ _PACKED = (
     r"(awq|gptq|bnb|gguf|mlx|int4|int8|fp8|nf4|nvfp4|mxfp4|fp4|w4a16|w8a8|w8a16|[48]-?bit|q[248](_k)?(_[sm])?"
     r"|bf16|fp16|bfloat16|dequantized|linearized|dynamic|static|block|unsloth|quantized|hf|mirror)"
 )
-_TUNED = r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|kto|orpo|ppo|grpo|rlvr|rl|\d{4})"
+_TUNED = (
+    r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|mpo|kto|orpo|simpo|ppo|grpo|rlvr|rl|pretrained|\d{4})"
+)
 _SHORTEST = 5  # letters of a name that says which model it is
 
 
@@ -147,7 +149,7 @@ def by_trunk() -> Catalogue:
             if row is not None
         }
 
-    return Catalogue(cached("trunks5", _texts(), built))  # type: ignore[arg-type]
+    return Catalogue(cached("trunks6", _texts(), built))  # type: ignore[arg-type]
 
 
 def of_trunk(name: str) -> Mapping[str, object] | None:

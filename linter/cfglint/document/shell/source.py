@@ -34,8 +34,11 @@ _INDEX = re.compile(r"(?<![\w$}])\[[0-9]+\](?=\*)")
 _BRACKET = re.compile(r"(\$\{\w+:?[-=+])\[")
 # A comment between the lines of a command: nothing is substituted, and the grammar takes it for an end.
 _REMARK = re.compile(r"(?<=\s)`[ \t]*#[^`\n]*`")
-# What the reader is to fill in; to the grammar, two redirections. In capitals, or of several words.
-_FILL_IN = re.compile(r"(?<=[=\s/])<(?:[A-Z][A-Z0-9_]*[A-Z0-9]|[A-Za-z]\w*(?:[ -]\w+)+)>(?=[\s/,:._-]|\Z)")
+# What the reader is to fill in; to the grammar, two redirections. In capitals, of several words, or <your_data>.
+_FILL_IN = re.compile(
+    r"(?<=[=\s/])<(?:[A-Z][A-Z0-9_]*[A-Z0-9]|[A-Za-z]\w*(?:[ -]\w+)+|(?:your|my|path|some)_\w+)>"
+    r"(?=[\s/,:._-]|\Z)"
+)
 # A blank that is escaped begins a word; to the grammar it is nothing.
 _BLANK = re.compile(r"(?<=[ \t])\\[ \t]")
 _BEFORE = re.compile(r"[^\s;|&()<>`]*\Z")
