@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.tree import Mapping, Scalar, target
+from cfglint.errors import nearest
 from cfglint.record import Value
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ _OVERRIDE = re.compile(r"""["']?(\+{0,2})([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)=(.?)"
 _ENDS = re.compile(r"[\\|;&]")
 _OPEN = ("", "~", "null", "???")
 _MERGED = "[{$"  # what is merged with what is there, or is not known
-_OWN = "hydra"
+_OWN, _ALIKE = "hydra", 0.9
 _MOST = 2  # keys of the same name that are told
 ADDED, ABSENT = "added", "absent"
 
@@ -29,14 +30,14 @@ ADDED, ABSENT = "added", "absent"
 class Refused(Value):
     """An override of a key at which Hydra stops, where it stands: ``added`` twice, or set and ``absent``.
 
-    ``elsewhere`` are keys of the same name that the config has.
+    ``told`` names keys of the same name that the config has, or the one that may be meant.
     """
 
     key: str
     kind: str
     start: int
     end: int
-    elsewhere: str = ""
+    told: str = ""
 
 
 def refused_overrides(document: Document, layers: Layers | None) -> list[Refused]:
@@ -64,7 +65,10 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
         elif not signs and _is_absent(base, path):
             others = [spelled for spelled in _leaves(base) if spelled.rpartition(".")[2] == path[-1]]
             alike = [each for each in others if each.partition(".")[0] == path[0]] or others
-            yield Refused(key, ABSENT, *place, " and ".join(alike[:_MOST]) if len(alike) <= _MOST else "")
+            told = f"It has {' and '.join(alike)}" if 0 < len(alike) <= _MOST else ""
+            beside = [each for each in _leaves(base) if each.rpartition(".")[0] == key.rpartition(".")[0]]
+            near = nearest(key, beside, most=1, cutoff=_ALIKE)
+            yield Refused(key, ABSENT, *place, f"Is {near[0]} meant?" if near else told)
         if signs:
             new.append(path)
 

@@ -146,7 +146,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
         (*patch.edits, *others.edits) if patch is not None else (),
         applicability=repair.applicability,
-        certainty="sure" if repair.sure and not (laid and _is_short(memory)) else "may",
+        certainty="sure" if repair.sure and not _is_short(memory, laid=laid) else "may",
         effect="; ".join(filter(None, dict.fromkeys((*_effects(repair), others.effect())))),
         notes=tuple(f"cfglint: {text} ({codes})" for text in (*was, *("moved along" for _ in others.edits))),
         cost=repair.cost,
@@ -164,9 +164,13 @@ def _lays_out(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bo
     return gives_other_gpus(trials, judged, facts) or lays_out(facts)
 
 
-def _is_short(memory: Sequence[MemoryChange]) -> bool:
-    """Whether memory may be missing afterwards, at worst."""
-    return any(change.part == "headroom" and change.after_gib[0] < 0 for change in memory)
+def _is_short(memory: Sequence[MemoryChange], *, laid: bool) -> bool:
+    """Whether memory may be missing afterwards, at worst: on other GPUs (``laid``), or more than before."""
+    rooms = [change for change in memory if change.part == "headroom"]
+    return any(
+        room.after_gib[0] < 0 and (laid or room.after_gib[0] < room.before_gib[0] - _NOTABLE)
+        for room in rooms
+    )
 
 
 # ── memory before and after ────────────────────────────────────────────────────────────────────────────

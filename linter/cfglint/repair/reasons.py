@@ -47,7 +47,7 @@ _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of th
 _STRANGE, _OVERRIDES = "document.strange_flags", "document.refused_overrides"
 _SCRIPTS = (".sh", ".bash")
 _NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
-_OFFLOAD = "offload_optimizer"
+_OFFLOAD, _PARAMS = "offload_optimizer", "offload_params"
 _RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
 
 
@@ -82,8 +82,22 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
             numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
         if numbers:
-            return numbers + (beyond_host(solver, goal.judged) if memory else "")
+            return numbers + (
+                (beyond_host(solver, goal.judged) or _kept_off(solver, goal.judged)) if memory else ""
+            )
     return ""
+
+
+def _kept_off(solver: Solver, judged: Judged) -> str:
+    """Say which rules keep a job's states off the host, where the file could send them there."""
+    way, facts = solver.writer(judged).writes(_PARAMS, True), {_PARAMS: True}
+    if way is None or solver.trials.values(judged, facts)["states.away"] is not True:
+        return ""
+    harmed = solver.trials.harmed(judged, facts, surely=True)
+    broken = [r.code for r in harmed if r.level == "error" and not r.code.startswith(MEMORY)]
+    keys = _listed([f"{spoken(each.path)} {shown(each.value)}" for each in way.keys])
+    there = f"; {keys} would have them on the host, but {_listed(solver.named(broken))} would break"
+    return there if broken else ""
 
 
 def _sends_away(solver: Solver, judged: Judged) -> bool:

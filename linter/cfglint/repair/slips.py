@@ -218,7 +218,7 @@ def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | N
     edits: tuple[Edit, ...] | None = (Edit(start, start + 1, ""),)
     title, applies = f"write {each.key} without its +", "safe"  # no run has started with it
     if each.kind != ADDED:
-        if document.names is None or document.names(path[-1]):
+        if document.names is None or document.names(path[-1]) or "meant?" in each.note:
             return None  # the program may ask for it, here or in another section
         edits, applies = remove_keys(view.document, [path]), "unsafe"
         title, effect = f"remove {each.key}", "no program of this checkout reads the key"
