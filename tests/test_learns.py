@@ -1,0 +1,87 @@
+"""What a program's own code says of a step: whose samples its loss compares, whether it accumulates, its flags."""
+
+import pytest
+
+from cfglint import check_text
+from cfglint.document.python.declared import plain_flags
+from cfglint.document.python.learns import accumulates, compares
+from cfglint.document.tree import File
+
+
+class _Alone:
+    """A project of one file."""
+
+    @staticmethod
+    def imported(file, name):
+        return None
+
+
+def _program(text, path="train.py"):
+    return File(path, text, "program")
+
+
+_GATHERED = """
+class Model:
+    def forward(self, image, text):
+        text_all = GatherLayer.apply(text).flatten(0, 1)
+        return contrastive_loss(self.logit_scale.exp() * image @ text_all.t())
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "whose"),
+    [
+        (_GATHERED, "ranks"),
+        ("scores = self.negatives_cross_device and all_gather(reps)  # contrastive\n", "batch"),
+        ("loss = losses.MultipleNegativesRankingLoss(model)\n", "batch"),
+        ("# a contrastive loss would need all_gather\nloss = model(**batch).loss\n", ""),
+        ("dist.all_gather(shards, weights)\n", ""),
+    ],
+)
+def test_whose_samples_a_loss_compares(text, whose):
+    assert compares(_program(text), _Alone) == whose
+
+
+def test_a_tower_that_was_trained_so_is_but_used():
+    class Project:
+        @staticmethod
+        def imported(file, name):
+            return _program(_GATHERED, "vision_tower/loss.py") if name == "vision_tower.loss" else None
+
+    assert compares(_program("from vision_tower.loss import Loss\n"), Project) == ""
+
+
+def test_a_program_of_one_pass_accumulates_nothing():
+    assert not accumulates(_program("def get_num_microbatches():\n    return 1\n"), _Alone)
+    assert accumulates(_program("def get_num_microbatches():\n    return _CALCULATOR.get()\n"), _Alone)
+
+
+def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
+    names = [f"size_{letter}" for letter in "abcdefgh"]
+    filled = "".join(f"parser.add_argument('--{name.replace('_', '-')}')\n" for name in names)
+    text = f"parser = argparse.ArgumentParser()\n{filled}args = parser.parse_args()\n"
+    assert plain_flags(_program(text), _Alone.imported, names) == set(names)
+    assert plain_flags(_program(text), _Alone.imported, [*names, "other"]) is None
+    assert plain_flags(_program(text.replace("parse_args", "parse_known_args")), _Alone.imported, names) is None
+
+
+_KTO = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: kto
+do_train: true
+finetuning_type: lora
+dataset: kto_en_demo
+template: qwen
+cutoff_len: 4096
+per_device_train_batch_size: 16
+gradient_accumulation_steps: 1
+bf16: true
+output_dir: out
+"""
+
+
+def test_a_smaller_micro_batch_is_not_safe_where_samples_are_compared():
+    report = check_text(_KTO, path="kto.yaml", hardware="l40s")
+    fixes = [finding.fix for finding in report.findings if finding.fix is not None]
+    moved = [fix for fix in fixes if "per_device_train_batch_size" in fix.title]
+    assert moved
+    assert all(fix.applicability != "safe" for fix in moved)
