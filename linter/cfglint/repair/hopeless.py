@@ -35,7 +35,8 @@ def too_large(values: Values, *, states: bool = False) -> str:
     together = f"{'the GPU has' if count == 1 else f'{int(count)} GPUs have'} {there / GIB:,.0f} GiB"
     beside = together if count == 1 else f"{together} together"
     each = _bytes_of_weight(values)
-    if each is not None and size * each > there:
+    fetched = values["trains"] is True and values["offload_params"] is True  # layer by layer, from the host
+    if each is not None and size * each > there and not fetched:
         weights = f"{_params(size)} weights take {size * each / GIB:,.0f} GiB in {each * _BITS:g} bits"
         return f"{weights}, and {beside}"
     told, stay, served = f"{_params(size)} weights with their gradients", *_bytes_that_stay(values)

@@ -14,9 +14,10 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
-from cfglint.repair.allowed import ANY, SHOWN
+from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import WHOLE, laid_wider, too_large
+from cfglint.repair.price import overfills_host
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, beyond_host, least_of, overfilled, short_of, values_told
 from cfglint.repair.together import combined
@@ -45,7 +46,8 @@ _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of th
 _STRANGE = "document.strange_flags"
 _SCRIPTS = (".sh", ".bash")
 _NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
-_OFFLOAD = "offload_optimizer"
+_BITS = "quantization"
+_SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
 _RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
 
 
@@ -75,20 +77,30 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
     for goal in group.goals:
         if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
             continue
-        kept = states or (memory and not _sends_away(solver, goal.judged))
-        numbers = too_large(goal.judged.values, states=kept)
+        numbers = too_large(goal.judged.values, states=states or memory)
+        numbers = numbers and _escapes(solver, goal.judged, numbers)
         if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
             numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
         if numbers:
-            return numbers + (beyond_host(solver, goal.judged) if memory else "")
+            return numbers + beyond_host(solver, goal.judged)
     return ""
 
 
-def _sends_away(solver: Solver, judged: Judged) -> bool:
-    """Whether the file can say that the optimizer's states are kept, and updated, on the host."""
-    if solver.writer(judged).writes(_OFFLOAD, True) is None:
-        return False
-    return solver.trials.values(judged, {_OFFLOAD: True})["states.away"] is True
+def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
+    """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing."""
+    writer, values = solver.writer(judged), judged.values
+    for name, worth in _SMALLER:
+        if values[name] == worth or (name == _BITS and values["lora"] is not True):
+            continue
+        after = solver.trials.values(judged, {name: worth})
+        if writer.writes(name, worth) is None or after[name] != worth:
+            continue
+        told = too_large(after, states=True)
+        if not told and not overfills_host(solver.trials, judged, {name: worth}):
+            return ""
+        if name == _BITS and told:
+            numbers += f"; in 4 bits, {told}"
+    return numbers
 
 
 def _tried(solver: Solver, group: Group) -> str:
@@ -104,9 +116,9 @@ def _tried(solver: Solver, group: Group) -> str:
         return _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
-    short = utmost(search, tracks)
+    short = utmost(search, uncut(tracks))
     if short is not None and 0 < short[0] < INF:
-        return short_of(solver, group, *short)
+        return short_of(solver, group, *short) + _only_cut(search, tracks)
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     spent = not ways and solver.trials.count - start >= _TRIALS
@@ -134,6 +146,13 @@ def _tried(solver: Solver, group: Group) -> str:
     keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
     tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+
+
+def _only_cut(search: Search, tracks: Sequence[Track]) -> str:
+    """Say, as an addition, that what cuts the data would do, where nothing else does."""
+    every = utmost(search, tracks)
+    cuts = [option for option in every[1] if option.risk == "data"] if every and every[0] <= 0 else []
+    return f"; only what cuts the data would do, {values_told(Repair(tuple(cuts)))} with it" if cuts else ""
 
 
 def _left_to_people(group: Group) -> str:

@@ -6,7 +6,7 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
-from cfglint.repair.allowed import ANY
+from cfglint.repair.allowed import ANY, uncut
 from cfglint.repair.found import Repair
 from cfglint.repair.price import overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
@@ -182,7 +182,8 @@ def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]
         rules = [] if together is None else solver.trials.harmed(judged, together, surely=True)
         return all(rule.code in broken or rule.code.startswith(MEMORY) for rule in rules)
 
-    tracks = (track for track in ANY.over(solver.tracks(goals)) if track.option(len(track) - 1) is not None)
+    usable = uncut(ANY.over(solver.tracks(goals)))
+    tracks = (track for track in usable if track.option(len(track) - 1) is not None)
     begun = (track.where(admits).begun() if len(track) <= SHORT else cut(track, admits) for track in tracks)
     return [track for track in begun if track is not None]
 
