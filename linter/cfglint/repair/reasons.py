@@ -45,10 +45,9 @@ _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
 _STRANGE = "document.strange_flags"
 _SCRIPTS = (".sh", ".bash")
-_NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
+_ENDED, _NO_VALUE = "the search ended before it showed", "does not help"
 _BITS = "quantization"
 _SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
-_RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
 
 
 def unfixed(solver: Solver, group: Group) -> str:
@@ -57,7 +56,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     The number that shows that a job cannot run there at all goes before what moves would break.
     """
     told = _tried(solver, group)
-    riddle = not told or told.startswith(_RIDDLES)
+    riddle = not told or _ENDED in told or f" alone {_NO_VALUE}" in told or told.startswith("change ")
     broken = "would break" in told or "can then no longer" in told
     blind = broken and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
@@ -113,7 +112,8 @@ def _tried(solver: Solver, group: Group) -> str:
     origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
     view = group.goals[0].judged.subject.view
     if not tracks:
-        return _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
+        told = _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
+        return told or _all_by_hand(origins, group, view)
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, uncut(tracks))
@@ -139,20 +139,43 @@ def _tried(solver: Solver, group: Group) -> str:
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
-        return f"{_NO_CHANGE} {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
+        return _ended(knobs, short[1] if short is not None else ())
     if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
         return f"{least} whatever cfglint moves ({_listed(knobs)})"
     view = group.goals[0].judged.subject.view
     keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
-    tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
-    return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+    alone = f"{_listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
+    return f"{alone}: change {_listed(keys)} with it" if keys else alone
+
+
+def _ended(knobs: Sequence[str], moves: Sequence[Option]) -> str:
+    """Say that a search ended at its limit, and which moves would be enough by the numbers, where known."""
+    if moves and all(option.writable for option in moves):
+        told = values_told(Repair(tuple(moves)))
+        return f"{told} would be enough by the numbers, but {_ENDED} that they break nothing else"
+    return f"{_ENDED} values of {_listed(knobs)} that go together"
+
+
+def _span(tracks: Sequence[Track]) -> str:
+    """Return the least and the largest value that was tried of a single knob, as an addition."""
+    if len({track.knob.name for track in tracks}) > 1:
+        return ""
+    values = [track.values[i] for track in tracks for i in (0, len(track) - 1)]
+    numbers = sorted({value for value in values if is_number(value) and not isinstance(value, bool)})
+    return f" ({numbers[0]:g} to {numbers[-1]:g} tried)" if len(numbers) > 1 else ""
 
 
 def _only_cut(search: Search, tracks: Sequence[Track]) -> str:
     """Say, as an addition, that what cuts the data would do, where nothing else does."""
     every = utmost(search, tracks)
     cuts = [option for option in every[1] if option.risk == "data"] if every and every[0] <= 0 else []
-    return f"; only what cuts the data would do, {values_told(Repair(tuple(cuts)))} with it" if cuts else ""
+    return f"; only with {values_told(Repair(tuple(cuts)))}, which cuts the data, would it fit" if cuts else ""
+
+
+def _all_by_hand(origins: Origins, group: Group, view: View) -> str:
+    """Say which keys a rule rests on, where it is about GPUs and none of them can be moved by itself."""
+    keys = [told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()]
+    return f"change {_listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
 
 
 def _left_to_people(group: Group) -> str:

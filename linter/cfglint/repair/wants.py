@@ -107,7 +107,7 @@ class Wants(Record):
         first = next((code for code in codes if self._reason(code)), codes[0])
         told = self._reason(first)
         if told and (first == group.code or self._is_in_vain(first, told)):
-            return elsewhere, told
+            return elsewhere, told if elsewhere else told + nowhere(judged)
         text = stranded_told(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
