@@ -8,6 +8,7 @@ from __future__ import annotations
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.engine.describe import Origins
+from cfglint.engine.memory import GIB, bounds_of, memory_of
 from cfglint.engine.message import message
 from cfglint.findings import question
 from cfglint.lang import tree as t
@@ -46,7 +47,7 @@ _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of th
 _STRANGE = "document.strange_flags"
 _SCRIPTS = (".sh", ".bash")
 _ENDED, _NO_VALUE = "the search ended before it showed", "does not help"
-_BITS = "quantization"
+_BITS, _ON_HOST = "quantization", "on the host they would take"
 _SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
 
 
@@ -79,7 +80,9 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         numbers = too_large(goal.judged.values, states=states or memory)
         numbers = numbers and _escapes(solver, goal.judged, numbers)
         if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
-            numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
+            large = too_large(goal.judged.values, states=True)
+            large = large and _escapes(solver, goal.judged, large)
+            numbers = "; ".join(filter(None, (numbers, large)))
         if numbers:
             return numbers + beyond_host(solver, goal.judged)
     return ""
@@ -97,6 +100,9 @@ def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
         told = too_large(after, states=True)
         if not told and not overfills_host(solver.trials, judged, {name: worth}):
             return ""
+        need = bounds_of(after["need.host"])
+        if not told and need is not None and not beyond_host(solver, judged) and _ON_HOST not in numbers:
+            numbers += f"; {_ON_HOST} at least {need[0] / GIB:,.0f} GiB of a machine's own, which is too much"
         if name == _BITS and told:
             numbers += f"; in 4 bits, {told}"
     return numbers
@@ -333,8 +339,14 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         return _Objection(way, more)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     told = _listed(solver.named(truths))
+    if needs and (much := _too_much(solver, way)):
+        return _Objection(way, much, full=True)
     if needs:
-        text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
+        own = solver.writer(group.goals[0].judged).origins
+        asked = _asked(needs, solver.trials.run.pack.asks, own)
+        text = f"{told} can then no longer be judged ({asked})"
+        if all(code.startswith(MEMORY) for code in truths):
+            text = f"whether the job then fits a GPU is not known ({asked})"
         return _Objection(way, text, settled=True)
     patch = solver.writer(group.goals[0].judged).patch(way.written)
     removes = patch is not None and any(change.removed for change in patch.changes)
@@ -345,6 +357,17 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = _aside(solver, group, way)
     return _Objection(way, text)
+
+
+def _too_much(solver: Solver, way: Repair) -> str:
+    """Say what a job needs at least after a way, where that is more than a GPU has whatever is open."""
+    for judged in solver.watched:
+        values = solver.trials.values(judged, combined(way.options) or {})
+        memory = memory_of(values, judged.target, asks=False)[0] if judged.target is not None else None
+        if memory is not None and memory.verdict == "oom":
+            has = f"a GPU that has {memory.capacity_gib or 0:.1f}"
+            return f"then the job needs at least {memory.need_gib.low:.1f} GiB of {has}"
+    return ""
 
 
 def _stuck(solver: Solver, way: Repair, broken: Sequence[str]) -> Iterator[str]:
@@ -440,7 +463,7 @@ def _quoted(view: View, path: Steps) -> str:
     return f"{name} ({word}, line {line})" if len(word) <= _WORD and not set(word) & set("\n()") else name
 
 
-def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:
+def _asked(needs: Iterable[str], asks: Mapping[str, str], origins: Origins) -> str:
     """Return the questions that settle some names, else the names."""
     texts = dict.fromkeys(asks.get(name) or question(name) for name in needs)
     asked = [text for text in texts if "?" in text]
@@ -449,7 +472,7 @@ def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:
     unruled = [text for text in texts if text.startswith(UNRULED)]
     if unruled:
         return f"cfglint does not model {unruled[0].removeprefix(UNRULED)}"
-    return f"not set: {_listed(texts)}"
+    return f"not set: {_listed(origins.key(name) for name in needs)}"
 
 
 def _by_hand(origins: Origins, rule: t.Rule, view: View) -> list[tuple[str, str]]:
