@@ -333,7 +333,11 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         moved = combined(option for repair in repairs.each() for option in repair.options)
         values = solver.trials.values(judgements[0], moved or {})
         target = judgements[0].target
-        if target is None or memory_of(values, target, asks=False)[0].verdict != "fits" or _host_lacks(values):
+        if (
+            target is None
+            or memory_of(values, target, asks=False)[0].verdict != "fits"
+            or _host_lacks(values)
+        ):
             continue
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
         mended = {group.code for group in groups}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.engine.describe import Origins
-from cfglint.engine.memory import GIB, bounds_of, memory_of
+from cfglint.engine.memory import memory_of
 from cfglint.engine.message import message
 from cfglint.findings import question
 from cfglint.lang import tree as t
@@ -17,13 +17,13 @@ from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import WHOLE, laid_wider, too_large
-from cfglint.repair.price import overfills_host
+from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.relax import utmost
-from cfglint.repair.shortage import at_most, beyond_host, least_of, overfilled, short_of, values_told
+from cfglint.repair.shortage import at_most, least_of, overfilled, short_of, values_told
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
+from cfglint.repair.vain import in_vain
 from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cfglint.document.view import View
-    from cfglint.engine.subject import Judged
     from cfglint.facts import Steps
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
@@ -47,8 +46,6 @@ _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of th
 _STRANGE = "document.strange_flags"
 _SCRIPTS = (".sh", ".bash")
 _ENDED, _NO_VALUE = "the search ended before it showed", "does not help"
-_BITS, _ON_HOST = "quantization", "on the host they would take"
-_SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
 
 
 def unfixed(solver: Solver, group: Group) -> str:
@@ -66,46 +63,6 @@ def unfixed(solver: Solver, group: Group) -> str:
     if riddle or broken or told.startswith("with ") or WHOLE in numbers:
         return numbers
     return "; ".join(dict.fromkeys(f"{numbers}; {told}".split("; ")))  # both may say what the host would need
-
-
-def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
-    """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one.
-
-    With ``laid``, also of GPUs, not only of memory; with ``states``, of memory that the host could have, too.
-    """
-    memory = group.code.startswith(MEMORY)
-    for goal in group.goals:
-        if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
-            continue
-        numbers = too_large(goal.judged.values, states=states or memory)
-        numbers = numbers and _escapes(solver, goal.judged, numbers)
-        if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
-            large = too_large(goal.judged.values, states=True)
-            large = large and _escapes(solver, goal.judged, large)
-            numbers = "; ".join(filter(None, (numbers, large)))
-        if numbers:
-            return numbers + beyond_host(solver, goal.judged)
-    return ""
-
-
-def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
-    """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing."""
-    writer, values = solver.writer(judged), judged.values
-    for name, worth in _SMALLER:
-        if values[name] == worth or (name == _BITS and values["lora"] is not True):
-            continue
-        after = solver.trials.values(judged, {name: worth})
-        if writer.writes(name, worth) is None or after[name] != worth:
-            continue
-        told = too_large(after, states=True)
-        if not told and not overfills_host(solver.trials, judged, {name: worth}):
-            return ""
-        need = bounds_of(after["need.host"])
-        if not told and need is not None and not beyond_host(solver, judged) and _ON_HOST not in numbers:
-            numbers += f"; {_ON_HOST} at least {need[0] / GIB:,.0f} GiB of a machine's own, which is too much"
-        if name == _BITS and told:
-            numbers += f"; in 4 bits, {told}"
-    return numbers
 
 
 def _tried(solver: Solver, group: Group) -> str:
@@ -150,6 +107,8 @@ def _tried(solver: Solver, group: Group) -> str:
         return f"{least} whatever cfglint moves ({_listed(knobs)})"
     view = group.goals[0].judged.subject.view
     keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
+    sizes = [told for told in keys if told.rpartition(" ")[2].isdigit() and not told.endswith(" 1")]
+    keys = sizes if len(keys) > _LISTED and sizes else keys
     alone = f"{_listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
     return f"{alone}: change {_listed(keys)} with it" if keys else alone
 
@@ -175,12 +134,16 @@ def _only_cut(search: Search, tracks: Sequence[Track]) -> str:
     """Say, as an addition, that what cuts the data would do, where nothing else does."""
     every = utmost(search, tracks)
     cuts = [option for option in every[1] if option.risk == "data"] if every and every[0] <= 0 else []
-    return f"; only with {values_told(Repair(tuple(cuts)))}, which cuts the data, would it fit" if cuts else ""
+    return (
+        f"; only with {values_told(Repair(tuple(cuts)))}, which cuts the data, would it fit" if cuts else ""
+    )
 
 
 def _all_by_hand(origins: Origins, group: Group, view: View) -> str:
     """Say which keys a rule rests on, where it is about GPUs and none of them can be moved by itself."""
-    keys = [told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()]
+    keys = [
+        told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
+    ]
     return f"change {_listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
 
 
@@ -338,16 +301,8 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         more = at_most(solver, way, judged, text) if lacks else text + _numbers(solver, way, broken)
         return _Objection(way, more)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
-    told = _listed(solver.named(truths))
-    if needs and (much := _too_much(solver, way)):
-        return _Objection(way, much, full=True)
     if needs:
-        own = solver.writer(group.goals[0].judged).origins
-        asked = _asked(needs, solver.trials.run.pack.asks, own)
-        text = f"{told} can then no longer be judged ({asked})"
-        if all(code.startswith(MEMORY) for code in truths):
-            text = f"whether the job then fits a GPU is not known ({asked})"
-        return _Objection(way, text, settled=True)
+        return _open(solver, group, way, truths, needs)
     patch = solver.writer(group.goals[0].judged).patch(way.written)
     removes = patch is not None and any(change.removed for change in patch.changes)
     if removes and patch is not None and not solver.trials.recognised(patch.edits):
@@ -357,6 +312,20 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = _aside(solver, group, way)
     return _Objection(way, text)
+
+
+def _open(
+    solver: Solver, group: Group, way: Repair, truths: Mapping[str, object], needs: Sequence[str]
+) -> _Objection:
+    """Return what stands against a way after which rules can no longer be judged."""
+    much = _too_much(solver, way)
+    if much:
+        return _Objection(way, much, full=True)
+    asked = _asked(needs, solver.trials.run.pack.asks, solver.writer(group.goals[0].judged).origins)
+    text = f"{_listed(solver.named(truths))} can then no longer be judged ({asked})"
+    if all(code.startswith(MEMORY) for code in truths):
+        text = f"whether the job then fits a GPU is not known ({asked})"
+    return _Objection(way, text, settled=True)
 
 
 def _too_much(solver: Solver, way: Repair) -> str:

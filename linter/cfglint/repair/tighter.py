@@ -131,9 +131,7 @@ def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: All
     return solver.written(solver.as_one(Repair(options, sure=False), judged), goals)
 
 
-def _states_first(
-    solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: Allowed
-) -> Repair | None:
+def _states_first(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: Allowed) -> Repair | None:
     """Return moves that reach goals about memory, with those that other such rules then ask for."""
     search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True, heedless=True)
     usable = (track.where(lambda one: _admitted(one, allowed)).begun() for track in solver.tracks(goals))

@@ -117,7 +117,7 @@ class Wants(Record):
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
-        from cfglint.repair.reasons import in_vain
+        from cfglint.repair.vain import in_vain
 
         group = self.groups[code]
         numbers = [in_vain(self.solver, group, states=states) for states in (False, True)]
