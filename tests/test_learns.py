@@ -1,4 +1,4 @@
-"""What a program's own code says of a step: whose samples its loss compares, whether it accumulates, its flags."""
+"""What a program says of a step: whose samples its loss compares, whether it accumulates, its flags."""
 
 import pytest
 
@@ -62,7 +62,9 @@ def test_the_parser_of_a_command_is_the_one_that_has_its_flags():
     text = f"parser = argparse.ArgumentParser()\n{filled}args = parser.parse_args()\n"
     assert plain_flags(_program(text), _Alone.imported, names) == set(names)
     assert plain_flags(_program(text), _Alone.imported, [*names, "other"]) is None
-    assert plain_flags(_program(text.replace("parse_args", "parse_known_args")), _Alone.imported, names) is None
+    assert (
+        plain_flags(_program(text.replace("parse_args", "parse_known_args")), _Alone.imported, names) is None
+    )
 
 
 _KTO = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct

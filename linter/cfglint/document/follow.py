@@ -130,22 +130,27 @@ def follow(document: Document, library: Library) -> None:
     _note(head, node, "program_file", file.path)
     if program.flags:
         _note(head, node, "base", "arguments")
-    if whose := _once("trains_with", trains_with, file, library):
-        _note(head, node, "trains_with", whose)
-    if whose and (taken := _config_of(file, library)):
-        _note(head, node, "trl_config", taken)
     _note_hydra(document, started, head)
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
-    if whose := _once("compares", compares, file, library):
-        _note(head, node, "compares", whose)
-    if not _once("accumulates", accumulates, file, library):
-        _note(head, node, "one_pass", "true")
+    _note_step(file, library, head, node)
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed
         for call in program.calls.values():
             if call.name in _MODEL_CALLS:
                 _note(head, node, _MODEL_CALLS[call.name], "true")
+
+
+def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> None:
+    """Note what a program's own code says of a step: whose trainer takes it, and whether it accumulates."""
+    if whose := _once("trains_with", trains_with, file, library):
+        _note(head, node, "trains_with", whose)
+        if taken := _config_of(file, library):
+            _note(head, node, "trl_config", taken)
+    if loss := _once("compares", compares, file, library):
+        _note(head, node, "compares", loss)
+    if not _once("accumulates", accumulates, file, library):
+        _note(head, node, "one_pass", "true")
 
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:

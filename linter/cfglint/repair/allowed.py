@@ -35,3 +35,9 @@ class Allowed(Value):
 
 
 SAFE, ANY, SHOWN = Allowed(unsafe=False), Allowed(), Allowed(display=True)
+
+
+def uncut(tracks: Iterable[Track]) -> list[Track]:
+    """Return tracks without the moves that cut the data: nobody makes them to fit a GPU."""
+    whole = (track.where(lambda option: option.risk != "data").begun() for track in tracks)
+    return [track for track in whole if track is not None]

@@ -56,7 +56,8 @@ def _hopeless(each: Found) -> str:
         return ""
     from cfglint.repair.hopeless import too_large
 
-    return too_large(each.judged.values, states=True)
+    surely, told = (too_large(each.judged.values, states=states) for states in (False, True))
+    return told if told == surely else f"{told}, unless the host keeps some of them"
 
 
 def _strand(found: Sequence[Found]) -> None:

@@ -22,6 +22,8 @@ from cfglint.lang.values import needs_of
 from cfglint.record import Record, field
 from cfglint.repair.beside import gpus_together
 from cfglint.repair.counted import ASSUMED
+from cfglint.repair.estimate import middle
+from cfglint.repair.price import host_of
 from cfglint.repair.results import as_if_it_ran, is_same
 from cfglint.repair.together import combined
 from cfglint.repair.trials import to_mend
@@ -181,7 +183,7 @@ class Market(Record):
         judged, trials = self.judged, self.trials
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
-        if count * nodes < self._least(values) or _is_over(values):
+        if count * nodes < self._least(values) or _is_over(values) or _host_lacks(values):
             return None
         if any(goal.compiled.test(values) not in (True, None) for goal in goals) or not _is_tiled(values):
             return None
@@ -331,7 +333,11 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
         moved = combined(option for repair in repairs.each() for option in repair.options)
         values = solver.trials.values(judgements[0], moved or {})
         target = judgements[0].target
-        if target is None or memory_of(values, target, asks=False)[0].verdict != "fits":
+        if (
+            target is None
+            or memory_of(values, target, asks=False)[0].verdict != "fits"
+            or _host_lacks(values)
+        ):
             continue
         titles = [repair.patch.title for repair in repairs.each() if repair.patch is not None]
         mended = {group.code for group in groups}
@@ -354,6 +360,14 @@ def _of_the_host(before: Values, after: Values) -> str:
 
 def _host_told(need: tuple[float, float]) -> str:
     return f"; each machine needs {need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB of its own memory"
+
+
+def _host_lacks(values: Values) -> bool:
+    """Whether machines with such GPUs probably have too little memory of their own for a job."""
+    need, vram, own = bounds_of(values["need.host"]), bounds_of(values["gpu.vram"]), values["gpu.per_node"]
+    if need is None or vram is None or need[1] == inf or not is_number(own):
+        return False
+    return middle(need) > host_of(vram[1]) * own
 
 
 def _large_host(values: Values) -> str:

@@ -56,8 +56,12 @@ def overfills_host(trials: Trials, judged: Judged, facts: Mapping[str, object]) 
     if need is None or was is None or vram is None or ranks is None or need[0] <= was[0]:
         return False
     there = bounds_of(after["gpu.per_node"])  # engines have GPUs of the machine, too
-    each = min(_HOST_TIMES * vram[1], _HOST_LARGE if vram[1] >= _LARGE else _HOST_EACH)
-    return need[0] > each * max(ranks[1], there[1] if there is not None else 0)
+    return need[0] > host_of(vram[1]) * max(ranks[1], there[1] if there is not None else 0)
+
+
+def host_of(vram: float) -> float:
+    """Return the most memory of its own that a rented machine has for each GPU."""
+    return min(_HOST_TIMES * vram, _HOST_LARGE if vram >= _LARGE else _HOST_EACH)
 
 
 def overfilled(trials: Trials, judged: Judged, facts: Mapping[str, object], *, at_all: bool = False) -> str:

@@ -9,21 +9,22 @@ from cfglint.document.overrides import ABSENT
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.engine.describe import Origins
+from cfglint.engine.memory import memory_of
 from cfglint.engine.message import message
 from cfglint.findings import question
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
-from cfglint.repair.allowed import ANY, SHOWN
+from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import WHOLE, laid_wider, too_large
+from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.relax import utmost
-from cfglint.repair.shortage import at_most, beyond_host, least_of, overfilled, short_of, values_told
-from cfglint.repair.sized import beyond
+from cfglint.repair.shortage import at_most, least_of, overfilled, short_of, values_told
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
+from cfglint.repair.vain import in_vain
 from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
@@ -46,9 +47,7 @@ _ROUNDS = 2  # times that rules which are in the way are taken in
 _THERE = replace(SHOWN, unsafe=False, limit=_TRIALS)  # moves that no edit of the file can make
 _STRANGE, _OVERRIDES = "document.strange_flags", "document.refused_overrides"
 _SCRIPTS = (".sh", ".bash")
-_NO_CHANGE, _NO_VALUE = "no change of", "no value that cfglint tries for"
-_OFFLOAD, _PARAMS = "offload_optimizer", "offload_params"
-_RIDDLES = (_NO_CHANGE, _NO_VALUE, "change ")
+_ENDED, _NO_VALUE = "the search ended before it showed", "does not help"
 
 
 def unfixed(solver: Solver, group: Group) -> str:
@@ -57,7 +56,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     The number that shows that a job cannot run there at all goes before what moves would break.
     """
     told = _tried(solver, group)
-    riddle = not told or told.startswith(_RIDDLES)
+    riddle = not told or _ENDED in told or f" alone {_NO_VALUE}" in told or told.startswith("change ")
     broken = "would break" in told or "can then no longer" in told
     blind = broken and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
     numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
@@ -66,45 +65,6 @@ def unfixed(solver: Solver, group: Group) -> str:
     if riddle or broken or told.startswith("with ") or WHOLE in numbers:
         return numbers
     return "; ".join(dict.fromkeys(f"{numbers}; {told}".split("; ")))  # both may say what the host would need
-
-
-def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
-    """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one.
-
-    With ``laid``, also of GPUs, not only of memory; with ``states``, of memory that the host could have, too.
-    """
-    memory = group.code.startswith(MEMORY)
-    for goal in group.goals:
-        if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
-            continue
-        kept = states or (memory and not _sends_away(solver, goal.judged))
-        numbers = too_large(goal.judged.values, states=kept) or beyond(goal.judged, goal.judged.values)
-        if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
-            numbers = "; ".join(filter(None, (numbers, too_large(goal.judged.values, states=True))))
-        if numbers:
-            return numbers + (
-                (beyond_host(solver, goal.judged) or _kept_off(solver, goal.judged)) if memory else ""
-            )
-    return ""
-
-
-def _kept_off(solver: Solver, judged: Judged) -> str:
-    """Say which rules keep a job's states off the host, where the file could send them there."""
-    way, facts = solver.writer(judged).writes(_PARAMS, True), {_PARAMS: True}
-    if way is None or solver.trials.values(judged, facts)["states.away"] is not True:
-        return ""
-    harmed = solver.trials.harmed(judged, facts, surely=True)
-    broken = [r.code for r in harmed if r.level == "error" and not r.code.startswith(MEMORY)]
-    keys = _listed([f"{spoken(each.path)} {shown(each.value)}" for each in way.keys])
-    there = f"; {keys} would have them on the host, but {_listed(solver.named(broken))} would break"
-    return there if broken else ""
-
-
-def _sends_away(solver: Solver, judged: Judged) -> bool:
-    """Whether the file can say that the optimizer's states are kept, and updated, on the host."""
-    if solver.writer(judged).writes(_OFFLOAD, True) is None:
-        return False
-    return solver.trials.values(judged, {_OFFLOAD: True})["states.away"] is True
 
 
 def _tried(solver: Solver, group: Group) -> str:
@@ -117,12 +77,13 @@ def _tried(solver: Solver, group: Group) -> str:
     origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
     view = group.goals[0].judged.subject.view
     if not tracks:
-        return _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
+        told = _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
+        return told or _all_by_hand(origins, group, view)
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
-    short = utmost(search, tracks)
+    short = utmost(search, uncut(tracks))
     if short is not None and 0 < short[0] < INF:
-        return short_of(solver, group, *short)
+        return short_of(solver, group, *short) + _only_cut(search, tracks)
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     spent = not ways and solver.trials.count - start >= _TRIALS
@@ -143,13 +104,49 @@ def _tried(solver: Solver, group: Group) -> str:
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
-        return f"{_NO_CHANGE} {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
+        return _ended(knobs, short[1] if short is not None else ())
     if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
         return f"{least} whatever cfglint moves ({_listed(knobs)})"
     view = group.goals[0].judged.subject.view
     keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
-    tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
-    return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+    sizes = [told for told in keys if told.rpartition(" ")[2].isdigit() and not told.endswith(" 1")]
+    keys = sizes if len(keys) > _LISTED and sizes else keys
+    alone = f"{_listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
+    return f"{alone}: change {_listed(keys)} with it" if keys else alone
+
+
+def _ended(knobs: Sequence[str], moves: Sequence[Option]) -> str:
+    """Say that a search ended at its limit, and which moves would be enough by the numbers, where known."""
+    if moves and all(option.writable for option in moves):
+        told = values_told(Repair(tuple(moves)))
+        return f"{told} would be enough by the numbers, but {_ENDED} that they break nothing else"
+    return f"{_ENDED} values of {_listed(knobs)} that go together"
+
+
+def _span(tracks: Sequence[Track]) -> str:
+    """Return the least and the largest value that was tried of a single knob, as an addition."""
+    if len({track.knob.name for track in tracks}) > 1:
+        return ""
+    values = [track.values[i] for track in tracks for i in (0, len(track) - 1)]
+    numbers = sorted({value for value in values if is_number(value) and not isinstance(value, bool)})
+    return f" ({numbers[0]:g} to {numbers[-1]:g} tried)" if len(numbers) > 1 else ""
+
+
+def _only_cut(search: Search, tracks: Sequence[Track]) -> str:
+    """Say, as an addition, that what cuts the data would do, where nothing else does."""
+    every = utmost(search, tracks)
+    cuts = [option for option in every[1] if option.risk == "data"] if every and every[0] <= 0 else []
+    return (
+        f"; only with {values_told(Repair(tuple(cuts)))}, which cuts the data, would it fit" if cuts else ""
+    )
+
+
+def _all_by_hand(origins: Origins, group: Group, view: View) -> str:
+    """Say which keys a rule rests on, where it is about GPUs and none of them can be moved by itself."""
+    keys = [
+        told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
+    ]
+    return f"change {_listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
 
 
 def _left_to_people(group: Group) -> str:
@@ -320,10 +317,8 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         more = at_most(solver, way, judged, text) if lacks else text + _numbers(solver, way, broken)
         return _Objection(way, more)
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
-    told = _listed(solver.named(truths))
     if needs:
-        text = f"{told} can then no longer be judged ({_asked(needs, solver.trials.run.pack.asks)})"
-        return _Objection(way, text, settled=True)
+        return _open(solver, group, way, truths, needs)
     patch = solver.writer(group.goals[0].judged).patch(way.written)
     removes = patch is not None and any(change.removed for change in patch.changes)
     if removes and patch is not None and not solver.trials.recognised(patch.edits):
@@ -333,6 +328,31 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     else:
         text = _aside(solver, group, way)
     return _Objection(way, text)
+
+
+def _open(
+    solver: Solver, group: Group, way: Repair, truths: Mapping[str, object], needs: Sequence[str]
+) -> _Objection:
+    """Return what stands against a way after which rules can no longer be judged."""
+    much = _too_much(solver, way)
+    if much:
+        return _Objection(way, much, full=True)
+    asked = _asked(needs, solver.trials.run.pack.asks, solver.writer(group.goals[0].judged).origins)
+    text = f"{_listed(solver.named(truths))} can then no longer be judged ({asked})"
+    if all(code.startswith(MEMORY) for code in truths):
+        text = f"whether the job then fits a GPU is not known ({asked})"
+    return _Objection(way, text, settled=True)
+
+
+def _too_much(solver: Solver, way: Repair) -> str:
+    """Say what a job needs at least after a way, where that is more than a GPU has whatever is open."""
+    for judged in solver.watched:
+        values = solver.trials.values(judged, combined(way.options) or {})
+        memory = memory_of(values, judged.target, asks=False)[0] if judged.target is not None else None
+        if memory is not None and memory.verdict == "oom":
+            has = f"a GPU that has {memory.capacity_gib or 0:.1f}"
+            return f"then the job needs at least {memory.need_gib.low:.1f} GiB of {has}"
+    return ""
 
 
 def _stuck(solver: Solver, way: Repair, broken: Sequence[str]) -> Iterator[str]:
@@ -428,7 +448,7 @@ def _quoted(view: View, path: Steps) -> str:
     return f"{name} ({word}, line {line})" if len(word) <= _WORD and not set(word) & set("\n()") else name
 
 
-def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:
+def _asked(needs: Iterable[str], asks: Mapping[str, str], origins: Origins) -> str:
     """Return the questions that settle some names, else the names."""
     texts = dict.fromkeys(asks.get(name) or question(name) for name in needs)
     asked = [text for text in texts if "?" in text]
@@ -437,7 +457,7 @@ def _asked(needs: Iterable[str], asks: Mapping[str, str]) -> str:
     unruled = [text for text in texts if text.startswith(UNRULED)]
     if unruled:
         return f"cfglint does not model {unruled[0].removeprefix(UNRULED)}"
-    return f"not set: {_listed(texts)}"
+    return f"not set: {_listed(origins.key(name) for name in needs)}"
 
 
 def _by_hand(origins: Origins, rule: t.Rule, view: View) -> list[tuple[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
 from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
-from cfglint.repair.allowed import ANY
+from cfglint.repair.allowed import ANY, uncut
 from cfglint.repair.found import Repair
-from cfglint.repair.price import overfills_gpu, overfills_host, regroups
+from cfglint.repair.price import host_of, overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
 from cfglint.repair.relax import cut, utmost
 from cfglint.repair.together import combined
@@ -88,8 +89,18 @@ def overfilled(solver: Solver, group: Group, way: Repair) -> str:
         if overfills_gpu(solver.trials, judged, facts, at_all=at_all):
             return at_most(solver, way, judged)
         if overfills_host(solver.trials, judged, facts):
-            return "then a machine needs more memory of its own than rented ones have beside their GPUs"
+            return _host_told(solver.trials.values(judged, facts))
     return ""
+
+
+def _host_told(values: Values) -> str:
+    """Say that a machine needs more memory of its own than rented ones have."""
+    need, vram, own = bounds_of(values["need.host"]), bounds_of(values["gpu.vram"]), values["gpu.per_node"]
+    least = f"at least {need[0] / GIB:,.0f} GiB" if need is not None else "more memory"
+    if vram is None or not is_number(own):
+        return f"then a machine needs {least} of its own, more than rented ones have beside their GPUs"
+    most = f"{host_of(vram[1]) * own / GIB:,.0f} GiB"
+    return f"then a machine needs {least} of its own, and rented ones have at most {most} beside such GPUs"
 
 
 def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> str:
@@ -184,7 +195,8 @@ def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]
         rules = [] if together is None else solver.trials.harmed(judged, together, surely=True)
         return all(rule.code in broken or rule.code.startswith(MEMORY) for rule in rules)
 
-    tracks = (track for track in ANY.over(solver.tracks(goals)) if track.option(len(track) - 1) is not None)
+    usable = uncut(ANY.over(solver.tracks(goals)))
+    tracks = (track for track in usable if track.option(len(track) - 1) is not None)
     begun = (track.where(admits).begun() if len(track) <= SHORT else cut(track, admits) for track in tracks)
     return [track for track in begun if track is not None]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cfglint.lang.types import is_number
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +31,10 @@ def nowhere(judged: Judged) -> str:
     """Say that no other hardware is told, and why where nobody knows what the job takes."""
     from cfglint.engine.memory import LACKING, memory_of
 
-    if judged.target is None or judged.values[LACKING] is True:
+    if judged.target is None:
         return _NOWHERE
+    if judged.values[LACKING] is True:
+        return _NOWHERE if is_number(judged.values["model.params"]) else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
     if memory.verdict != "unknown":
         return _NOWHERE

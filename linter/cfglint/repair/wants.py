@@ -111,7 +111,7 @@ class Wants(Record):
         first = next((code for code in codes if self._reason(code)), codes[0])
         told = self._reason(first)
         if told and (first == group.code or self._is_in_vain(first, told)):
-            return elsewhere, told
+            return elsewhere, told if elsewhere else told + nowhere(judged)
         text = stranded_told(
             self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
         )
@@ -121,7 +121,7 @@ class Wants(Record):
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
-        from cfglint.repair.reasons import in_vain
+        from cfglint.repair.vain import in_vain
 
         group = self.groups[code]
         numbers = [in_vain(self.solver, group, states=states) for states in (False, True)]

@@ -190,6 +190,12 @@ class _Text:
                 lead = f"{label} [{targets}]".strip() if targets else label
                 yield self.tell(f"{lead}: " if lead else "", shown(text), style)
 
+    def unfixed(self, group: Group) -> Iterator[Block]:
+        """Yield why there is no fix; without --verbose the beginning, so that the ways out stay in sight."""
+        for block in self.variants("no fix", group, lambda finding: finding.unfixed, "yellow"):
+            short = self.verbose or self.height([block]) <= _TITLE_LINES
+            yield block if short else self.beginning([block], _TITLE_LINES)
+
     def unit(self, jobs: Sequence[Job], groups: Sequence[Group]) -> Iterator[Block]:
         """Yield a job's verdict and its findings; without --verbose in few lines."""
         head = [
@@ -297,7 +303,7 @@ class _Text:
             if fix.next:
                 then = shown(", then ".join(fix.next))
                 yield _Part(8, [self.tell("if it still runs out of memory: ", then, "green")])
-        yield _Part(5, list(self.variants("no fix", group, lambda finding: finding.unfixed, "yellow")))
+        yield _Part(_TITLE, list(self.unfixed(group)))
         yield _Part(7 if fixes else _TITLE, list(self.alternatives(group, word="or" if fixes else "try")))
         yield _Part(10, list(self.related(group)))
 

@@ -1,0 +1,89 @@
+"""The number that shows that a job cannot run on a target whatever its file says.
+
+It is no reason where the framework can send to the host, or pack into 4 bits, what does not fit the GPUs.
+"""
+
+from __future__ import annotations
+
+from cfglint.document.spoken import spoken
+from cfglint.engine.memory import GIB, bounds_of
+from cfglint.lang.values import INF
+from cfglint.repair.hopeless import laid_wider, too_large
+from cfglint.repair.price import overfills_host
+from cfglint.repair.shortage import beyond_host
+from cfglint.repair.sized import beyond
+from cfglint.repair.trials import MEMORY
+from cfglint.repair.write import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.trials import Group
+
+_BITS, _ON_HOST = "quantization", "on the host they would take"
+_SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
+
+
+def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = False) -> str:
+    """Return the number that shows that a job cannot run on a target whatever is moved; nothing without one.
+
+    With ``laid``, also of GPUs, not only of memory; with ``states``, of memory that the host could have, too.
+    """
+    memory = group.code.startswith(MEMORY)
+    for goal in group.goals:
+        if goal.compiled.level != "error" or not goal.broken or not solver.rests_on_target(goal):
+            continue
+        numbers = too_large(goal.judged.values, states=states or memory)
+        numbers = numbers and _escapes(solver, goal.judged, numbers)
+        numbers = numbers or beyond(goal.judged, goal.judged.values)
+        if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
+            large = too_large(goal.judged.values, states=True)
+            large = large and _escapes(solver, goal.judged, large)
+            numbers = "; ".join(filter(None, (numbers, large or _also_too_large(goal.judged))))
+        if numbers:
+            return numbers + beyond_host(solver, goal.judged)
+    return ""
+
+
+def _also_too_large(judged: Judged) -> str:
+    """Say that a trainer takes more than a GPU has, even on as many as the job is laid out for."""
+    need, vram = bounds_of(judged.values["trainer.memory"]), bounds_of(judged.values["gpu.vram"])
+    if need is None or vram is None or not vram[1] < need[0] <= need[1] < INF:
+        return ""
+    size = f"{need[0] / GIB:.0f}–{need[1] / GIB:.0f} of {vram[1] / GIB:.1f} GiB"
+    return f"even on as many, the trainer needs {size}"
+
+
+def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
+    """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing."""
+    writer, values = solver.writer(judged), judged.values
+    for name, worth in _SMALLER:
+        if values[name] == worth or (name == _BITS and values["lora"] is not True):
+            continue
+        after = solver.trials.values(judged, {name: worth})
+        if writer.writes(name, worth) is None or after[name] != worth:
+            continue
+        if kept := _kept_off(solver, judged, name, worth):
+            numbers += kept
+            continue
+        told = too_large(after, states=True)
+        if not told and not overfills_host(solver.trials, judged, {name: worth}):
+            return ""
+        need = bounds_of(after["need.host"])
+        if not told and need is not None and not beyond_host(solver, judged) and _ON_HOST not in numbers:
+            numbers += f"; {_ON_HOST} at least {need[0] / GIB:,.0f} GiB of a machine's own, which is too much"
+        if name == _BITS and told:
+            numbers += f"; in 4 bits, {told}"
+    return numbers
+
+
+def _kept_off(solver: Solver, judged: Judged, name: str, worth: object) -> str:
+    """Say which rules keep a job's states off the host, where the file could send them there."""
+    way = solver.writer(judged).writes(name, worth)
+    harmed = solver.trials.harmed(judged, {name: worth}, surely=True) if name != _BITS else ()
+    broken = [rule.code for rule in harmed if rule.level == "error" and not rule.code.startswith(MEMORY)]
+    if way is None or not broken:
+        return ""
+    keys = " and ".join(f"{spoken(each.path)} {shown(each.value)}" for each in way.keys)
+    return f"; {keys} would have them on the host, but {', '.join(solver.named(broken))} would break"
