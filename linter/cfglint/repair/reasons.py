@@ -127,13 +127,23 @@ def _tried(solver: Solver, group: Group) -> str:
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
-        return f"{_NO_CHANGE} {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
+        tried = f"{_NO_CHANGE} {_listed(knobs)} that cfglint tried keeps this rule and breaks no other"
+        return tried + _least_needed(solver, group)
     if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
         return f"{least} whatever cfglint moves ({_listed(knobs)})"
     view = group.goals[0].judged.subject.view
     keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
     tried = f"{_NO_VALUE} {_listed(knobs)} keeps this rule"
     return f"{tried}; it rests on {_listed(keys)}, too" if keys else tried
+
+
+def _least_needed(solver: Solver, group: Group) -> str:
+    """Say, as an addition, what memory a job needs with all that takes something off."""
+    judged = group.goals[0].judged
+    if not group.code.startswith(MEMORY) or judged.target is None:
+        return ""
+    told = at_most(solver, Repair(()), judged).replace(" then ", " ").removeprefix("then ")
+    return f": {told}" if " even with " in told or " still may with " in told else ""
 
 
 def _left_to_people(group: Group) -> str:
