@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
     from cfglint.repair.write import Way, Writer
 
+_TRAIN, _ALL, _MICRO = "train_gpus", "num_gpus", "micro_batch_size"
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _STEPS = "grad_accum"
@@ -73,6 +74,8 @@ class Options(Record):
         origins = self.writer.origins
         knobs = origins.symbols.knobs
         names = dict.fromkeys((*origins.derivation(origins.names_in(requirement)), *switches))
+        if _TRAIN in names and origins.of(_TRAIN).paths == origins.of(_ALL).paths:  # one key says both
+            names[_ALL] = None
         tracks = (
             track for name in names if name in knobs for track in self._tracks(knobs[name], requirement)
         )
@@ -322,7 +325,7 @@ class Options(Record):
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         for partner in knob.partners:
             value = in_proportion(*ratio, values[partner])
-            if value is None:
+            if value is None or (partner == _MICRO and _more(value, values[partner])):
                 continue
             facts = {**option.facts, partner: value}
             way = self.writer.writes(partner, value)
@@ -471,3 +474,8 @@ def risk_of(move: t.Move) -> str:
 def _is_equal(old: object, new: object) -> bool:
     """Whether a fact has stayed; what is not known is the same where it says the same."""
     return (old == new) is True or (isinstance(old, _UNSETTLED) and repr(old) == repr(new))
+
+
+def _more(value: object, old: object) -> bool:
+    """Whether a number is larger than it was."""
+    return is_number(value) and is_number(old) and value > old

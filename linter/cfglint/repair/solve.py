@@ -25,7 +25,7 @@ from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
 from cfglint.repair.together import combined, distinct
 from cfglint.repair.tracks import SHORT, worse
-from cfglint.repair.trials import MEMORY, Goal, Group, Trials, to_mend
+from cfglint.repair.trials import MEMORY, Goal, Group, Trials, on_some_numbers, to_mend
 from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
@@ -352,7 +352,8 @@ class Solver(Record):
         if not memory and not gives_other_gpus(self.trials, judged, facts):
             return False
         after = self.trials.values(judged, facts)
-        needs, vram = [bounds_of(after[name]) for name in _NEEDS], bounds_of(after["gpu.vram"])
+        each = on_some_numbers(after, after[_NEEDS[0]])
+        needs, vram = [bounds_of(one[name]) for one in each for name in _NEEDS], bounds_of(after["gpu.vram"])
         over = vram is not None and any(need is None or need[1] > vram[1] for need in needs)
         return after["trains"] is True and over
 

@@ -336,23 +336,30 @@ class Broken(Record):
         yield self._within_reason(below) if _MEMORY in names else below
 
     def _left(self, values: list[float]) -> list[float]:
-        """Return the values that a move may leave, as far as its condition compares them with the target.
+        """Return the values that a move that way may leave, as far as it compares them with the target.
 
         Of several conditions that hold together, those count that ask for nothing else.
         """
         conditions = [
-            [part for part in t.conjuncts(move.leaving) if self._is_own(part)]
+            (move.direction, [part for part in t.conjuncts(move.leaving) if self._is_own(part)])
             for move in self.knob.moves
             if move.leaving is not None
         ]
-        if not conditions or len(conditions) < len(self.knob.moves) or not all(conditions):
+        told = all(parts for _, parts in conditions)
+        if not conditions or len(conditions) < len(self.knob.moves) or not told:
             return values
         here = self.with_value(self.old)
-        tests = [[self.evaluator.compiled(part)[0] for part in parts] for parts in conditions]
-        names = {name for parts in conditions for part in parts for name in _names(part)}
+        tests = [(way, [self.evaluator.compiled(part)[0] for part in parts]) for way, parts in conditions]
+        names = {name for _, parts in conditions for part in parts for name in _names(part)}
         target = {name: here[name] for name in names if name != self.knob.name}  # worked out once
-        moved = ((v, here.but({**target, self.knob.name: v})) for v in values)
-        return [v for v, there in moved if any(all(test(there) is True for test in each) for each in tests)]
+        old = self.old if is_number(self.old) else 0
+
+        def leaves(value: float) -> bool:
+            there = here.but({**target, self.knob.name: value})
+            ways = ("any", "up" if value > old else "down")
+            return any(way in ways and all(test(there) is True for test in each) for way, each in tests)
+
+        return [value for value in values if leaves(value)]
 
     def _is_own(self, node: t.Expr) -> bool:
         return all(name == self.knob.name or name.startswith("gpu.") for name in _names(node))

@@ -368,6 +368,11 @@ class Trials(Record):
                     yield verdict
 
 
+def on_some_numbers(values: Values, needed: object) -> list[Values]:
+    """Return facts on one and on eight GPUs, where what is needed rests on a number that nobody says."""
+    return [values.but(number) for number in SOME_GPUS] if needs_of(needed) & GPUS else [values]
+
+
 def _on_any_number(rule: CompiledRule, values: Values, truth: object = _UNTESTED) -> object:
     """Return a rule's truth; without a number of GPUs, what holds on one and on eight, holds."""
     truth = rule.test(values) if truth is _UNTESTED else truth
