@@ -20,7 +20,7 @@ from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.relax import utmost
-from cfglint.repair.shortage import at_most, least_of, overfilled, short_of, values_told
+from cfglint.repair.shortage import at_most, least_needed, least_of, overfilled, short_of, values_told
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
@@ -104,7 +104,7 @@ def _tried(solver: Solver, group: Group) -> str:
             best = _with_company(solver, group, search, best)
         return f"with {values_told(best.way)} this rule holds, but {best.text}"
     if spent or group.code in solver.exhausted:
-        return _ended(knobs, short[1] if short is not None else ()) + _least_needed(solver, group)
+        return _ended(knobs, short[1] if short is not None else ()) + least_needed(solver, group)
     if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
         return f"{least} whatever cfglint moves ({_listed(knobs)})"
     view = group.goals[0].judged.subject.view
@@ -147,15 +147,6 @@ def _all_by_hand(origins: Origins, group: Group, view: View) -> str:
         told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
     ]
     return f"change {_listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
-
-
-def _least_needed(solver: Solver, group: Group) -> str:
-    """Say, as an addition, what memory a job needs with all that takes something off."""
-    judged = group.goals[0].judged
-    if not group.code.startswith(MEMORY) or judged.target is None:
-        return ""
-    told = at_most(solver, Repair(()), judged).replace(" then ", " ").removeprefix("then ")
-    return f": {told}" if " even with " in told or " still may with " in told else ""
 
 
 def _left_to_people(group: Group) -> str:

@@ -213,3 +213,12 @@ def values_told(way: Repair) -> str:
     told = (f"{spoken(written.path)} {shown(written.value)}" for written in way.written)
     *most, last = dict.fromkeys(told)
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def least_needed(solver: Solver, group: Group) -> str:
+    """Say, as an addition, what memory a job needs with all that takes something off."""
+    judged = group.goals[0].judged
+    if not group.code.startswith(MEMORY) or judged.target is None:
+        return ""
+    told = at_most(solver, Repair(()), judged).replace(" then ", " ").removeprefix("then ")
+    return f": {told}" if " even with " in told or " still may with " in told else ""
