@@ -46,9 +46,9 @@ class Piece(Value):
     """A stretch of text that is at ``[start, end)`` of the file; -1 where it was computed.
 
     ``unknown`` names what the text depends on; ``maybe`` says that it is there on some ways through the
-    script only. ``loose`` says that the text is somewhere between, and not known where; ``counts``, that it is
-    how many numbers are listed there. A computed piece ``reads`` others. ``mode`` says how it got into a word.
-    Two pieces are equal that say the same at the same place.
+    script only. ``loose`` says that the text is somewhere between, and not known where; ``counts``, that it
+    is how many numbers are listed there. A computed piece ``reads`` others. ``mode`` says how it got into a
+    word. Two pieces are equal that say the same at the same place.
     """
 
     text: str
