@@ -22,8 +22,12 @@ def default_of(
 
 
 def _is_off(value: object) -> bool:
-    """Whether a default is what a program does that lacks the key: nothing, or one of something."""
-    return value is False or value == "none" or (type(value) in (int, float) and value in (0, 1))
+    """Whether a default is what a program without the key does: nothing, one of something, plain Adam."""
+    return (
+        value is False
+        or value in ("none", "adam", "adamw")
+        or (type(value) in (int, float) and value in (0, 1))
+    )
 
 
 def _left_out(values: Values, paths: tuple[Steps, ...]) -> bool:

@@ -233,13 +233,13 @@ class _Reader:
             return self._unread(word, "the program itself replaces ${…}")
         whole = [piece for piece in word.pieces if piece.text]
         joined = all(first.end == second.start for first, second in pairwise(whole))
-        counted = len(whole) == 1 and whole[0].counts  # how many a list has: another number with the list
-        if not counted and not (whole and joined and all(piece.verbatim for piece in whole)):
+        counts = len(whole) == 1 and whole[0].counts  # of a list in the script: it changes with that
+        if not counts and not (whole and joined and all(piece.verbatim for piece in whole)):
             return Composite(text, word.start, word.end, reads=self._reads(word.pieces))
         key = whole[0].start, whole[-1].end
         if key in self._scalars:
             return Alias(self.text[word.start : word.end], self._scalars[key], word.start, word.end)
-        scalar = self._scalars[key] = Composite(text, *key, counts=True) if counted else Scalar(text, *key)
+        scalar = self._scalars[key] = Composite(text, *key, counts=True) if counts else Scalar(text, *key)
         return scalar
 
     def _unread(self, word: Word, why: str) -> Unresolved:
