@@ -96,7 +96,8 @@ _PACKED = (
     r"|bf16|fp16|bfloat16|dequantized|linearized|dynamic|static|block|unsloth|quantized|hf|mirror)"
 )
 _TUNED = (
-    r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|mpo|kto|orpo|simpo|ppo|grpo|rlvr|rl|pretrained|\d{4})"
+    r"(instruct|base|chat|it|pt|thinking|reasoning|sft|dpo|mpo|kto|orpo|simpo|ppo|grpo|rlvr|rl|pretrained"
+    r"|\d{4})"
 )
 _SHORTEST = 5  # letters of a name that says which model it is
 

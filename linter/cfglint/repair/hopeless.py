@@ -38,9 +38,9 @@ def too_large(values: Values, *, states: bool = False) -> str:
     beside = together if count == 1 else f"{together} together"
     each = _bytes_of_weight(values)
     if each is not None and size * each > there:
-        close = size * each < there + GIB
-        weights = f"{about} weights take {size * each / GIB:,.{int(close)}f} GiB in {each * _BITS:g} bits"
-        return f"{weights}, and {beside.replace(f'{there / GIB:,.0f}', f'{there / GIB:,.1f}') if close else beside}"
+        digits = int(size * each < there + GIB)  # both read the same without a decimal
+        weights = f"{about} weights take {size * each / GIB:,.{digits}f} GiB in {each * _BITS:g} bits"
+        return f"{weights}, and {beside.replace(f'{there / GIB:,.0f}', f'{there / GIB:,.{digits}f}')}"
     told, stay, served = f"{about} weights with their gradients", *_bytes_that_stay(values)
     if size * (stay + served) > there:
         told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each), the optimizer aside"
