@@ -1,4 +1,4 @@
-"""A known model within a name: ``internvl2_5_2b``, ``out/qwen2.5-7b-stage1``, ``lab/llava-ov-qwen2-7b``.
+"""A known model within a name: ``internvl2_5_2b_finetune``, ``out/qwen2.5-7b-stage1``, ``llava-qwen2-7b``.
 
 Words are compared, whatever separates them. A point counts: 2.7b is not 2-7b.
 """
@@ -25,11 +25,11 @@ _SIZED = re.compile(r"\d[bm](?![a-z0-9])")
 _OTHER = re.compile(
     r"(?<![a-z])(pruned?|sheared|distill?(ed)?|draft|eagle|medusa|moe|upcycled?|minitron|student|mini|tiny"
     r"|vl|vlm|omni|vision|audio|voxtral|llava|multimodal|reward|ocr"
-    r"|pro|deep|wide|slim|lite|expanded|aqlm|quip|exl2|hqq|bitnet)(?![a-z])"  # LLaMA-Pro, Falcon-H1-1.5B-Deep
+    r"|pro|deep|wide|slim|lite|expanded|aqlm|quip|exl2|hqq|bitnet)(?![a-z])"  # LLaMA-Pro has more layers
 )
 _SEES = re.compile(r"(internvl|llava)")
 _TOWER = 1.3  # times the language model's parameters: InternVL-Chat-V1.5 has 6 billion beside 20
-# The largest towers, with what joins them to the text: InternViT-6B, and SigLIP of 0.43 billion.
+# The largest towers, with what joins them to the text: InternViT-6B, and SigLIP's 0.43 billion.
 _LARGEST = {"internvl": 6.5e9, "llava": 0.7e9}
 _PIECES = 3  # of a path that are looked at, from its end
 

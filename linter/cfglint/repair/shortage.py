@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cfglint.document.spoken import spoken
 from cfglint.engine.describe import show_value
-from cfglint.engine.memory import GIB, bounds_of
+from cfglint.engine.memory import GIB, bounds_of, memory_of
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
 from cfglint.repair.allowed import ANY, uncut
@@ -32,6 +32,8 @@ UNKNOWN = "cfglint cannot tell whether the job"
 _LISTED = 3  # parts of the memory in a sentence
 _PART = {"MEM105": "trainer.states"}  # what a rule about memory asks for, where it is not all
 _FAR = 2  # times what a GPU has
+_OF_RANGE = " GiB: "  # before a question: how much of the range it would take away
+_EMPTY = 4  # times the lower end of an estimate: beyond, its ends say nothing
 _TAKES_MORE, _MAY_TAKE_MORE = (
     f"then the job {each} more memory than a GPU has" for each in ("takes", "may take")
 )
@@ -181,8 +183,21 @@ def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
     known = sorted(((size[1], part) for size, part in sized if size is not None), reverse=True)
     takes = [part for size, part in known if GIB <= size < INF][:_LISTED]
     told = ", ".join(f"{part.partition('.')[2]} {show_value(after[part], kind)}" for part in takes)
+    if most[1] > _EMPTY * most[0] and vram is not None and most[0] <= vram[1]:
+        return _floor(judged, after)
     text = f"the trainer needs {show_value(after['trainer.memory'], kind)}{f' ({told})' if told else ''}"
     return f"{text}, the engine {show_value(after['engine.memory'], kind)}" if beside else text
+
+
+def _floor(judged: Judged, after: Values) -> str:
+    """Say of an estimate that leaves almost all open what it comes to at least, and what would tell."""
+    sized = [(part.partition(".")[2], bounds_of(after[part])) for part in _TAKES]
+    size, name = max(((size[0], name) for name, size in sized if size is not None), default=(0, ""))
+    most = f" ({name} {size / GIB:.1f})" if size >= GIB / 10 else ""
+    need = bounds_of(after["trainer.memory"]) or (0, INF)
+    ask = memory_of(after, judged.target)[0].ask if judged.target is not None else None
+    question = (ask or "").rpartition(_OF_RANGE)[2]
+    return f"the trainer needs at least {need[0] / GIB:.1f} GiB{most}{question and f'; {question}'}"
 
 
 def _harmless(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> list[Track]:

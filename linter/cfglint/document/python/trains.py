@@ -34,7 +34,7 @@ _BESIDE = {
 _PLAIN_TRAINERS = {"Trainer", "transformers.Trainer", "Seq2SeqTrainer"}
 _CONFIGS = ("GRPOConfig", "DPOConfig", "SFTConfig")
 _OTHER_HEADS = {"classification"}
-_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel|VLForConditionalGeneration)\Z")  # Qwen's that see
+_CAUSAL = re.compile(r"\w*(CausalLM|LMHeadModel|VLForConditionalGeneration)\Z")
 _NAMED: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((ast.alias, ast.ClassDef, ast.FunctionDef), ("name",)),
     ast.Name: ("id",),
@@ -69,7 +69,7 @@ def trains_with(program: File, project: Modules) -> str:
 
 
 def config_of(program: File, project: Modules) -> str:
-    """Return the class of TRL's arguments of a program and its modules; empty for several."""
+    """Return the class of TRL's arguments that a program and its modules take; empty for several."""
     for level in _levels(program, project):
         configs = {name for _, module in level for name in module.configs}
         if configs:

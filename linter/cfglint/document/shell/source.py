@@ -34,7 +34,7 @@ _INDEX = re.compile(r"(?<![\w$}])\[[0-9]+\](?=\*)")
 _BRACKET = re.compile(r"(\$\{\w+:?[-=+])\[")
 # A comment between the lines of a command: nothing is substituted, and the grammar takes it for an end.
 _REMARK = re.compile(r"(?<=\s)`[ \t]*#[^`\n]*`")
-# What the reader is to fill in, to the grammar two redirections: in capitals, of several words, <your_data>.
+# What the reader is to fill in; to the grammar, two redirections. In capitals, of several words, or <your_x>.
 _FILL_IN = re.compile(
     r"(?<=[=\s/])<(?:[A-Z][A-Z0-9_]*[A-Z0-9]|[A-Za-z]\w*(?:[ -]\w+)+|(?:your|my|path|some)_\w+)>"
     r"(?=[\s/,:._-]|\Z)"
