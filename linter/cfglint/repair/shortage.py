@@ -132,7 +132,7 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> st
 
 def beyond_host(solver: Solver, judged: Judged) -> str:
     """Say of a move to the host, as an addition, that no rented machine has the memory for it."""
-    for option in solver.trials.hosted.values():
+    for option in (one for knob, one in solver.trials.hosted.items() if "offload" in knob):
         need = bounds_of(solver.trials.values(judged, option.facts)["need.host"])
         told = values_told(Repair((option,)))
         if need is not None and need[1] < INF and option.written:
