@@ -62,7 +62,8 @@ def test_what_other_commands_ask_for_is_told(other: str, told: str) -> None:
 
 def test_a_batch_that_deepspeeds_file_fixes_is_told() -> None:
     config = (
-        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_machines: 1\nnum_processes: 8\n"
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_machines: 1\n"
+        "num_processes: 8\n"
         "deepspeed_config:\n  deepspeed_config_file:\n"
         "    {train_batch_size: 8, train_micro_batch_size_per_gpu: 1, zero_optimization: {stage: 3}}\n"
     )
@@ -79,7 +80,8 @@ def test_a_batch_that_deepspeeds_file_fixes_is_told() -> None:
 SERVED = """CUDA_VISIBLE_DEVICES=0,1,2,3 swift rollout --model Qwen/Qwen3-0.6B > rollout.log 2>&1 &
 
 CUDA_VISIBLE_DEVICES=4,5,6,7 NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Qwen3-0.6B \\
-    --use_vllm true --vllm_mode server --vllm_server_host 127.0.0.1 --vllm_server_port 8000 --num_generations 8 \\
+    --use_vllm true --vllm_mode server --vllm_server_host 127.0.0.1 --vllm_server_port 8000 \\
+    --num_generations 8 \\
     --tuner_type lora --max_completion_length 512 --per_device_train_batch_size 2 \\
     --gradient_accumulation_steps 2 --dataset a/b
 """
@@ -95,4 +97,7 @@ def test_a_trainer_is_not_put_onto_the_gpus_of_a_server() -> None:
     assert fixes["DOC119"] is None
     fix = fixes["DOC108"]
     assert fix is not None
-    assert "CUDA_VISIBLE_DEVICES=0,1 for the command in line 1, with engines for 2, and 2,3 for this" in fix.effect
+    assert (
+        "CUDA_VISIBLE_DEVICES=0,1 for the command in line 1, with engines for 2, and 2,3 for this"
+        in fix.effect
+    )
