@@ -62,7 +62,8 @@ def test_what_other_commands_ask_for_is_told(other: str, told: str) -> None:
 
 def test_a_batch_that_deepspeeds_file_fixes_is_told() -> None:
     config = (
-        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_machines: 1\nnum_processes: 8\n"
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_machines: 1\n"
+        "num_processes: 8\n"
         "deepspeed_config:\n  deepspeed_config_file:\n"
         "    {train_batch_size: 8, train_micro_batch_size_per_gpu: 1, zero_optimization: {stage: 3}}\n"
     )
@@ -80,7 +81,8 @@ SERVED = """CUDA_VISIBLE_DEVICES=0,1,2,3 swift rollout --model Qwen/Qwen3-0.6B >
 
 CUDA_VISIBLE_DEVICES=4,5,6,7 NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Qwen3-0.6B \\
     --use_vllm true --vllm_mode server --vllm_server_host 127.0.0.1 --vllm_server_port 8000 \\
-    --num_generations 8 --tuner_type lora --max_completion_length 512 --per_device_train_batch_size 2 \\
+    --num_generations 8 \\
+    --tuner_type lora --max_completion_length 512 --per_device_train_batch_size 2 \\
     --gradient_accumulation_steps 2 --dataset a/b
 """
 
