@@ -39,7 +39,7 @@ def judged(cfglint, tmp_path, monkeypatch):
         for path, text in files.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text(text, "utf-8")
-        said = cfglint("check", f"rl/trainer/config/{name}.yaml", "--gpu", "a40:8", "--no-detect").stdout
+        said = cfglint("check", f"rl/trainer/config/{name}.yaml", "--gpu", "a40:8").stdout
         assert ("defaults of" in said) == ("0 jobs checked" in said), said
         return "0 jobs checked" not in said
 
