@@ -33,6 +33,7 @@ def _values(**given: object) -> Any:
         "quantized": False,
         "optimizer_in_backward": False,
         "states.away": False,
+        "offload_params": False,
         "params.trained": 70.6e9,
     }
     facts |= {"param_bytes": 2, "grad_bytes": 2, "moment_bytes": 8, "master_weights": True, "gpus_needed": 2}
@@ -50,6 +51,7 @@ def _values(**given: object) -> Any:
         ({}, "70.6B weights take 132 GiB in 16 bits, and 2 GPUs have 48 GiB together"),
         ({"gpu__count": 1}, "70.6B weights take 132 GiB in 16 bits, and the GPU has 24 GiB"),
         ({"quantized": True, "packed_bytes": 0.5}, ""),
+        ({"offload_params": True}, ""),
         ({"gpu__count": 8}, ""),
         ({"model__params": None}, ""),
         (
