@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cfglint.findings import Fix, MemoryChange, ResultChange, Stale
 
 _ROUGH = 0.1  # of a step's time, from which on a percentage is rounded to tens
-_WIDE = 1.6  # times the shortest step: where that is about as long as before, the range says nothing
+_WIDE = 1.9  # times the shortest step: where that is about as long as before, the range says nothing
 
 
 def price_told(fix: Fix) -> str:
@@ -49,7 +49,7 @@ def _time(share: tuple[float, float] | None) -> str:
 
 def _says_nothing(low: float, high: float) -> bool:
     """Whether a step may take as long as before, or much longer."""
-    return low < _ROUGH and 1 + high > _WIDE * (1 + low)
+    return low < _ROUGH < high and 1 + high > _WIDE * (1 + low)
 
 
 def results_told(changed: Sequence[ResultChange]) -> str:
