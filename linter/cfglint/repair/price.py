@@ -97,6 +97,12 @@ def serves_on_fewer(facts: Mapping[str, object], values: Values) -> bool:
     return moved and values[LACKING] is True and not is_number(values["model.params"])
 
 
+def crowds(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether moves put the engine onto the trainer's GPUs, where each had its own."""
+    before, after = judged.values, trials.values(judged, facts)
+    return before["colocated"] is False and after["colocated"] is True
+
+
 def regroups(facts: Iterable[str]) -> bool:
     """Whether moves give a job other GPUs than it has."""
     return any(name in _GPUS or name.startswith("$.launch.") for name in facts)

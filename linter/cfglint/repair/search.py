@@ -22,7 +22,7 @@ from cfglint.repair.along import Progress, first, less, serving
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.found import DIGITS, Repair
 from cfglint.repair.order import cheapest_first
-from cfglint.repair.price import lays_out, overfilled, regroups
+from cfglint.repair.price import crowds, lays_out, overfilled, regroups
 from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
@@ -139,6 +139,7 @@ class Search(Record):
             self._harmed[rule.code] = min(weight, self._harmed.get(rule.code, inf))
         return (
             bool(harmed or over)
+            or any(crowds(self.trials, judged, facts) for judged in watched)
             or key_of(facts) in self.refused
             or (self.keeping and not self._keeps(options))
         )

@@ -120,7 +120,7 @@ def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: All
     """
     moving = [goal for goal in goals if not goal.code.startswith(MEMORY)]
     if not moving:
-        return _states_first(solver, goals, judged, allowed)
+        return None
     search = replace(solver.search(moving), keeping=not allowed.unsafe, lenient=True)
     heedless = replace(search, heedless=True, exhausted=False, refused=set())
     found = solver.anyhow(search, moving, allowed)
@@ -129,19 +129,6 @@ def anyhow(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: All
     if not first:
         return None
     options = _shrunk(solver, heedless, first, judged, allowed) or first
-    return solver.written(solver.as_one(Repair(options, sure=False), judged), goals)
-
-
-def _states_first(solver: Solver, goals: tuple[Goal, ...], judged: Judged, allowed: Allowed) -> Repair | None:
-    """Return moves that reach goals about memory, with those that other such rules then ask for."""
-    search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True, heedless=True)
-    usable = (track.where(lambda one: _admitted(one, allowed)).begun() for track in solver.tracks(goals))
-    first = _farthest(search, allowed.over(track for track in usable if track is not None))
-    if not first or not search.progress(first).holds or search.harms(first):
-        return None
-    options = _shrunk(solver, search, first, judged, allowed)
-    if options is None:
-        return None
     return solver.written(solver.as_one(Repair(options, sure=False), judged), goals)
 
 
