@@ -44,6 +44,9 @@ def refused_overrides(document: Document, layers: Layers | None) -> list[Refused
     """Return the overrides of a command that its config makes impossible."""
     if layers is None or layers.beneath is None or layers.unread or layers.troubles or document.elsewhere:
         return []
+    base = target(layers.beneath)
+    if isinstance(base, Mapping) and "defaults" in base.entries:  # a base of the framework's that is not here
+        return []
     return list(_refused(document, layers.beneath))
 
 
