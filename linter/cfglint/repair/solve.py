@@ -338,10 +338,9 @@ class Solver(Record):
         serves = any(serves_on_fewer(facts, judged.values) for judged in self.watched)
         if patch is None or not (serves or regroups(facts)):
             return ""
-        after = self.trials.judged_after(patch.edits) or ()
-        pairs = zip(self.trials.judgements, after, strict=False)
-        own = self.trials
-        told = (left_over(old, new, self.writer(old), own) for old, new in pairs if old in self.watched)
+        zipped = zip(self.trials.judgements, self.trials.judged_after(patch.edits) or (), strict=False)
+        pairs = ((old, new) for old, new in zipped if old in self.watched)
+        told = (left_over(old, new, self.writer(old), self.trials) for old, new in pairs)
         return next(filter(None, told), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
