@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.lang.types import is_number
+from cfglint.lang.values import INF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ def stranded_told(codes: Sequence[str], told: str, own: str) -> str:
 
 def nowhere(judged: Judged) -> str:
     """Say that no other hardware is told, and why where nobody knows what the job takes."""
-    from cfglint.engine.memory import LACKING, memory_of
+    from cfglint.engine.memory import LACKING, bounds_of, memory_of
 
     if judged.target is None:
         return _NOWHERE
     if judged.values[LACKING] is True:
-        return _NOWHERE if is_number(judged.values["model.params"]) else _UNJUDGED
+        needs = (bounds_of(judged.values[name]) for name in ("trainer.memory", "engine.memory"))
+        return _NOWHERE if any(need is not None and need[1] < INF for need in needs) else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
     if memory.verdict != "unknown":
         return _NOWHERE
