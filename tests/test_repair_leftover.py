@@ -72,9 +72,9 @@ def test_a_batch_that_deepspeeds_file_fixes_is_told() -> None:
     judgements = run.judged(subject)
     found = list(run.findings(judgements))
     attach(run, judgements, found)
-    fix = next(each.finding.fix for each in found if each.finding.code == "DOC105")
-    assert fix is not None
-    assert "keeps train_batch_size 8: write 2 there by hand" in fix.effect
+    finding = next(each.finding for each in found if each.finding.code == "DOC105")
+    assert finding.fix is None
+    assert "passes × 2 processes make 2: write that there" in finding.unfixed
 
 
 SERVED = """CUDA_VISIBLE_DEVICES=0,1,2,3 swift rollout --model Qwen/Qwen3-0.6B > rollout.log 2>&1 &

@@ -78,7 +78,8 @@ def _tried(solver: Solver, group: Group) -> str:
     view = group.goals[0].judged.subject.view
     if not tracks:
         told = _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
-        return told or _all_by_hand(origins, group, view)
+        rests = any(solver.rests_on_target(goal) for goal in group.goals)
+        return told or (_all_by_hand(origins, group, view) if rests else "")
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, uncut(tracks))

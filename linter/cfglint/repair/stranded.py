@@ -35,7 +35,7 @@ def nowhere(judged: Judged) -> str:
         return _NOWHERE
     if judged.values[LACKING] is True:
         needs = (bounds_of(judged.values[name]) for name in ("trainer.memory", "engine.memory"))
-        return _NOWHERE if any(need is not None and need[1] < INF for need in needs) else _UNJUDGED
+        return _NOWHERE if any(need is not None and 0 < need[1] < INF for need in needs) else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
     if memory.verdict != "unknown":
         return _NOWHERE
