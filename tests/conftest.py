@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from golden import terminal  # noqa: F401 (a fixture for all)
+from tiers import long_tests
 
 # In CI a run finds what the last one found; new examples are for a developer's machine.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -24,6 +25,24 @@ gc.set_threshold(50_000, 20, 20)  # as rarely as the command looks for garbage, 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "grpo_one_gpu.yaml"
 SMALL = ["--select", "CLI", "--rule", "gpu.vram<48 and colocated -> mem_fraction<=0.5", "--gpu", "a40"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave to the slow tier what takes long (long.txt), and cases that have others like them (``alike``).
+
+    Who asks for tests by a word, or updates pages, gets them all.
+    """
+    if config.option.keyword or os.environ.get("CFGLINT_UPDATE"):
+        return
+    known, seen = long_tests(), set()
+    for item in items:
+        file, *within = item.nodeid.partition("[")[0].split("::")
+        name = "::".join((".".join((file.removesuffix(".py").replace("/", "."), *within[:-1])), within[-1]))
+        first, more = name not in seen, known.get(name)
+        seen.add(name)
+        if item.get_closest_marker("alike") or (more is not None and not (first and more == "+")):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +27,7 @@ from cfglint.report.changes import unified
 from golden import Case, all_cases, page_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from cfglint.engine.run import Run
@@ -34,7 +35,17 @@ if TYPE_CHECKING:
 NOTHING = "no findings in 1 file\n"
 FIX = "$ cfglint fix --diff --unsafe\n"
 
-on_every_case = pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.code}/{case.name}")
+
+def _named(cases: Iterable[Case]) -> Iterator[Any]:
+    """Yield cases as parameters; of each rule, the first bad and the first good one stand for the rest."""
+    seen: set[tuple[str, bool]] = set()
+    for case in cases:
+        marks = [pytest.mark.alike] if (case.code, case.ok) in seen else []
+        seen.add((case.code, case.ok))
+        yield pytest.param(case, marks=marks, id=f"{case.code}/{case.name}")
+
+
+on_every_case = pytest.mark.parametrize("case", [*_named(all_cases())])
 
 
 @cache

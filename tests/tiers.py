@@ -5,12 +5,20 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 T = TypeVar("T")
 LONG = bool(os.environ.get("CFGLINT_LONG"))
+
+
+def long_tests() -> dict[str, str]:
+    """Return the tests that take long; those whose first case is tried at every change with a ``+``."""
+    lines = Path(__file__).with_name("long.txt").read_text(encoding="utf-8").splitlines()
+    words = (line.split() for line in lines if not line.startswith("#"))
+    return {name: "".join(more) for name, *more in words}
 
 
 def tried(count: int, least: int = 10) -> int:
