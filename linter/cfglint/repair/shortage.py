@@ -193,8 +193,8 @@ def _floor(judged: Judged, after: Values) -> str:
     """Say of an estimate that leaves almost all open what it comes to at least, and what would tell."""
     sized = [(part.partition(".")[2], bounds_of(after[part])) for part in _TAKES]
     size, name = max(((size[0], name) for name, size in sized if size is not None), default=(0, ""))
-    most = f" ({name} {size / GIB:.1f})" if size >= GIB / 10 else ""
     need = bounds_of(after["trainer.memory"]) or (0, INF)
+    most = f" ({name} {size / GIB:.1f})" if GIB / 10 <= size <= need[0] else ""  # a likely part may be more
     ask = memory_of(after, judged.target)[0].ask if judged.target is not None else None
     question = (ask or "").rpartition(_OF_RANGE)[2]
     return f"the trainer needs at least {need[0] / GIB:.1f} GiB{most}{question and f'; {question}'}"
