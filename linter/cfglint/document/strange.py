@@ -81,7 +81,11 @@ def strange_flags(document: Document, library: Library) -> list[Strange]:
             continue
         alike = free & switches if value is None or value.lower() in _TRUTHS else free - switches
         meant = _meant(name, alike)
-        job = "" if meant else _job(name, sure, sure - free) or _moved(name, alike)
+        job, moved = ("", []) if meant else (_job(name, sure, sure - free), _moved(name, alike))
+        if len(moved) == 1 and not job:
+            meant = moved[0]
+        elif moved and not job:
+            job = f"{' or '.join(f'--{flag}' for flag in moved[:_MOST])} may have taken its place"
         strange.append(Strange(name, program, meant, word.start, word.start + 2 + len(name), job))
     return strange if len(strange) * _KNOWN <= len(flags) else []
 
@@ -101,15 +105,14 @@ def _meant(name: str, flags: frozenset[str]) -> str:
     return next(iter(among), "")
 
 
-def _moved(name: str, flags: frozenset[str]) -> str:
-    """Name a flag that has most words of another: it may have taken its place, which nobody can tell."""
+def _moved(name: str, flags: frozenset[str]) -> list[str]:
+    """Return the flags that have most words of another: one of them may have taken its place."""
     words = _parts(name)
     if "no" in words:  # what is off by now needs no flag
-        return ""
+        return []
     common = {flag: len(words & _parts(flag)) for flag in sorted(flags)}
-    alike = [flag for flag, n in common.items() if n >= max(_COMMON, _SHARE * len(words))]
-    best = max(alike, key=lambda flag: common[flag], default="")
-    return f"--{best} may have taken its place" if best else ""
+    most = max(common.values(), default=0)
+    return [flag for flag, n in common.items() if n == most >= max(_COMMON, _SHARE * len(words))]
 
 
 def _job(name: str, flags: frozenset[str], given: frozenset[str]) -> str:
