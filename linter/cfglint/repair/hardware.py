@@ -156,7 +156,12 @@ class Market(Record):
         stated = _MOST_EACH * counts[0] * machines if is_number(asked) and asked >= 1 else 0
         most = max(_MOST_HOURLY, _TIMES_OWN * own_price, stated)
         offers = [offer for offer in offers if offer[0] <= most]
-        return sorted(offers, key=lambda offer: (offer[0], -offer[2], offer[1].name))
+        model = values.given.get("gpu.model")
+
+        def is_there(offer: tuple[float, Gpu, int, int]) -> bool:
+            return offer[1].name == model and offer[2] * offer[3] <= own
+
+        return sorted(offers, key=lambda offer: (not is_there(offer), offer[0], -offer[2], offer[1].name))
 
     def _spreads(self) -> bool:
         """Whether Ray places the job on several machines, or a server is one of several."""
