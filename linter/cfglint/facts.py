@@ -379,7 +379,7 @@ class Values(dict[str, object]):
             blank = missing(name, spec)
             if default is None or self.own:
                 return blank if default is None else default(self)
-            return default_of(self, default, paths, blank)
+            return default_of(self.view, lambda: default(self), paths, blank)
         if len(paths) == 1 and self.view is not None and self.view.get(paths[0]) is None:
             return null(self) if null is not None else missing(name, spec)
         if source is None:  # a key by itself
@@ -438,7 +438,9 @@ def _unknown_defaults(alternatives: tuple[Alternative, ...], blank: object) -> t
         default: Callable[[Values], object] | None, paths: tuple[Steps, ...]
     ) -> Callable[[Values], object] | None:
         def worth(values: Values) -> object:
-            return blank if default is None else default_of(values, default, paths, blank)
+            return (
+                blank if default is None else default_of(values.view, lambda: default(values), paths, blank)
+            )
 
         return None if default is None else worth
 

@@ -7,17 +7,18 @@ from cfglint.document.tree import ABSENT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
-    from cfglint.facts import Steps, Values
+    from cfglint.document.view import View
+
+    Paths: TypeAlias = tuple[tuple[str | int, ...], ...]
 
 
-def default_of(
-    values: Values, default: Callable[[Values], object], paths: tuple[Steps, ...], blank: object
-) -> object:
+def default_of(view: View | None, default: Callable[[], object], paths: Paths, blank: object) -> object:
     """Return the release's default for keys where the program surely has the same, else ``blank``."""
-    if _left_out(values, paths):
-        return default(values)
-    value = default(values) if _lacks(values, paths) else blank
+    if _left_out(view, paths):
+        return default()
+    value = default() if _lacks(view, paths) else blank
     return value if _is_off(value) else blank
 
 
@@ -30,9 +31,9 @@ def _is_off(value: object) -> bool:
     )
 
 
-def _left_out(values: Values, paths: tuple[Steps, ...]) -> bool:
+def _left_out(view: View | None, paths: Paths) -> bool:
     """Whether the framework's own program, as the repository has it, gives flags no default of their own."""
-    document = values.view.document if values.view is not None else None
+    document = view.document if view is not None else None
     if document is None or not document.vendored or document.program is None:
         return False
     flags = document.program.program.flags
@@ -40,12 +41,12 @@ def _left_out(values: Values, paths: tuple[Steps, ...]) -> bool:
     return bool(named) and all(getattr(flag.default, "value", ABSENT) is None for flag in named)
 
 
-def _lacks(values: Values, paths: tuple[Steps, ...]) -> bool:
+def _lacks(view: View | None, paths: Paths) -> bool:
     """Whether the repository's copy of the program, all of whose flags are known, has none of some.
 
     It is older then, or cut down: what they would switch on is not in it.
     """
-    document = values.view.document if values.view is not None else None
+    document = view.document if view is not None else None
     if document is None or not document.vendored or document.program is None or not paths:
         return False
     program = document.program.program

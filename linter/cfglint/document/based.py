@@ -31,7 +31,12 @@ def base_of(project: Project, path: str) -> str:
     that no command names, where a home folder stands for the model. A script of one's own with its config
     is a job, unless its model is such a placeholder.
     """
-    own = os.path.abspath(path)
+    if path not in project.based:
+        project.based[path] = _base_of(project, os.path.abspath(path))
+    return project.based[path]
+
+
+def _base_of(project: Project, own: str) -> str:
     stem = os.path.splitext(os.path.basename(own))[0]
     programs = sorted(_programs(project, os.path.dirname(own)), key=lambda found: found[1] != stem)
     spare = _PLACEHOLDER.search(project.text(own)) is not None

@@ -67,7 +67,9 @@ class Project(Record):
     _using: dict[tuple[str, tuple[str, ...]], bool] = field(factory=dict, init=False)
     _code: dict[str, tuple[tuple[str, str], ...]] = field(factory=dict, init=False)
     _composed: dict[str, bool] = field(factory=dict, init=False)
-    _based: dict[str, str] = field(factory=dict, init=False)
+    based: dict[str, str] = field(
+        factory=dict, init=False
+    )  # whose defaults a config of Hydra's is (based.py)
     _texts: dict[str, str] = field(factory=dict, init=False)
 
     def lacks(self, path: str, home: str) -> bool:
@@ -143,14 +145,6 @@ class Project(Record):
                 each == here or (each != top and _is_in(each, top) and _is_in(here, each)) for each in folders
             )
         return self._composed[here]
-
-    def base_of(self, path: str) -> str:
-        """Return the module of the project whose defaults a config of Hydra's is; empty for a job."""
-        if path not in self._based:
-            from cfglint.document.based import base_of  # few files are Hydra's
-
-            self._based[path] = base_of(self, path)
-        return self._based[path]
 
     def has(self, path: str) -> bool:
         """Whether the project of a file has it, as a program, a script or the like."""

@@ -188,7 +188,7 @@ class Reading(Record):
         if document.format == "yaml" and not block["composes"]:
             document.composed = partial(project.composed, path)
         if document.format == "yaml" and block["composes"] == "hydra":
-            document.base_of = partial(project.base_of, path)
+            document.base_of = partial(_base_of, project, path)
         released = block["checked"] and not block["home"]  # it is a package, then
         if released and document.format not in _COMMANDS:
             document.used = partial(project.uses, document.file, (*packages, *block["packages"]))
@@ -374,6 +374,12 @@ class Reading(Record):
         if 2 * sum(signs > 0 for signs, _ in seen) < len(seen):
             return 0, None  # sections of another framework that a few could be of, too
         return max(seen, key=lambda each: each[0], default=(0, None))
+
+
+def _base_of(project: Project, path: str) -> str:
+    from cfglint.document.based import base_of  # few files are Hydra's
+
+    return base_of(project, path)
 
 
 def _started_with(project: Project, path: str) -> list[int]:
