@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-MOST, FIRST = 0.3, 0.6  # seconds
+MOST, FIRST = 0.25, 0.45  # seconds
 KEPT = ("tests.test_readme::",)  # what a newcomer types is tried at every change
 WHERE = Path(__file__).with_name("long.txt")
 HEAD = "# Tests of the slow tier, by their times (times.py). With a +, the first case is of the fast tier.\n"
