@@ -203,3 +203,18 @@ def test_lines_of_the_shipped_rules_fit_a_screen() -> None:
         if len(line) > 120
     }
     assert long == {}
+
+
+def test_no_shipped_file_replaces_a_definition_of_another() -> None:
+    """A user's file may, on purpose; among the shipped ones, the later would win and nobody would see it."""
+    seen: dict[str, str] = {}
+    again = []
+    for name, text in shipped_rules().items():
+        for node in parse(text, name):
+            if not isinstance(node, (t.Knob, t.Let)):
+                continue
+            key = f"{type(node).__name__} {node.name}"
+            if key in seen:
+                again.append(f"{key}: {seen[key]}, {name}")
+            seen[key] = name
+    assert again == []
