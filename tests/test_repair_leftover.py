@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfglint.document.reading import read_text
-from cfglint.engine.run import Run
-from cfglint.hardware.target import parse_target
-from cfglint.lang.pack import load
-from cfglint.repair.attach import attach
+from found import found_in
 
 COMMAND = (
     "torchrun --nproc_per_node=8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b "
@@ -26,13 +22,7 @@ COMMAND = (
     ],
 )
 def test_what_stays_larger_is_told(more: str, told: str) -> None:
-    run = Run(load(), targets=(parse_target("rtx-4090:2"),))
-    file = read_text(f"{COMMAND} {more} --per_device_train_batch_size 1\n", "run.sh")
-    subject = next(iter(run.subjects(file, judge_broken=True)))
-    judgements = run.judged(subject)
-    found = list(run.findings(judgements))
-    attach(run, judgements, found)
-    fix = next(each.finding.fix for each in found if each.finding.code == "DOC104")
+    fix = found_in(f"{COMMAND} {more} --per_device_train_batch_size 1\n", "rtx-4090:2")["DOC104"].fix
     assert fix is not None
     assert ("for more GPUs than there are" in fix.effect) == bool(told)
     assert told in fix.effect
@@ -48,13 +38,7 @@ def test_what_stays_larger_is_told(more: str, told: str) -> None:
     ],
 )
 def test_what_other_commands_ask_for_is_told(other: str, told: str) -> None:
-    run = Run(load(), targets=(parse_target("rtx-4090:2"),))
-    file = read_text(f"{other}\n{COMMAND}\n", "run.sh")
-    subject = next(iter(run.subjects(file, judge_broken=True)))
-    judgements = run.judged(subject)
-    found = list(run.findings(judgements))
-    attach(run, judgements, found)
-    fix = next(each.finding.fix for each in found if each.finding.code == "DOC104")
+    fix = found_in(f"{other}\n{COMMAND}\n", "rtx-4090:2")["DOC104"].fix
     assert fix is not None
     assert told in fix.effect
     assert ("change that by hand" in fix.effect) == bool(told)
@@ -67,12 +51,7 @@ def test_a_batch_that_deepspeeds_file_fixes_is_told() -> None:
         "deepspeed_config:\n  deepspeed_config_file:\n"
         "    {train_batch_size: 8, train_micro_batch_size_per_gpu: 1, zero_optimization: {stage: 3}}\n"
     )
-    run = Run(load(), targets=(parse_target("rtx-4090:2"),))
-    subject = next(iter(run.subjects(read_text(config, "ds.yaml"), judge_broken=True)))
-    judgements = run.judged(subject)
-    found = list(run.findings(judgements))
-    attach(run, judgements, found)
-    finding = next(each.finding for each in found if each.finding.code == "DOC105")
+    finding = found_in(config, "rtx-4090:2", "ds.yaml")["DOC105"]
     assert finding.fix is None
     assert "passes × 2 processes make 2: write that there" in finding.unfixed
 
@@ -88,14 +67,9 @@ CUDA_VISIBLE_DEVICES=4,5,6,7 NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --mode
 
 
 def test_a_trainer_is_not_put_onto_the_gpus_of_a_server() -> None:
-    run = Run(load(), targets=(parse_target("l40s:4"),))
-    subject = next(iter(run.subjects(read_text(SERVED, "run.sh"), judge_broken=True)))
-    judgements = run.judged(subject)
-    found = list(run.findings(judgements))
-    attach(run, judgements, found)
-    fixes = {each.finding.code: each.finding.fix for each in found}
-    assert fixes["DOC119"] is None
-    fix = fixes["DOC108"]
+    found = found_in(SERVED, "l40s:4")
+    assert found["DOC119"].fix is None
+    fix = found["DOC108"].fix
     assert fix is not None
     assert (
         "CUDA_VISIBLE_DEVICES=0,1 for the command in line 1, with engines for 2, and 2,3 for this"

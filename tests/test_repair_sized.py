@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from cfglint.document.reading import read_text
-from cfglint.engine.run import Run
-from cfglint.hardware.target import parse_target
-from cfglint.lang.pack import load
-from cfglint.repair.attach import attach
-
-if TYPE_CHECKING:
-    from cfglint.findings import Finding
+from found import found_in
 
 VERL = (
     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64 "
@@ -27,15 +18,6 @@ LAUNCH = (
 )
 
 
-def first(text: str, path: str, target: str, code: str) -> Finding:
-    run = Run(load(), targets=(parse_target(target),))
-    subject = next(iter(run.subjects(read_text(text + "\n", path), judge_broken=True)))
-    judgements = run.judged(subject)
-    found = list(run.findings(judgements))
-    attach(run, judgements, found)
-    return next(each.finding for each in found if each.finding.code == code)
-
-
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -47,7 +29,7 @@ def first(text: str, path: str, target: str, code: str) -> Finding:
     ],
 )
 def test_a_name_tells_the_size(path: str, told: str) -> None:
-    unfixed = first(VERL, path, "l40s:4", "PAR190").unfixed
+    unfixed = found_in(f"{VERL}\n", "l40s:4", path)["PAR190"].unfixed
     assert ("a full fine-tune of" in unfixed) == bool(told)
     assert told in unfixed
 
@@ -61,6 +43,6 @@ def test_a_name_tells_the_size(path: str, told: str) -> None:
     ],
 )
 def test_a_program_that_trains_all_weights(more: str, target: str, kept: bool) -> None:
-    finding = first(f"{LAUNCH} {more}", "run.sh", target, "DOC104")
+    finding = found_in(f"{LAUNCH} {more}\n", target)["DOC104"]
     assert (finding.fix is not None) == kept
     assert kept or "8.0B weights" in finding.unfixed

@@ -390,13 +390,13 @@ class Document(Record):
     """One document of a file. With ``error`` set, ``root`` is what came before it, and may be None.
 
     A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
-    list), with the ``job`` that it is part of. ``over`` are the scalars that name files which it is laid over
-    (a launch's ``--config``), ``folder`` is where the command runs, seen from where its script does;
-    ``elsewhere`` says that nobody knows it. ``lax`` is the first thing that JSON forbids and hjson takes.
-    A section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in,
-    ``lent`` the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
-    ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be set
-    all the same, and why; ``vendored`` says that the repository of a command holds its framework's package,
+    list), with the ``job`` that it is part of. ``over`` are the scalars that name files which it is laid
+    over (a launch's ``--config``), ``folder`` is where the command runs, seen from where its script does;
+    ``elsewhere`` says that nobody knows it. ``lax`` is the first thing that JSON forbids and hjson takes. A
+    section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in, ``lent``
+    the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
+    ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be
+    set, and why; ``vendored`` says that the repository of a command holds its framework's package,
     ``vouched`` that somebody names the framework that reads it, ``foreign`` that its program may differ from
     the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,

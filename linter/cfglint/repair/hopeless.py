@@ -34,13 +34,13 @@ def too_large(values: Values, *, states: bool = False) -> str:
     size = sizes[0]  # of a model that only its name tells, the least that it may have
     about = params_told(size) if sizes[1] == size else f"at least {params_told(size)}"
     there = vram[1] * count
-    beside = _together(there, int(count))
+    beside = gpus_have(there, int(count))
     each = _bytes_of_weight(values)
     fetched = values["trains"] is True and values["offload_params"] is True  # layer by layer, from the host
     if each is not None and size * each > there and not fetched:
         places = int(size * each < there + GIB)  # where rounded numbers would be the same
         weights = f"{about} weights take {size * each / GIB:,.{places}f} GiB in {each * _BITS:g} bits"
-        return f"{weights}, and {_together(there, int(count), places)}"
+        return f"{weights}, and {gpus_have(there, int(count), places)}"
     told, stay, served = f"{about} weights with their gradients", *_bytes_that_stay(values)
     if size * (stay + served) > there:
         told += f" take {size * stay / GIB:,.0f} GiB ({stay:g} bytes each), the optimizer aside"
@@ -55,7 +55,7 @@ def too_large(values: Values, *, states: bool = False) -> str:
     return f"{told} and optimizer take {size * kept / GIB:,.0f} GiB ({kept:g} bytes each), and {beside}"
 
 
-def _together(there: float, count: int, places: int = 0) -> str:
+def gpus_have(there: float, count: int, places: int = 0) -> str:
     """Return in words what all GPUs have, in GiB of so many decimals."""
     told = f"{there / GIB:,.{places}f} GiB"
     return f"the GPU has {told}" if count == 1 else f"{count} GPUs have {told} together"

@@ -14,7 +14,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import INF
 from cfglint.repair.found import Repair
-from cfglint.repair.hopeless import params_told, spread
+from cfglint.repair.hopeless import gpus_have, params_told, spread
 from cfglint.repair.options import Options
 from cfglint.repair.price import regroups
 from cfglint.repair.together import combined
@@ -59,10 +59,9 @@ def beyond(judged: Judged, values: Values, *, sure: bool = True) -> str:
     there = vram[1] * count
     if size * each <= there:
         return ""
-    together = f"{'the GPU has' if count == 1 else f'{int(count)} GPUs have'} {there / GIB:,.0f} GiB"
     told = (
         f"a full fine-tune of {params_told(size)} weights{by} keeps at least {size * each / GIB:,.0f} GiB of "
-        f"weights, gradients and moments ({each:g} bytes each), and {together}{' together' * (count > 1)}"
+        f"weights, gradients and moments ({each:g} bytes each), and {gpus_have(there, int(count))}"
     )
     own = next((n for name in ("gpus_needed", "num_gpus") if is_number(n := values[name])), 0)
     if own <= count:
