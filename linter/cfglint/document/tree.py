@@ -405,8 +405,8 @@ class Document(Record):
     whose defaults it is, ``used`` whether its project may use its package, ``started`` with how many
     processes its project's scripts start what reads it, ``strange`` which flags its program does not take,
     ``shelved`` which files of DeepSpeed may take its one's place; ``replaced`` are the keys that a launch
-    gives itself; ``sites`` where a program's calls are (python.documents.Site), ``asked`` gives the same
-    trainer where some of the program's flags are given, the others by default; ``flags`` names all.
+    gives itself; ``sites`` where a program's calls are (python.documents.Site), ``asked`` gives the trainer
+    where some flags are given; ``flags`` names all.
     """
 
     start: int
