@@ -402,11 +402,11 @@ class Document(Record):
     several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
     ``has_field`` whether its framework's classes there have one, ``names`` whether any of it names one,
     ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``base_of``
-    whose defaults it is, ``used`` whether its project may use its package, ``started`` with how many
-    processes its project's scripts start what reads it, ``strange`` which flags its program does not take,
-    ``shelved`` which files of DeepSpeed may take its one's place; ``replaced`` are the keys that a launch
-    gives itself; ``sites`` where a program's calls are (python.documents.Site), ``asked`` gives the trainer
-    where some flags are given; ``flags`` names all.
+    whose defaults it is, ``used`` whether its project uses its package, ``started`` with how many processes
+    its project's scripts start what reads it, ``strange`` flags that its program lacks, ``shelved`` which
+    files of DeepSpeed may take its one's place; ``replaced`` are the keys that a launch gives itself;
+    ``sites`` where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags``
+    names all.
     """
 
     start: int
