@@ -390,23 +390,22 @@ class Document(Record):
     """One document of a file. With ``error`` set, ``root`` is what came before it, and may be None.
 
     A command that a file launches is a document of the form ``shell`` (``listed``: its words are items of a
-    list), with the ``job`` that it is part of. ``over`` are the scalars that name files which it is laid
-    over (a launch's ``--config``), ``folder`` is where the command runs, seen from where its script does;
-    ``elsewhere`` says that nobody knows it. ``lax`` is the first thing that JSON forbids and hjson takes. A
-    section of a document is one itself: ``key`` is its name, ``whole`` the document that it is in, ``lent``
-    the spans of definitions in it that other sections read. ``overrun`` says why it is not judged,
-    ``claimed`` which other frameworks' keys it has. ``unread`` says below which paths absent keys may be
-    set, and why; ``vendored`` says that the repository of a command holds its framework's package,
-    ``vouched`` that somebody names the framework that reads it, ``foreign`` that its program may differ from
-    the framework's as it was released, ``away`` that it surely is another, ``repeated`` that it may be run
-    several times; ``declares`` tells whether code of its project declares an argument, or a choice of it,
-    ``has_field`` whether its framework's classes there have one, ``names`` whether any of it names one,
-    ``composed`` whether a program of its own has Hydra compose it where its framework does not, ``base_of``
-    whose defaults it is, ``used`` whether its project uses its package, ``started`` with how many processes
-    its project's scripts start what reads it, ``strange`` flags that its program lacks, ``shelved`` which
-    files of DeepSpeed may take its one's place; ``replaced`` are the keys that a launch gives itself;
-    ``sites`` where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags``
-    names all.
+    list), part of a ``job``. ``over`` are the scalars that name files which it is laid over (a launch's
+    ``--config``), ``folder`` is where the command runs, seen from where its script does; ``elsewhere`` says
+    that nobody knows it. ``lax`` is what JSON forbids and hjson takes. A section of a document is one
+    itself: ``key`` is its name, ``whole`` the document that it is in, ``lent`` the spans of definitions in
+    it that other sections read. ``overrun`` says why it is not judged, ``claimed`` which other frameworks'
+    keys it has. ``unread`` says below which paths absent keys may be set, and why; ``vendored`` says that
+    the repository of a command holds its framework's package, ``vouched`` that somebody names the framework
+    that reads it, ``foreign`` that its program may differ from the framework's as it was released, ``away``
+    that it surely is another, ``repeated`` that it may be run several times; ``declares`` tells whether code
+    of its project declares an argument, or a choice of it, ``has_field`` whether its framework's classes
+    there have one, ``names`` whether any of it names one, ``composed`` whether a program of its own has
+    Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether its
+    project uses its package, ``started`` with how many processes its project's scripts start what reads it,
+    ``strange`` flags that its program lacks, ``shelved`` which files of DeepSpeed may take its one's place;
+    ``replaced`` are the keys that a launch gives itself; ``sites`` where a program's calls are, ``asked``
+    gives the trainer where some flags are given; ``flags`` names all.
     """
 
     start: int
