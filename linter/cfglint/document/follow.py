@@ -13,6 +13,7 @@ import re
 from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
+from cfglint.document.python.groups import groups_of
 from cfglint.document.python.learns import accumulates, compares
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
@@ -134,6 +135,7 @@ def follow(document: Document, library: Library) -> None:
     if _trains_one(started, library):
         _note(head, node, "trains_one", "true")
     _note_step(file, library, head, node)
+    _note_groups(document, started, library, head)
     trainer = started.trainer[1] if started.trainer is not None else None
     if trainer is None or not is_known(trainer):  # what it does with these is not followed
         for call in program.calls.values():
@@ -151,6 +153,18 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
+
+
+def _note_groups(document: Document, started: Started, library: Library, head: Mapping) -> None:
+    """Note which flag says how many processes share a model, where a command gives it."""
+    groups = _once("groups", groups_of, started.file, library)
+    if groups is None:
+        return
+    given = [each for each in (groups.flag, groups.switch) if each]
+    if all(child(document.root, name) is not None for name in given):
+        _note(head, started.node, "grouped_by", groups.flag)
+        if groups.shrink:
+            _note(head, started.node, "groups_shrink", "true")
 
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:

@@ -25,7 +25,7 @@ from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
-from cfglint.repair.price import overfills_host, points, regroups
+from cfglint.repair.price import lays_out, overfills_host, points, regroups
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
@@ -340,8 +340,13 @@ class Options(Record):
 
     def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
         """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
-        if not regroups(option.facts) or self.judged.values["gpus.short"] is not True:
+        if self.judged.values["gpus.short"] is not True:
             return False
+        if not regroups(
+            option.facts
+        ):  # the processes that go along may keep it, where nobody states its parts
+            option.risk = worse(option.risk, "optimization")
+            return lays_out(option.facts) and isinstance(self.judged.values[_STEPS], _UNSETTLED)
         for partner in knob.partners:
             value = nearest_even(self.trials, self.judged, partner, ratio, option.facts)
             way = self.writer.writes(partner, value) if value is not None else None

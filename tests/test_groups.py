@@ -1,0 +1,64 @@
+"""Which flag of a program says how many processes share a model, and that it moves with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cfglint.document.python.groups import Groups, groups_of
+from cfglint.document.python.modules import Modules
+from cfglint.document.tree import File
+
+CALL = "def start(args):\n    {}initialize_model_parallel({})\n"
+
+
+TRAIN = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--tensor_parallel_size", type=int, default=1)
+parser.add_argument("--model_name_or_path")
+parser.add_argument("--per_device_train_batch_size", type=int, default=1)
+parser.add_argument("--learning_rate", type=float)
+start(parser.parse_args())
+"""
+
+
+def _groups(text: str) -> Groups | None:
+    return groups_of(File("train.py", text, "program"), Modules(lambda start, name: None))
+
+
+@pytest.mark.parametrize(
+    ("before", "size", "groups"),
+    [
+        ("", "args.tp_size", Groups("tp_size", "", shrink=False)),
+        ("mpu.", "args.tp_size", Groups("tp_size", "", shrink=False)),
+        ("size = args.tp_size or world()\n    ", "size", Groups("tp_size", "", shrink=False)),
+        ("if args.shared: ", "args.tp_size", Groups("tp_size", "shared", shrink=False)),
+        ("if ready: ", "args.tp_size", Groups("tp_size", "", shrink=False)),
+        ("if args.shared and args.fast: ", "args.tp_size", None),
+        ("if args.shared:\n        pass\n    else:\n        ", "args.tp_size", None),
+        ("", "4", None),
+        ("", "args.tp_size, args.pp_size", None),
+        ("", "tensor_model_parallel_size=args.tp_size", Groups("tp_size", "", shrink=False)),
+        ("", "args.tp_size, args.pp_size)\n    initialize_model_parallel(args.tp_size", None),
+    ],
+)
+def test_the_flag_of_a_call(before: str, size: str, groups: Groups | None) -> None:
+    assert _groups(CALL.format(before, size)) == groups
+
+
+def test_groups_may_shrink() -> None:
+    text = "def initialize_model_parallel(n):\n    world_size = 8\n    return min({}, world_size)\n"
+    shrinks = (
+        _groups(text.format(name) + CALL.format("", "args.tp")) for name in ("model_parallel_size_", "b")
+    )
+    assert [each.shrink for each in shrinks if each is not None] == [True, False]
+
+
+def test_a_group_shrinks_with_the_processes(folder: Any, cfglint: Any) -> None:
+    command = "torchrun --nproc_per_node {} train.py --learning_rate 1e-5 --tensor_parallel_size {}\n"
+    program = "import argparse\n" + CALL.format("", "args.tensor_parallel_size") + TRAIN
+    (folder / "run.sh").write_text(command.format(4, 4))
+    (folder / "train.py").write_text(program)
+    cfglint("fix", "--unsafe", "--accept-may", "--gpu", "rtx-3090:2", "run.sh")
+    assert (folder / "run.sh").read_text() == command.format(2, 2)
