@@ -118,10 +118,11 @@ class Composite(Scalar):
 
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
     -1 where it cannot be. ``counts`` says that it is the length of a list of the first numbers: ``0,1,2``.
-    ``flag`` is the flag of a command's program whose default it is.
+    ``flag`` is the flag of a program whose default it is, ``ending`` where a path's end is spelled out.
     """
 
     reads: tuple[Scalar, ...] = field(default=(), kw_only=True)
+    ending: tuple[int, int] = field(default=(-1, -1), kw_only=True)
     cut: int = field(default=-1, kw_only=True)
     counts: bool = field(default=False, kw_only=True)
     flag: str = field(default="", kw_only=True)

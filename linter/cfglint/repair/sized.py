@@ -1,8 +1,9 @@
 """What a full fine-tune keeps where nobody knows what a job takes, against all GPUs together.
 
 Of a job whose memory is not judged, the size of its model may still be known, by its name or by those of the
-file and the run. Where its weights, gradients and moments alone are more than all GPUs have, fewer GPUs are
-no repair, unless the file can send them to the host.
+file and the run. Where its weights, gradients and moments alone are more than all GPUs have, or what each
+of them keeps is more than it has, fewer GPUs are no repair, unless the file can shard more of them, or send
+them to the host.
 """
 
 from __future__ import annotations
@@ -42,81 +43,126 @@ _OFF = re.compile(r"(?i)\w*offload\w*[=: ]+[\"']?(false|none|null|0)\b")
 _BILLION = 1e9
 _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's two in 16 bits
 _ALL = 0.99  # of the weights are trained
-_AWAY = "offload_params"
+_PARTS = ("weights", "gradients", "moments")
+_SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
+_AWAY = ("zero_stage", "offload_optimizer", "offload_params")  # the cheapest first
+_STAGES = 3
+_ROOM = 0.9  # of a GPU: what a process, its activations and buffers leave at best
 
 
-def beyond(judged: Judged, values: Values, *, sure: bool = True) -> str:
-    """Say that a full fine-tune keeps more than all GPUs have; nothing where it does not, or who knows.
+def beyond(judged: Judged, values: Values, *, sure: bool = True, share: float = 1.0) -> str:
+    """Say that a full fine-tune keeps more than a ``share`` of all GPUs; nothing where not, or who knows.
 
-    Without ``sure``, also of a job that may train all weights, or not.
+    What is not sharded, each GPU keeps whole. Without ``sure``, also of a job that may train all weights.
     """
     vram, count = bounds_of(values["gpu.vram"]), values["gpu.count"]
     need = bounds_of(values["trainer.likely"])
-    if vram is None or not is_number(count) or (need is not None and need[1] < INF):
+    if vram is None or not is_number(count) or count < 1 or (need is not None and need[1] < INF):
         return ""
-    each = _each(judged, values)
-    size, by = _size(judged, values, sure=sure) if each else (0, "")
-    there = vram[1] * count
-    if size * each <= there:
+    parts = _parts(judged, values, sure=sure)
+    size, by = _size(judged, values, sure=sure) if sum(parts) else (0, "")
+    if not size:
         return ""
-    told = (
-        f"a full fine-tune of {params_told(size)} weights{by} keeps at least {size * each / GIB:,.0f} GiB of "
-        f"weights, gradients and moments ({each:g} bytes each), and {gpus_have(there, int(count))}"
-    )
+    each, there = sum(parts), vram[1] * count
+    whose = f"a full fine-tune of {params_told(size)} weights{by} keeps at least"
+    kinds = f"{_joined(parts)} ({each:g} bytes each)"
     own = next((n for name in ("gpus_needed", "num_gpus") if is_number(n := values[name])), 0)
-    if own <= count:
-        return told
-    share = f"{size * each / own / GIB:,.0f} GiB each"
-    return f"{told}; on the {int(own)} GPUs of the file, that is at least {share}"
+    if size * each > there * share:
+        told = f"{whose} {size * each / GIB:,.0f} GiB of {kinds}, and {gpus_have(there, int(count))}"
+        if own <= count:
+            return told
+        share_there = f"{size * each / own / GIB:,.0f} GiB each"
+        return f"{told}; on the {int(own)} GPUs of the file, that is at least {share_there}"
+    ranks = [_ranks(values, name, count) for name in _SHARED]
+    on_each = size * sum(part / over for part, over in zip(parts, ranks, strict=True))
+    if on_each <= vram[1] * share:
+        return ""
+    whole = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
+    return (
+        f"{whose} {on_each / GIB:,.1f} GiB on each of {int(count)} GPUs, with {whole} whole on each, and "
+        f"{gpus_have(vram[1], 1, 1)}"
+    )
+
+
+def _joined(parts: tuple[float, ...]) -> str:
+    *names, last = [name for name, part in zip(_PARTS, parts, strict=True) if part]
+    return f"{', '.join(names)} and {last}" if names else last
+
+
+def _ranks(values: Values, name: str, count: float) -> float:
+    """Return over how many GPUs a part is shared out at most."""
+    known = bounds_of(values[name])
+    return count if known is None else max(1.0, min(count, known[1] * spread(values)))
 
 
 def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, bool]:
-    """Return a repair, with the weights sent to the host where GPUs cannot keep all; whether they can.
+    """Return a repair, with more sharded or sent to the host where GPUs cannot keep all; whether they can.
 
     What is not a move to other GPUs stays as it is.
     """
     facts = combined(repair.options) or {}
     after = solver.trials.values(judged, facts)
-    if repair.sure or not regroups(facts) or not beyond(judged, after, sure=False):
+    if repair.sure or not regroups(facts) or not beyond(judged, after, sure=False, share=_ROOM):
         return repair, True
-    options = Options(solver.trials, judged, solver.writer(judged))
-    ways = (one for track in options.tracks(t.Name(_AWAY)) if (one := _away(track.option(0))) is not None)
-    for option in ways:
+    able = not beyond(judged, after)
+    for option in _ways_away(solver, judged):
         if combined((*repair.options, option)) is None:
             continue
         more = solver.written(Repair((*repair.options, option), sure=False), repair.goals)
         moved = combined(more.options) if more is not None else None
-        if more is not None and not beyond(judged, solver.trials.values(judged, moved or {}), sure=False):
+        if more is None or more.patch is None or (able and more.unsafe and not repair.unsafe):
+            continue
+        if not beyond(judged, solver.trials.values(judged, moved or {}), sure=False, share=_ROOM):
             return more, True
-    return repair, not beyond(judged, after)
+    return repair, able
 
 
-def _away(option: Option | None) -> Option | None:
-    if option is None or not option.writable or option.facts.get(_AWAY) is not True:
-        return None
-    return option
+def _ways_away(solver: Solver, judged: Judged) -> Iterator[Option]:
+    """Yield the moves that shard more, then those that send something to the host."""
+    options = Options(solver.trials, judged, solver.writer(judged))
+    for name in _AWAY:
+        for track in options.tracks(t.Name(name)):
+            if track.knob.name != name:
+                continue
+            places = (track.option(i) for i in range(min(len(track), _STAGES)))
+            yield from (one for one in places if one is not None and _takes_off(one, judged))
 
 
-def _each(judged: Judged, values: Values) -> float:
-    """Return the bytes that a full fine-tune keeps of each parameter at least; 0 where it may be none."""
-    whole = values["trains"] is True and values["lora"] is False and values["quantized"] is not True
-    if not whole or values["states.away"] is not False or values["offload_params"] is True:
-        return 0
+def _takes_off(option: Option, judged: Judged) -> bool:
+    """Whether a move can be made, and leads to more sharding or to the host."""
+    new, old = option.facts.get(option.knob), judged.values[option.knob]
+    return option.writable and (new is True or (is_number(new) and is_number(old) and new > old))
+
+
+def _parts(judged: Judged, values: Values, *, sure: bool) -> tuple[float, ...]:
+    """Return the bytes that a full fine-tune keeps of each parameter at least; none where it may be none.
+
+    They are those of weights, gradients, and the optimizer. Without ``sure`` a job whose file says nothing of
+    adapters is taken to have none.
+    """
+    lora, packed = values["lora"], values["quantized"]
+    if values["trains"] is not True or lora is True or packed is True or (sure and lora is not False):
+        return ()
     if values["optimizer_in_backward"] is True:
-        return 0
-    moments = 0 if isinstance(values["optimizer"], str) else _MOMENTS  # AdamW where nobody says another
-    floors = {"param_bytes": _WEIGHTS, "grad_bytes": _WEIGHTS, "moment_bytes": moments}
+        return ()
+    moments = 0.0 if isinstance(values["optimizer"], str) else _MOMENTS  # AdamW where nobody says another
+    master = values["master_weights"] is True  # then the moments have as many bytes
+    floors = {"param_bytes": _WEIGHTS, "grad_bytes": _WEIGHTS, "moment_bytes": moments * (1 + master)}
     bounds = {name: bounds_of(values[name]) for name in floors}
-    least = [part[0] if part and part[0] else floors[name] for name, part in bounds.items()]
-    if values["master_weights"] is True:
-        least.append(2 * _WEIGHTS)
-    known = values["quantized"] is False and values["framework.name"] != "user_script"
+    weights, gradients, optimizer = (
+        part[0] if part and part[0] else floors[name] for name, part in bounds.items()
+    )
+    known = lora is False and packed is False and values["framework.name"] != "user_script"
     if not known:  # what no framework's keys say, a program may have other words for
         document = judged.subject.document
         text = document.file.text[document.start : document.end]
         if _LESS.search(_OFF.sub("", text)):
-            return 0
-    return sum(least)
+            return ()
+    if values["states.away"] is not False:
+        optimizer = gradients = 0.0
+    elif master:
+        optimizer += 2 * _WEIGHTS
+    return (0.0 if values["offload_params"] is not False else weights, gradients, optimizer)
 
 
 def _size(judged: Judged, values: Values, *, sure: bool) -> tuple[float, str]:

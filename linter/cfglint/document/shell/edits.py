@@ -52,6 +52,8 @@ def replace(document: Document, node: Node, value: object) -> Edit | None:
     if isinstance(node, Unresolved) or node.start < 0 or node.start >= node.end:
         return None
     if isinstance(node, Composite):
+        if node.ending[0] >= 0:
+            return _replace_ending(node, value)
         return _replace_composite(node, value, document.file.text[node.start : node.end])
     new = spelled(value)
     if new is None or (value is None and document.file.text[node.start - 1 : node.start] != "="):
@@ -59,6 +61,15 @@ def replace(document: Document, node: Node, value: object) -> Edit | None:
     if isinstance(node, Scalar) and isinstance(value, bool) and node.text[:1].isupper():
         new = new.capitalize()
     return Edit(node.start, node.end, new)  # in the place of a list, one word
+
+
+def _replace_ending(node: Composite, value: object) -> Edit | None:
+    """Return the edit that names another file in the same place, of which a variable says the beginning."""
+    start, end = node.ending
+    head = node.text[: start - end]
+    if not isinstance(value, str) or not value.startswith(head) or spelled(value) is None:
+        return None
+    return Edit(start, end, value[len(head) :])
 
 
 def _replace_composite(node: Composite, value: object, text: str) -> Edit | None:

@@ -33,7 +33,7 @@ from cfglint.document.shell.processes import (
 from cfglint.document.shell.programs import OPTIONS, Start, program_of
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.shared import part
-from cfglint.document.shell.substituted import is_placed, placed, tail_of
+from cfglint.document.shell.substituted import ending_of, is_placed, placed, tail_of
 from cfglint.document.shell.words import (
     ALL,
     EXPANDED,
@@ -227,7 +227,7 @@ class _Reader:
         if text is None:
             below = placed(word.pieces)
             if below is not None:
-                return Composite(below, word.start, word.end)
+                return Composite(below, word.start, word.end, ending=ending_of(word.pieces))
             return self._unread(word, _why(next(p for p in word.pieces if p.unknown or p.maybe)))
         if "${" in text:  # in single quotes: the program's own interpolation
             return self._unread(word, "the program itself replaces ${…}")
@@ -235,7 +235,8 @@ class _Reader:
         joined = all(first.end == second.start for first, second in pairwise(whole))
         counts = len(whole) == 1 and whole[0].counts  # of a list in the script: it changes with that
         if not counts and not (whole and joined and all(piece.verbatim for piece in whole)):
-            return Composite(text, word.start, word.end, reads=self._reads(word.pieces))
+            reads = self._reads(word.pieces)
+            return Composite(text, word.start, word.end, reads=reads, ending=ending_of(whole))
         key = whole[0].start, whole[-1].end
         if key in self._scalars:
             return Alias(self.text[word.start : word.end], self._scalars[key], word.start, word.end)

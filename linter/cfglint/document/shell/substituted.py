@@ -34,6 +34,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 _DEEPEST = 20  # of substitutions in each other, with what is between them
 _MOST_ENDS = 8  # of a path, that are looked for
 _SILENT = ("file_redirect", "herestring_redirect")
+_FILE = re.compile(r"/[\w.-]+\.(?:json|ya?ml)\Z")
 _LOOKS_FOR_NPU = re.compile(
     r"(?:python[0-9.]*\s+-c\s+(['\"])\s*import torch_npu\s*;?\s*\1"
     r"|(?:(?:command\s+-v|which|hash|type(?:\s+-\w+)?)\s+)?npu-smi(?:\s+(?:info|-\w+))*)"
@@ -211,6 +212,14 @@ def tail_of(pieces: Sequence[Piece]) -> str | None:
     if after and "/" not in text.rstrip("/"):
         return None
     return text
+
+
+def ending_of(pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Return where the last part of a config's path is spelled out, with the file's name; else (-1, -1)."""
+    last = pieces[-1] if pieces else None
+    if last is None or not last.verbatim or last.maybe or last.unknown or not _FILE.search(last.text):
+        return -1, -1
+    return last.start, last.end
 
 
 def is_placed(pieces: Sequence[Piece]) -> bool:
