@@ -16,6 +16,7 @@ from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.learns import accumulates, compares
 from cfglint.document.python.modules import Linked, Modules
+from cfglint.document.python.refuses import packed
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
@@ -153,6 +154,9 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
+    if packs := _once("packs", packed, file, library):
+        items = [Composite(each, node.start, node.end, '"') for each in packs]
+        _enter(head, node, "packs", Sequence(node.start, flow=True, end=node.end, items=list(items)))
 
 
 def _note_groups(document: Document, started: Started, library: Library, head: Mapping) -> None:
@@ -169,7 +173,10 @@ def _note_groups(document: Document, started: Started, library: Library, head: M
 
 def _note(head: Mapping, node: Scalar, key: str, text: str) -> None:
     style = "" if text == "true" else '"'
-    value = Composite(text, node.start, node.end, style)
+    _enter(head, node, key, Composite(text, node.start, node.end, style))
+
+
+def _enter(head: Mapping, node: Scalar, key: str, value: Node) -> None:
     head.entries[key] = Entry(Scalar(key, node.start, node.end, '"'), value)
 
 

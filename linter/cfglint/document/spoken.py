@@ -33,6 +33,7 @@ _SAID = {
     "one_pass": "the command's program",
     "grouped_by": "the command's program",
     "groups_shrink": "the command's program",
+    "packs": "the command's program",
     "unread": "the command's words that cfglint cannot read",
     "visible_gpus": "the number of GPUs in CUDA_VISIBLE_DEVICES",
     "visible_least": "the GPUs in CUDA_VISIBLE_DEVICES",

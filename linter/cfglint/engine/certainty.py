@@ -27,6 +27,7 @@ _BY_LOADER = {
     f"document.{kind}"
     for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings", "impossible_values")
 }
+_REFUSED = {("launch", "packs")}  # what the program's own code says that it refuses
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
@@ -46,7 +47,8 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
     """
     document = judged.subject.document
     scoped = _is_of_framework(rule, judged, listed)
-    other = _by_another(judged) or _by_version(judged, rule) if scoped else ""
+    own = _is_told_by_program(rule, judged, origins)
+    other = _by_another(judged) or _by_version(judged, rule) if scoped and not own else ""
     lower = int(bool(other) or _inherits_gpus(rule, judged, origins) or _takes_arguments(rule, origins))
     # What another program may not have: the framework's default, its classes, or what a version changed.
     lower += bool(other) and (
@@ -62,6 +64,12 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
     if hidden and (_rests_on_default(rule, origins) or _rests_on_absence(rule, origins)):
         return 2, f"{other} {_HIDDEN.format(hidden)}".strip()
     return lower, other
+
+
+def _is_told_by_program(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
+    """Whether the very program that reads a document says what a rule requires."""
+    view = judged.subject.view
+    return any(path in _REFUSED and view.has(path) for path in origins.read_by(rule.requirement))
 
 
 def _is_of_framework(rule: t.Rule, judged: Judged, listed: str) -> bool:

@@ -194,7 +194,7 @@ class Solver(Record):
             codes = {goal.code for goal in wanted}
             new = [code for code in search.blockers(best) if code not in codes]
             moved = {track.knob.name for track in tracks}
-            held = [goal for code in new for goal in self._asked(code, placed=search.placed)]
+            held = [goal for code in new for goal in self._asked(code)]
             if first is None and best is None:
                 first = self._placed(search, goals, new, allowed)
                 best = first and self._filled(search, [*wanted, *held], allowed, first)
@@ -265,10 +265,10 @@ class Solver(Record):
         """Return what is to hold of a rule, whether it does so now or not."""
         return self.goals(code) or tuple(self._held(code))
 
-    def _asked(self, code: str, *, placed: bool) -> list[Goal]:
-        """Return what is asked of a rule that stood in the way: memory on other GPUs also where it lacked."""
+    def _asked(self, code: str) -> list[Goal]:
+        """Return what is asked of a rule that stood in the way: of memory also where it lacked before."""
         held = list(self._held(code))
-        if not placed or not code.startswith(MEMORY):
+        if not code.startswith(MEMORY):
             return held
         return [
             goal

@@ -1,0 +1,108 @@
+"""What a fork of verl refuses by its own code, and what its first Megatron workers share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cfglint.cli import main
+
+REGISTRY = """
+_REMOVEPAD_MODELS = {'llama': 1, 'qwen2': 2, KIND}
+
+
+def check_model_support_rmpad(model_type: str):
+    if model_type not in _REMOVEPAD_MODELS.keys():
+        raise ValueError(f"{model_type} is not supported")
+"""
+WORKERS = """
+def build(config, model_config):
+    if config.model.use_remove_padding:
+        from verl.models.registry import check_model_support_rmpad
+        check_model_support_rmpad(model_config.model_type)
+"""
+MAIN = """
+import hydra
+
+
+@hydra.main(config_path='config', config_name='own', version_base=None)
+def main(config):
+    from verl.workers.own_workers import build
+    build(config, None)
+"""
+BASE = """
+data: {train_batch_size: 256, max_prompt_length: 512, max_response_length: 1024}
+actor_rollout_ref:
+  hybrid_engine: true
+  model: {path: null, enable_gradient_checkpointing: false, use_remove_padding: false}
+  actor:
+    strategy: fsdp
+    ppo_mini_batch_size: 128
+    ppo_micro_batch_size: 16
+    use_dynamic_bsz: false
+    ulysses_sequence_parallel_size: 1
+    fsdp_config: {param_offload: false, optimizer_offload: false, fsdp_size: -1}
+  ref: {log_prob_micro_batch_size: 16}
+  rollout:
+    name: vllm
+    tensor_model_parallel_size: 1
+    gpu_memory_utilization: 0.4
+    log_prob_micro_batch_size: 16
+    free_cache_engine: true
+    n: 1
+critic:
+  strategy: fsdp
+  cliprange_value: 0.5
+  ppo_mini_batch_size: ${actor_rollout_ref.actor.ppo_mini_batch_size}
+  ppo_micro_batch_size: 16
+  use_dynamic_bsz: false
+  model:
+    path: null
+    enable_gradient_checkpointing: false
+    use_remove_padding: false
+    fsdp_config: {param_offload: false, optimizer_offload: false}
+algorithm: {adv_estimator: gae}
+reward_model: {enable: false}
+trainer: {n_gpus_per_node: 2, nnodes: 1, total_epochs: 1}
+"""
+RUN = """python3 -m verl.trainer.main_ppo \\
+    actor_rollout_ref.model.path=google/gemma-2-2b-it \\
+    actor_rollout_ref.model.use_remove_padding=True \\
+    actor_rollout_ref.actor.ppo_micro_batch_size=8 \\
+    critic.model.path=google/gemma-2-2b-it \\
+    critic.model.use_remove_padding=True \\
+    critic.ppo_micro_batch_size=8
+"""
+
+
+def _fork(kind: str) -> None:
+    texts = {
+        "verl/trainer/main_ppo.py": MAIN,
+        "verl/trainer/config/own.yaml": BASE,
+        "verl/workers/own_workers.py": WORKERS,
+        "verl/models/registry.py": REGISTRY.replace("KIND", kind),
+        "run.sh": RUN,
+    }
+    Path(".git").mkdir()
+    for name, text in texts.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize(("kind", "status"), [("'gemma': 3", 1), ("'gemma2': 3", 0)])
+def test_what_a_fork_itself_refuses_is_an_error(kind, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _fork(kind)
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--select", "PAR363"]) == status, capsys.readouterr()
+
+
+def test_what_starts_a_job_and_what_lets_it_fit_is_one_repair(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _fork("'gemma': 3")
+    assert main(["check", "run.sh", "--gpu", "l40s:2", "--format", "concise"]) == 1
+    assert {"MEM112", "PAR363"} <= set(capsys.readouterr().out.split())
+    main(["fix", "run.sh", "--gpu", "l40s:2", "--unsafe", "--accept-may"])
+    text = Path("run.sh").read_text("utf-8")
+    assert text.count("use_remove_padding=False") == 2
+    assert main(["check", "run.sh", "--gpu", "l40s:2"]) == 0, capsys.readouterr()
