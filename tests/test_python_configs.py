@@ -383,3 +383,20 @@ def test_the_memory_of_a_traced_step_is_a_range(pack):
     plain, graph = needs
     assert graph.lo < plain.lo
     assert plain.hi < graph.hi
+
+
+_WRAPPED = """
+def f():
+    config = base()
+    spec = config.model_spec
+    {change}
+    names = {{f.name: getattr(spec.model, f.name) for f in fields(spec.model)}}
+    config.model_spec = replace(spec, model=type(spec.model)(**names))
+    return config
+"""
+
+
+@pytest.mark.parametrize(("change", "flavor"), [("pass", "8B"), ("spec.model.n_layers = 2", "?")])
+def test_a_model_with_the_same_fields_in_another_class_keeps_its_flavor(change: str, flavor: str) -> None:
+    program = HEAD + _WRAPPED.format(change=change)
+    assert seen(functions(program)["f"], "model_spec", "flavor") == flavor

@@ -46,3 +46,32 @@ def test_a_program_that_trains_all_weights(more: str, target: str, kept: bool) -
     finding = found_in(f"{LAUNCH} {more}\n", target)["DOC104"]
     assert (finding.fix is not None) == kept
     assert kept or "8.0B weights" in finding.unfixed
+
+
+def test_where_only_the_states_are_known_other_hardware_may_fit() -> None:
+    finding = found_in(f"{LAUNCH}\n", "rtx-3090:2")["DOC104"]
+    (place,) = [fix.title for fix in finding.alternatives]
+    assert place.startswith("run it unchanged on ")
+    assert ", where it may fit (at least 15 of " in place
+    assert "no other hardware" not in finding.unfixed
+
+
+LAYOUT = """
+[model]
+name = "own-llama-{size}"
+flavor = "{size}"
+[training]
+local_batch_size = 2
+seq_len = 4096
+[parallelism]
+tensor_parallel_degree = 8
+"""
+
+
+def test_another_layout_of_a_model_that_nobody_knows_is_never_sure() -> None:
+    fix = found_in(LAYOUT.format(size="big"), "l40s:4", "job.toml")["PAR211"].fix
+    assert fix is not None
+    assert fix.certainty == "may"
+    finding = found_in(LAYOUT.format(size="70b"), "l40s:4", "llama-70b.toml")["PAR211"]
+    assert finding.fix is None
+    assert "70.0B weights (by the file's name) keeps at least 1,043 GiB" in finding.unfixed

@@ -13,20 +13,21 @@ from cfglint.engine.cases import TOTAL
 from cfglint.engine.judge import judge
 from cfglint.engine.memory import GIB, HERE, LACKING, bounds_of, memory_of
 from cfglint.facts import missing
-from cfglint.findings import Fix
+from cfglint.findings import Fix, Span
 from cfglint.hardware.catalogue import gpu as gpu_named
 from cfglint.hardware.prices import shipped
 from cfglint.hardware.target import count_facts, gpu_facts, parse_target
 from cfglint.lang.types import is_number
 from cfglint.lang.values import needs_of
-from cfglint.record import Record, field
+from cfglint.record import Record, field, replace
 from cfglint.repair.beside import gpus_together
 from cfglint.repair.counted import ASSUMED
 from cfglint.repair.estimate import middle
 from cfglint.repair.price import host_of
 from cfglint.repair.results import as_if_it_ran, is_same
+from cfglint.repair.sized import share_of_each
 from cfglint.repair.together import combined
-from cfglint.repair.trials import to_mend
+from cfglint.repair.trials import MEMORY, to_mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.findings import Memory
     from cfglint.hardware.catalogue import Gpu
+    from cfglint.lang.pack import CompiledRule
     from cfglint.repair.trials import Goal, Trials
 
 _TIMES = (1, 2, 4, 8)
@@ -48,6 +50,7 @@ _STATES = "MEM105"  # the rule about what is needed whatever the batch
 _WIDE = 3.0  # times the lower end of an estimate
 _MUCH = 64 * GIB  # more of a machine's own memory than it needs now, which is told
 _KERNELS = "PRC"  # rules about what a GPU has kernels for
+_LIKELY, _ROOMY = 0.9, 0.25  # of what a GPU has: an estimate's middle, and the states where no more is known
 _HALF = 0.5  # of what a place costs where nothing has to change
 # More is no advice: dollars an hour, times what the present GPUs cost, dollars for each GPU of the job.
 _MOST_HOURLY, _TIMES_OWN, _MOST_EACH = 40.0, 4, 8.0
@@ -58,7 +61,8 @@ class Place(Record):
 
     ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``price`` is
     said, of one GPU where nobody says how many there have to be. ``amid`` other errors, which stand against
-    the job on any GPU. ``host`` says what a machine needs of its own memory where that is much.
+    the job on any GPU. ``host`` says what a machine needs of its own memory where that is much. ``may`` says
+    that the job may need more than there is.
     """
 
     name: str
@@ -68,14 +72,18 @@ class Place(Record):
     accumulation: str = ""
     amid: bool = False
     host: str = ""
+    may: bool = False
 
     @property
     def words(self) -> str:
         """What is told of the place."""
         need, capacity = self.memory.need_gib, self.memory.capacity_gib
-        of = f"{need.low:.0f}–{need.high:.0f} of {capacity or 0:.1f} GiB, {self.price}{self.host}"
+        low = f"{need.low:.0f}"
+        size = f"at least {low}" if need.high == inf else f"{low}–{need.high:.0f}"
+        of = f"{size} of {capacity or 0:.1f} GiB, {self.price}{self.host}"
         steps = f" with {self.accumulation}" if self.accumulation else ""
-        return f"{self.name}{steps} ({of})"
+        fits = ", where it may fit" if self.may else ""
+        return f"{self.name}{steps}{fits} ({of})"
 
 
 class Market(Record):
@@ -121,7 +129,17 @@ class Market(Record):
                 cheapest.setdefault(bool(place.accumulation), place)
                 if not place.accumulation:
                     break
+        if not cheapest:
+            yield from self._uncertain(goals, slower=kernels)
         yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
+
+    def _uncertain(self, goals: tuple[Goal, ...], *, slower: bool) -> Iterator[Place]:
+        """Yield the cheapest place that may hold the job, where none surely does."""
+        for hourly, gpu, count, nodes in self.offers(slower=slower):
+            place = self._place(goals, gpu, count, nodes, hourly, may=True)
+            if place is not None:
+                yield place
+                return
 
     def offers(self, *, slower: bool = False) -> list[tuple[float, Gpu, int, int]]:
         """Return GPUs, how many on how many machines, and what they cost an hour, the cheapest first."""
@@ -183,14 +201,21 @@ class Market(Record):
         )
 
     def _place(
-        self, goals: tuple[Goal, ...], gpu: Gpu, count: int, nodes: int, hourly: float
+        self,
+        goals: tuple[Goal, ...],
+        gpu: Gpu,
+        count: int,
+        nodes: int,
+        hourly: float,
+        *,
+        may: bool = False,
     ) -> Place | None:
         judged, trials = self.judged, self.trials
         facts = self._facts(gpu, count, nodes)
         values = trials.values(judged, facts)
-        if count * nodes < self._least(values) or _is_over(values) or _host_lacks(values):
+        if count * nodes < self._least(values) or _is_over(values, may=may) or _host_lacks(values):
             return None
-        if any(goal.compiled.test(values) not in (True, None) for goal in goals) or not _is_tiled(values):
+        if any(not _may_hold(goal.compiled, values, may=may) for goal in goals) or not _is_tiled(values):
             return None
         steps = self._steps(values, facts)
         if steps == 0:
@@ -198,21 +223,37 @@ class Market(Record):
         if steps is not None:
             facts["grad_accum"] = steps
             values = trials.values(judged, facts)
-        standing = self._standing(values)
         moved = trials.base(judged).moved(facts).rules
-        if standing & {rule.code for rule in moved}:
+        standing = self._standing(values)
+        codes = {rule.code for rule in moved if not _may_hold(rule, values, may=may)}
+        if standing & codes:
             return None
         kernels = (rule for rule in moved if rule.level == "warning" and rule.code.startswith(_KERNELS))
         if any(rule.test(values) is False for rule in kernels):
             return None
-        assert judged.target is not None
+        memory = self._memory(values, may=may)
+        if memory is None:
+            return None
         name = _named(gpu.name, count, nodes)
-        memory = memory_of(values, judged.target, asks=False)[0]
         told = self.told(steps) if steps is not None else ""
-        wide = memory.need_gib.high > _WIDE * max(1, memory.need_gib.low)  # what is named may be far too dear
         price, host = self.price(hourly, count * nodes), _large_host(values)
-        place = Place(name, hourly, memory, price, told, amid=bool(standing), host=host)
-        return place if memory.verdict == "fits" and not wide else None
+        amid = bool(standing - {rule.code for rule in moved})
+        return Place(name, hourly, memory, price, told, amid=amid, host=host, may=may)
+
+    def _memory(self, values: Values, *, may: bool) -> Memory | None:
+        """Return what a job needs where it fits, or ``may`` fit; None where it does not, or who knows."""
+        assert self.judged.target is not None
+        memory = memory_of(values, self.judged.target, asks=False)[0]
+        need, there = memory.need_gib, memory.capacity_gib or 0
+        if not may:
+            wide = need.high > _WIDE * max(1, need.low)  # what is named may be far too dear
+            return memory if memory.verdict == "fits" and not wide else None
+        if memory.verdict in ("fits", "tight"):
+            return memory if middle((need.low, need.high)) <= _LIKELY * there else None
+        floor = share_of_each(self.judged, values) / GIB
+        if memory.verdict != "unknown" or not 0 < floor <= _ROOMY * there:
+            return None
+        return replace(memory, need_gib=Span(floor, inf))
 
     def _least(self, values: Values) -> float:
         """Return how many GPUs a job takes at least; a script that leaves it open takes those there are."""
@@ -285,12 +326,18 @@ class Market(Record):
         return facts
 
 
-def _is_over(values: Values) -> bool:
+def _is_over(values: Values, *, may: bool) -> bool:
     """Whether a job does not fit for certain, or may not and nothing is open that would tell."""
     need, vram = bounds_of(values[TOTAL]), bounds_of(values["gpu.vram"])
     if need is None or vram is None:
         return False
-    return need[0] > vram[0] or (need[1] > vram[0] and not needs_of(values[TOTAL]))
+    return need[0] > vram[0] or (not may and need[1] > vram[0] and not needs_of(values[TOTAL]))
+
+
+def _may_hold(rule: CompiledRule, values: Values, *, may: bool) -> bool:
+    """Whether a rule holds there, or, of memory that only ``may`` be enough, is not broken for certain."""
+    truth = rule.test(values)
+    return truth in (True, None) or (may and rule.code.startswith(MEMORY) and truth is not False)
 
 
 def _is_tiled(values: Values) -> bool:

@@ -17,7 +17,7 @@ from cfglint.lang.values import INF
 from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import gpus_have, params_told, spread
 from cfglint.repair.options import Options
-from cfglint.repair.price import regroups
+from cfglint.repair.price import lays_out, regroups
 from cfglint.repair.together import combined
 
 TYPE_CHECKING = False
@@ -35,7 +35,10 @@ _SIZE = re.compile(  # 7B, 30B-A3B, qwen30_a3b
 _FAMILY = re.compile(
     r"(?i)qwen|llama|mistral|mixtral|gemma|deepseek|intern|glm|phi|moonlight|kimi|olmo|falcon|granite|vicuna"
 )
-_NAMES = ("model_path", "experiment_name", "exper_name", "run_name", "exp_name", "output_dir", "save_path")
+_NAMES = (
+    *("model_path", "experiment_name", "exper_name", "run_name", "exp_name", "output_dir", "save_path"),
+    "hf_assets_path",  # torchtitan's tokenizer and checkpoint
+)
 _HOLDERS = ((), ("trainer",), ("launch", "flags"))
 # What may hold less on the GPUs than weights, gradients and moments of all parameters.
 _LESS = re.compile(r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|offload|adafactor|muon|lion")
@@ -95,6 +98,17 @@ def _ranks(values: Values, name: str, count: float) -> float:
     return count if known is None else max(1.0, min(count, known[1] * spread(values)))
 
 
+def share_of_each(judged: Judged, values: Values) -> float:
+    """Return the bytes of a full fine-tune that each GPU keeps at least; 0 where nobody knows."""
+    need, count = bounds_of(values["trainer.likely"]), values["gpu.count"]
+    if not is_number(count) or count < 1 or (need is not None and need[1] < INF):
+        return 0
+    parts = _parts(judged, values, sure=True)
+    size = _size(judged, values, sure=True)[0] if sum(parts) else 0
+    ranks = [_ranks(values, name, count) for name in _SHARED]
+    return size * sum(part / over for part, over in zip(parts, ranks, strict=True))
+
+
 def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, bool]:
     """Return a repair, with more sharded or sent to the host where GPUs cannot keep all; whether they can.
 
@@ -102,7 +116,8 @@ def sent_away(solver: Solver, repair: Repair, judged: Judged) -> tuple[Repair, b
     """
     facts = combined(repair.options) or {}
     after = solver.trials.values(judged, facts)
-    if repair.sure or not regroups(facts) or not beyond(judged, after, sure=False, share=_ROOM):
+    placed = regroups(facts) or lays_out(facts)
+    if repair.sure or not placed or not beyond(judged, after, sure=False, share=_ROOM):
         return repair, True
     able = not beyond(judged, after)
     for option in _ways_away(solver, judged):

@@ -19,7 +19,7 @@ from cfglint.repair.allowed import SAFE, Allowed
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_over
 from cfglint.repair.options import Options
-from cfglint.repair.price import gives_other_gpus, regroups, serves_on_fewer
+from cfglint.repair.price import gives_other_gpus, lays_out, regroups, serves_on_fewer
 from cfglint.repair.relax import beside, cut
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.search import CHEAPER, LIMIT, SAFE_LIMIT, Search
@@ -344,11 +344,11 @@ class Solver(Record):
         return next(filter(None, told), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
-        """Whether a trainer that gets other GPUs, or with ``memory`` more room, is not shown to fit them."""
+        """Whether a trainer with other GPUs or another layout, or ``memory`` for it, is not shown to fit."""
         facts = combined(repair.options) or {}
         if serves_on_fewer(facts, judged.values):
             return True
-        if not memory and not gives_other_gpus(self.trials, judged, facts):
+        if not (memory or lays_out(facts) or gives_other_gpus(self.trials, judged, facts)):
             return False
         after = self.trials.values(judged, facts)
         each = on_some_numbers(after, after[_NEEDS[0]])

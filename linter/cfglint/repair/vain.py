@@ -17,9 +17,12 @@ from cfglint.repair.write import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cfglint.engine.subject import Judged
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Group
+    from cfglint.repair.write import Way, Writer
 
 _BITS, _ON_HOST = "quantization", "on the host they would take"
 _SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
@@ -37,10 +40,10 @@ def in_vain(solver: Solver, group: Group, *, laid: bool = True, states: bool = F
         numbers = too_large(goal.judged.values, states=states or memory)
         numbers = numbers and _escapes(solver, goal.judged, numbers)
         numbers = numbers or beyond(goal.judged, goal.judged.values)
-        if not numbers and laid and not memory and (numbers := laid_wider(goal.judged.values)):
+        if not numbers and laid and not memory and (wider := laid_wider(goal.judged.values)):
             large = too_large(goal.judged.values, states=True)
-            large = large and _escapes(solver, goal.judged, large)
-            numbers = "; ".join(filter(None, (numbers, large or _also_too_large(goal.judged))))
+            large = large and _escapes(solver, goal.judged, large)  # which no layout changes
+            numbers = large or "; ".join(filter(None, (wider, _also_too_large(goal.judged))))
         if numbers:
             return numbers + beyond_host(solver, goal.judged)
     return ""
@@ -61,14 +64,15 @@ def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
     for name, worth in _SMALLER:
         if values[name] == worth or (name == _BITS and values["lora"] is not True):
             continue
-        after = solver.trials.values(judged, {name: worth})
-        if writer.writes(name, worth) is None or after[name] != worth:
+        way, facts = writer.writes(name, worth), _said_with(writer, name, worth)
+        after = solver.trials.values(judged, facts)
+        if way is None or after[name] != worth:
             continue
-        if kept := _kept_off(solver, judged, name, worth):
-            numbers += kept
+        if kept := _kept_off(solver, judged, way, facts) if name != _BITS else "":
+            numbers += kept if kept not in numbers else ""
             continue
         told = too_large(after, states=True)
-        if not told and not overfills_host(solver.trials, judged, {name: worth}):
+        if not told and not overfills_host(solver.trials, judged, facts):
             return ""
         need = bounds_of(after["need.host"])
         if not told and need is not None and not beyond_host(solver, judged) and _ON_HOST not in numbers:
@@ -78,12 +82,23 @@ def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
     return numbers
 
 
-def _kept_off(solver: Solver, judged: Judged, name: str, worth: object) -> str:
+def _said_with(writer: Writer, name: str, worth: object) -> dict[str, object]:
+    """Return a move with those that the same keys of the file say: one switch may send all to the host."""
+    ways = {other: (writer.writes(other, value), value) for other, value in _SMALLER}
+    own = {each.path for each in way.keys} if (way := writer.writes(name, worth)) is not None else set()
+    same = {
+        other: value
+        for other, (way, value) in ways.items()
+        if way is not None and {each.path for each in way.keys} <= own
+    }
+    return {**same, name: worth}
+
+
+def _kept_off(solver: Solver, judged: Judged, way: Way, facts: Mapping[str, object]) -> str:
     """Say which rules keep a job's states off the host, where the file could send them there."""
-    way = solver.writer(judged).writes(name, worth)
-    harmed = solver.trials.harmed(judged, {name: worth}, surely=True) if name != _BITS else ()
+    harmed = solver.trials.harmed(judged, facts, surely=True)
     broken = [rule.code for rule in harmed if rule.level == "error" and not rule.code.startswith(MEMORY)]
-    if way is None or not broken:
+    if not broken:
         return ""
     keys = " and ".join(f"{spoken(each.path)} {shown(each.value)}" for each in way.keys)
     return f"; {keys} would have them on the host, but {', '.join(solver.named(broken))} would break"

@@ -45,6 +45,12 @@ class Section(Object):
     at: str = field(default="", kw_only=True)
 
 
+class Fields(Object):
+    """The fields of a section that nobody gave anything, as a dictionary."""
+
+    of: Section | None = field(default=None, kw_only=True)
+
+
 class Registry(Program):
     """A file with such functions; ``modules`` gives the text of another by its path.
 
@@ -147,7 +153,9 @@ class Registry(Program):
                 value = self.value(every.args[0]) if ast.unparse(named) == wanted else None
         if not isinstance(value, Object):
             return self.unknown(f"{self._spelled(node)} is not known before the program runs", node)
-        return Object("dict", self.code.span(node), dict(value.items), [], value.rest, self.branch)
+        untouched = value if isinstance(value, Section) and not value.items and not value.rest else None
+        span = self.code.span(node)
+        return Fields("dict", span, dict(value.items), [], value.rest, self.branch, of=untouched)
 
     def _of_dictionary(self, owner: Object, name: str, given: Object, node: ast.Call) -> object:
         key = given.positional[0] if given.positional else None
@@ -167,6 +175,14 @@ class Registry(Program):
         super()._importfrom(node)
 
     # ── calls ──────────────────────────────────────────────────────────────────────────────────────────
+    def call(self, callee: object, node: ast.Call) -> object:
+        """Return what a call makes; ``type(x.model)(**fields)`` is a section with the same fields."""
+        alone = not node.args and len(node.keywords) == 1 and node.keywords[0].arg is None
+        fields = self.value(node.keywords[0].value) if alone and isinstance(callee, Object) else None
+        if isinstance(fields, Fields) and fields.of is not None and _is_class(callee):
+            return replace(fields.of, span=self.code.span(node))
+        return super().call(callee, node)
+
     def made(self, made: Object, node: ast.Call) -> object:
         """Return what a call of something imported makes."""
         first = made.positional[0] if made.positional else None
@@ -187,7 +203,8 @@ class Registry(Program):
 
     def _copied(self, first: Object, made: Object) -> Object:
         """Return a copy of an object, with what ``replace`` changes."""
-        changes = made.items if made.kind in _CHANGED else {}
+        given = made.items if made.kind in _CHANGED else {}
+        changes = {name: one for name, one in given.items() if not _is_own(one[1], first, name)}
         rest = first.rest or (made.rest if made.kind in _CHANGED else "")
         copy = Object(first.kind, made.span, first.items | changes, list(first.positional), rest)
         copy.branch, copy.cls, copy.elsewhere = self.branch, first.cls, True
@@ -311,6 +328,17 @@ def _family(node: ast.AST) -> str | None:
             if isinstance(named, ast.Constant) and isinstance(named.value, str):
                 return named.value
     return None
+
+
+def _is_class(callee: object) -> bool:
+    """Whether what is called is ``type(x)`` of something."""
+    return isinstance(callee, Object) and callee.kind == "type" and len(callee.positional) == 1
+
+
+def _is_own(value: object, owner: Object, name: str) -> bool:
+    """Whether a value is an object's own section, to which nobody gave anything."""
+    own = isinstance(value, Section) and value.above is owner and value.at == name
+    return own and isinstance(value, Section) and not value.items and not value.rest
 
 
 def _is_sure(made: Object) -> bool:
