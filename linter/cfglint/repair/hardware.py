@@ -225,20 +225,16 @@ class Market(Record):
             values = trials.values(judged, facts)
         moved = trials.base(judged).moved(facts).rules
         standing = self._standing(values)
-        codes = {rule.code for rule in moved if not _may_hold(rule, values, may=may)}
-        if standing & codes:
-            return None
+        broken = standing & {rule.code for rule in moved if not _may_hold(rule, values, may=may)}
         kernels = (rule for rule in moved if rule.level == "warning" and rule.code.startswith(_KERNELS))
-        if any(rule.test(values) is False for rule in kernels):
+        if broken or any(rule.test(values) is False for rule in kernels):
             return None
         memory = self._memory(values, may=may)
-        if memory is None:
-            return None
         name = _named(gpu.name, count, nodes)
         told = self.told(steps) if steps is not None else ""
         price, host = self.price(hourly, count * nodes), _large_host(values)
         amid = bool(standing - {rule.code for rule in moved})
-        return Place(name, hourly, memory, price, told, amid=amid, host=host, may=may)
+        return Place(name, hourly, memory, price, told, amid=amid, host=host, may=may) if memory else None
 
     def _memory(self, values: Values, *, may: bool) -> Memory | None:
         """Return what a job needs where it fits, or ``may`` fit; None where it does not, or who knows."""
