@@ -104,7 +104,9 @@ def share_of_each(judged: Judged, values: Values) -> float:
     if not is_number(count) or count < 1 or (need is not None and need[1] < INF):
         return 0
     parts = _parts(judged, values, sure=True)
-    size = _size(judged, values, sure=True)[0] if sum(parts) else 0
+    if not sum(parts):
+        return 0
+    size = _size(judged, values, sure=True)[0]
     ranks = [_ranks(values, name, count) for name in _SHARED]
     return size * sum(part / over for part, over in zip(parts, ranks, strict=True))
 
