@@ -62,3 +62,16 @@ def test_a_group_shrinks_with_the_processes(folder: Any, cfglint: Any) -> None:
     (folder / "train.py").write_text(program)
     cfglint("fix", "--unsafe", "--accept-may", "--gpu", "rtx-3090:2", "run.sh")
     assert (folder / "run.sh").read_text() == command.format(2, 2)
+
+
+def test_a_layout_of_a_file_shrinks_with_the_processes(folder: Any, cfglint: Any) -> None:
+    (folder / "run.sh").write_text("torchrun --nproc_per_node 4 run_train.py --config-file grid.yaml\n")
+    sizes = "parallelism:\n  dp: 2\n  pp: 1\n  tp: 2\noptimizer:\n  zero_stage: 0\n"
+    tokens = "tokens:\n  batch_accumulation_per_replica: 3\n  micro_batch_size: 2\n  sequence_length: 512\n"
+    (folder / "grid.yaml").write_text(sizes + tokens)
+    out = cfglint("check", "--gpu", "rtx-3090:1", "run.sh").stdout
+    steps = "tokens.batch_accumulation_per_replica to 6"
+    assert (
+        f"set parallelism.dp to 1, {steps}, parallelism.tp to 1 in grid.yaml and --nproc_per_node to 1" in out
+    )
+    assert "effective batch 12, tokens per step 6144, longest sequence 512: unchanged" in out

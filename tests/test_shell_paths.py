@@ -55,6 +55,7 @@ WORDS = {
     "A=$(nvidia-smi -L | wc -l || echo 8)\n{} --x $A": {"x": None},
     '{} --x $PWD/a --y $(pwd)/b --z "$(dirname "$0")"/../c': {"x": "./a", "y": "./b", "z": "./../c"},
     'D=$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)\n{} --x $D/a.json': {"x": "./a.json"},
+    'D=$(cd -- "$(dirname "$0")" >/dev/null 2>&1 ; pwd -P)\n{} --x $D/a.json': {"x": "./a.json"},
     "cd /data\n{} --x $PWD/a": {"x": "/data/a"},
     "cd sub\n{} --x $PWD/a": {"x": "./sub/a"},
     "{} --x $(basename $HOME/models/m-7b) --y $(basename /a/b.sh .sh)": {"x": "m-7b", "y": "b"},

@@ -323,13 +323,14 @@ class Options(Record):
             return True
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
+        shown = self.writer.patch(option.written) is None  # no edit can do it: it is told alone
         for partner in knob.partners:
             value = in_proportion(*ratio, values[partner])
             if value is None or (partner == _MICRO and _more(value, values[partner])):
                 continue
             facts = {**option.facts, partner: value}
             way = self.writer.writes(partner, value)
-            if way is None or self.writer.patch(way.keys) is None:
+            if way is None or not (shown or self.writer.patch(way.keys)):
                 continue
             if is_same(knob.keeping, values, self.trials.values(self.judged, facts)):
                 option.facts[partner] = value

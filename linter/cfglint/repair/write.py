@@ -436,15 +436,19 @@ def _asked_of_slurm(text: str, at: int) -> str:
 
 def titled(values: Iterable[Written], view: View) -> str:
     """Say what would be set, where no edit can do it; a key of another file, with that file."""
-    titles, gone = [], []
+    gone: list[str] = []
+    titles: dict[str, list[str]] = {}  # by file
     for written in values:
         if written.value is ABSENT:
             gone.append(spoken(written.path))
             continue
-        hung = view.hangs(written.path)
-        key, file = (written.path, "") if hung is None else (hung[1], hung[0].file.path)
-        titles.append(f"{spoken(key)} to {shown(written.value)}{f' in {file}' if file else ''}")
-    return joined(titles, gone)
+        hung, trace = view.hangs(written.path), Trace(view, written.path)
+        beneath = trace.file.path if trace.source is not None and trace.present and not trace.flag else ""
+        key, file = (written.path, beneath) if hung is None else (hung[1], hung[0].file.path)
+        titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
+    of_own = titles.pop("", [])
+    within = [f"{', '.join(each)} in {file}" for file, each in titles.items()]
+    return joined([*within, *of_own], gone)
 
 
 def shown(value: object) -> str:

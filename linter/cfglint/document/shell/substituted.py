@@ -47,11 +47,13 @@ def output_of(expander: Any, node: Any, depth: int) -> list[Piece]:
     source = expander.source
     why = [unknown(OUTPUT + source.text_of(node)[:60])]
     inner = [child for child in node.named_children if child.type != "comment"]
-    if len(inner) != 1 or node.type != "command_substitution" or node.has_error:
+    if node.type != "command_substitution" or node.has_error or not 0 < len(inner) < 3:
         return why
-    body = _other_way(source, inner[0])
+    body = _other_way(source, inner[-1])
     first: list[Word] | None = None
-    if body.type == "list" and len(body.named_children) == 2 and source.text_of(body.children[1]) == "&&":
+    if len(inner) > 1:  # cd FOLDER; pwd
+        first = _words(expander, inner[0], depth) or []
+    elif body.type == "list" and len(body.named_children) == 2 and source.text_of(body.children[1]) == "&&":
         first = _words(expander, body.named_children[0], depth)
         body = body.named_children[1]
     told = _document(expander, body, depth)
