@@ -28,7 +28,7 @@ import hydra
 
 @hydra.main(config_path='config', config_name='own', version_base=None)
 def main(config):
-    from verl.workers.own_workers import build
+    from verl.workers.fsdp_workers import build
     build(config, None)
 """
 BASE = """
@@ -80,7 +80,7 @@ def _fork(kind: str) -> None:
     texts = {
         "verl/trainer/main_ppo.py": MAIN,
         "verl/trainer/config/own.yaml": BASE,
-        "verl/workers/own_workers.py": WORKERS,
+        "verl/workers/fsdp_workers.py": WORKERS,
         "verl/models/registry.py": REGISTRY.replace("KIND", kind),
         "run.sh": RUN,
     }
@@ -106,3 +106,29 @@ def test_what_starts_a_job_and_what_lets_it_fit_is_one_repair(tmp_path, monkeypa
     text = Path("run.sh").read_text("utf-8")
     assert text.count("use_remove_padding=False") == 2
     assert main(["check", "run.sh", "--gpu", "l40s:2"]) == 0, capsys.readouterr()
+
+
+ROLLOUT = """
+class Rollout:
+    def __init__(self, config):
+        assert not (not config.enforce_eager and config.free_cache_engine), "disable CUDA graphs"
+        self.engine = LLM(enable_sleep_mode=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("eager", "frees", "status"), [("False", "True", 1), ("True", "True", 0), ("False", "False", 0)]
+)
+def test_a_cache_that_is_freed_beside_graphs_is_refused(eager, frees, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _fork("'gemma2': 3")
+    place = Path("verl/workers/rollout/vllm_rollout/vllm_rollout_spmd.py")
+    place.parent.mkdir(parents=True)
+    place.write_text(ROLLOUT, "utf-8")
+    flags = f"    ++actor_rollout_ref.rollout.enforce_eager={eager} \\\n"
+    flags += f"    actor_rollout_ref.rollout.free_cache_engine={frees} \\\n"
+    Path("run.sh").write_text(RUN.replace("    critic.model.path", flags + "    critic.model.path"), "utf-8")
+    assert main(["check", "run.sh", "--gpu", "h200:2", "--select", "ENG289"]) == status, capsys.readouterr()
+    # it sleeps all the same
+    main(["check", "run.sh", "--gpu", "l40s:2", "--select", "MEM101"])
+    assert "MEM101" not in capsys.readouterr().out

@@ -16,7 +16,7 @@ from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
 from cfglint.document.python.learns import accumulates, compares
 from cfglint.document.python.modules import Linked, Modules
-from cfglint.document.python.refuses import packed
+from cfglint.document.python.refuses import refused
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
@@ -154,9 +154,10 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
-    if packs := _once("packs", packed, file, library):
-        items = [Composite(each, node.start, node.end, '"') for each in packs]
-        _enter(head, node, "packs", Sequence(node.start, flow=True, end=node.end, items=list(items)))
+    for name, words in _once("refused", refused, file, library).items():
+        items = [Composite(each, node.start, node.end, "" if each == "true" else '"') for each in words]
+        one = items[0] if words == ("true",) else None
+        _enter(head, node, name, one or Sequence(node.start, flow=True, end=node.end, items=list(items)))
 
 
 def _note_groups(document: Document, started: Started, library: Library, head: Mapping) -> None:

@@ -27,7 +27,9 @@ _BY_LOADER = {
     f"document.{kind}"
     for kind in ("duplicate_keys", "unresolved", "cycles", "float_strings", "impossible_values")
 }
-_REFUSED = {("launch", "packs")}  # what the program's own code says that it refuses
+_REFUSED = {
+    ("launch", each) for each in ("packs", "frees_eagerly", "asks_npus")
+}  # what the program's own code says that it refuses
 _OLDER = "This was checked against {} {} and later, and may differ in {}."
 _OWN = "The repository has a package {} of its own, in {}, which may differ from what was released."
 _UNTOLD = "Nothing here says which version of {} reads it: name it with --framework, or pin it."
@@ -69,7 +71,9 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
 def _is_told_by_program(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
     """Whether the very program that reads a document says what a rule requires."""
     view = judged.subject.view
-    return any(path in _REFUSED and view.has(path) for path in origins.read_by(rule.requirement))
+    asked = [node for node in (rule.requirement, rule.condition) if node is not None]
+    read = (path for node in asked for path in (*origins.read_by(node), *paths_in(node)))
+    return any(path in _REFUSED and view.has(path) for path in read)
 
 
 def _is_of_framework(rule: t.Rule, judged: Judged, listed: str) -> bool:

@@ -42,7 +42,7 @@ def compares(program: File, project: Modules) -> str:
     Where a flag decides whether the others' count, those of a micro-batch do in any case.
     """
     found = ""
-    for path, text in texts_of(program, project):
+    for path, text in _texts(program, project):
         if path != program.path and _TOWER.search(os.path.dirname(path)):
             continue
         if _GATHERS.search(text) and _CONTRASTS.search(text) and not _SWITCH.search(text):
@@ -54,10 +54,10 @@ def compares(program: File, project: Modules) -> str:
 
 def accumulates(program: File, project: Modules) -> bool:
     """Whether a program that takes Megatron's flags may make several micro-batches of a step."""
-    return not any(_ONE_PASS.search(text) for _, text in texts_of(program, project))
+    return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
 
 
-def texts_of(program: File, project: Modules) -> Iterator[tuple[str, str]]:
+def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
     """Yield the path and the code of a program, and of the modules of its project that it leads to."""
     for file in files_of(program, project.imported):
         spend(len(file.text) // _CHARACTERS, PYTHON)
