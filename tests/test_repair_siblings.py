@@ -35,11 +35,8 @@ torchrun --nproc_per_node="8" mine/grpo_pairs.py \\
 """
 
 
-def found(folder: Path, script: str, gpu: str, code: str) -> Finding:
-    """Return the first finding of a rule in a script of a folder that has some of DeepSpeed's files."""
-    (folder / "ds").mkdir()
-    for name, zero in ZERO.items():
-        (folder / "ds" / f"{name}.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+def found_in(folder: Path, script: str, gpu: str, code: str) -> Finding:
+    """Return the first finding of a rule in a script of a folder."""
     (folder / "run.sh").write_text(script)
 
     def read(path: str) -> bytes | None:
@@ -63,9 +60,55 @@ def test_fewer_gpus_that_do_not_keep_what_each_has_take_another_file(
     tmp_path: Path, gpu: str, more: str, named: str
 ) -> None:
     script = GRPO.replace(" Qwen/Qwen2.5-3B-Instruct", more) if "/" in more else f"{GRPO.rstrip()}{more}\n"
-    fix = found(tmp_path, script, gpu, "DOC104").fix
+    (tmp_path / "ds").mkdir()
+    for name, zero in ZERO.items():
+        (tmp_path / "ds" / f"{name}.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+    fix = found_in(tmp_path, script, gpu, "DOC104").fix
     assert fix is not None
     assert (fix.applicability, fix.certainty) == ("safe", "may")
     assert ("${HOME_OF_RUN}/ds/" in fix.title) == bool(named)
     assert not named or fix.title.endswith(f"ds/{named}.json")
     assert [edit.new for edit in fix.edits if "ds/" in edit.new] == ([f"/ds/{named}.json"] if named else [])
+
+
+PARSER = """import argparse
+import deepspeed
+parser = argparse.ArgumentParser()
+parser.add_argument("--model-path")
+parser.add_argument("--lr", type=float)
+parser.add_argument("--epochs", type=int)
+parser.add_argument("--batch-size", type=int)
+parser.add_argument("--gradient-accumulation-steps", type=int, default=1)
+parser.add_argument("--max-length", type=int, default=512)
+parser.add_argument("--peft", type=str, default=None)
+parser.add_argument("--peft-lora-r", type=int, default=8)
+parser = deepspeed.add_config_arguments(parser)
+args = parser.parse_args()
+"""
+OWN = """ROOT=${1-"/srv/somebody/pairs"}
+OPTS=" --model-path meta-llama/Llama-2-7b-hf --lr 1e-5 --epochs 3 --batch-size 1 --max-length 512"
+OPTS+=" --gradient-accumulation-steps 2 --deepspeed"
+OPTS+=" --deepspeed_config ${ROOT}/ds/zero1.json"
+torchrun --nproc_per_node 16 ${ROOT}/train_pairs.py ${OPTS}
+"""
+
+
+@pytest.mark.parametrize(("window", "risk"), [(2000, "safe"), (5000, "unsafe")])
+def test_a_checkout_on_another_machine_has_the_same_files(tmp_path: Path, window: int, risk: str) -> None:
+    halves = {"enabled": True, "loss_scale_window": 2000}
+    fixed = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}
+    (tmp_path / "ds").mkdir()
+    for stage, scale in ((1, 2000), (2, window)):
+        parts = {
+            **fixed,
+            "fp16": {**halves, "loss_scale_window": scale},
+            "zero_optimization": {"stage": stage},
+        }
+        (tmp_path / "ds" / f"zero{stage}.json").write_text(json.dumps(parts))
+    (tmp_path / "train_pairs.py").write_text(PARSER)
+    fix = found_in(tmp_path, OWN, "l40s:4", "DOC104").fix
+    assert fix is not None
+    # Stage 1 keeps 4 bytes of each weight whole, and 12 on 4 GPUs: 44 of 44.4 GiB.
+    assert "…/ds/zero2.json" in fix.title
+    assert "/ds/zero2.json" in [edit.new for edit in fix.edits]
+    assert fix.applicability == risk

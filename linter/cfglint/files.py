@@ -44,6 +44,11 @@ def is_same(first: str, second: str) -> bool:
     return exists(first) and exists(second) and os.path.samefile(first, second)
 
 
+def is_there(path: str) -> bool:
+    """Whether something lies at a path of this machine."""
+    return os.path.lexists(path)
+
+
 def is_regular(path: str) -> bool:
     """Whether a file is there, and no folder, pipe or device."""
     return stat.S_ISREG(os.stat(path).st_mode)

@@ -16,6 +16,7 @@ from cfglint.document.absent import is_absent
 from cfglint.document.layers import BY_SET, Layers, Source, Trouble, Way, read_override
 from cfglint.document.reading import Library, read_text, same, sections
 from cfglint.document.scalars import OMEGACONF, resolve
+from cfglint.document.shell.substituted import ends_of
 from cfglint.document.tree import (
     SCRIPTS,
     Document,
@@ -33,6 +34,7 @@ from cfglint.document.tree import (
     effective,
     target,
 )
+from cfglint.files import is_there
 from cfglint.record import Record, field
 from cfglint.text import Edit, apply_edits
 
@@ -295,7 +297,21 @@ def _at_key(
     if typed:
         return library.named(document.file.path, node.text)
     file = _found(document, library, node.text)
-    return library.find(by.file.path, node.text) if file is None and by is not None else file
+    if file is None and by is not None:
+        file = library.find(by.file.path, node.text)
+    return file or _in_checkout(document, library, node.text)
+
+
+def _in_checkout(document: Document, library: Library, name: str) -> File | None:
+    """Return the file that a command names in the folder where its project lies on another machine.
+
+    Of ``/home/me/project/conf/ds.json``, which is not here, ``conf/ds.json`` tells which one it is.
+    """
+    if document.format != "shell" or not os.path.isabs(name) or is_there(name):
+        return None
+    here = document.file.path
+    places = (place for end in ends_of(name, ()) for place in library.around(here, end))
+    return next((file for place in places if (file := library.file(place, here)) is not None), None)
 
 
 def _scalar_at(node: Node | None, steps: Path, hung: dict[int, Node]) -> Scalar | None:

@@ -23,6 +23,7 @@ from cfglint.document.scalars import PYYAML, resolve
 from cfglint.document.shell.hydra import hydra_beside
 from cfglint.document.shell.processes import text_at
 from cfglint.document.shell.programs import program_of
+from cfglint.document.shell.substituted import ends_of
 from cfglint.document.tree import (
     Alias,
     Composite,
@@ -38,6 +39,7 @@ from cfglint.document.tree import (
     child,
     target,
 )
+from cfglint.files import is_there
 from cfglint.record import Record, field
 
 TYPE_CHECKING = False
@@ -192,6 +194,8 @@ def _file(document: Document, library: Library, name: str, folders: Listed[str] 
         names = [os.path.join(each, path + end) for each in ("", *within) for end in (".py", "/__main__.py")]
     elif folders is None and name.endswith(".py"):
         names = [name.removeprefix(_SOMEWHERE)]
+        if os.path.isabs(name) and not is_there(name):  # of a checkout on another machine
+            names += [*ends_of(name, ()), os.path.basename(name)]
     else:
         return None
     here = document.file.path

@@ -2,7 +2,8 @@
 
 A project ships several, and people move a run by naming another. Batches, precision and the optimizer are
 the same in both, or filled in by the trainer in both. AdamW whose settings are the trainer's is its own
-optimizer; a schedule and the clipping of gradients may differ, which is told (rules/results.rules).
+optimizer; a schedule, the clipping of gradients and the scaling of an fp16 loss may differ, which is told
+(rules/results.rules).
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ _FILLED = {"optimizer": ("AdamW",), "scheduler": ("WarmupLR", "WarmupDecayLR"), 
 # Where the optimizer of an offload comes from, which only a file that offloads has to say.
 _HOST = ("zero_force_ds_cpu_optimizer", "zero_allow_untested_optimizer")
 _OTHERS = ("zero_hpz", "zero_quantized", "mics_", "offload_optimizers", "cpu_offload")  # more, or old
+# How a dynamic scale moves, with what holds without a word (deepspeed/runtime/fp16/loss_scaler.py).
+_SCALES = {"initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2, "min_loss_scale": 1}
 _MOST = 40  # files of a folder
 
 
 def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
     """Return the files by what they make of ZeRO (`KINDS`), named as the config would name them.
 
-    Behind a kind, or ``own``, ``_schedule`` and ``_clipping`` tell what else such a file decides.
+    Behind a kind, or ``own``, ``_schedule``, ``_clipping`` and ``_scaling`` tell what else it decides.
     """
     source = next(filter(_is_deepspeeds, layers.files if layers is not None else ()), None)
     if source is None or library is None:
@@ -53,16 +56,21 @@ def shelved(layers: Layers | None, library: Library | None) -> dict[str, str]:
 
 
 def _decided(kind: str, config: Mapping[str, object]) -> dict[str, str]:
-    """Return what a config says of the schedule, and of clipping."""
+    """Return what a config says of the schedule, of clipping, and of how the loss is scaled."""
     schedule = config.get("scheduler")
     told = str(schedule.get("type", "")) if isinstance(schedule, dict) else "the trainer's"
     clips = str(config.get("gradient_clipping", "none")).replace("auto", "max_grad_norm")
-    return {f"{kind}_schedule": told, f"{kind}_clipping": clips}
+    own = config.get("fp16")
+    halves = isinstance(own, dict) and own.get("enabled") is not False
+    sizes = {key: own.get(key, size) for key, size in _SCALES.items()} if halves else {}
+    scales = ", ".join(f"{key} {size}" for key, size in sizes.items())
+    return {f"{kind}_schedule": told, f"{kind}_clipping": clips, f"{kind}_scaling": scales or "none"}
 
 
 def _is_deepspeeds(source: Source) -> bool:
     """Whether a file hangs at a key as DeepSpeed's config."""
-    return source.hung and source.file.path.endswith(".json") and source.key.endswith("deepspeed")
+    key = source.key.rpartition(".")[2]
+    return source.hung and source.file.path.endswith(".json") and key in ("deepspeed", "deepspeed_config")
 
 
 def _beside(folder: str) -> Iterator[str]:
@@ -94,6 +102,8 @@ def _rest(config: Mapping[str, object]) -> dict[str, object]:
         rest["bf16"] = {"enabled": "auto"}
         if _enabled(rest.get("fp16")) in ("auto", False):
             del rest["fp16"]
+    elif isinstance(halves := rest.get("fp16"), dict):
+        rest["fp16"] = {key: value for key, value in halves.items() if key not in _SCALES}
     return rest
 
 

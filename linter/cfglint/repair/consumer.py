@@ -61,7 +61,10 @@ class Consumer(Record):
         given = [
             key for name, entry in root.entries.items() if name != "launch" for key in _keys(name, entry)
         ]
-        return program.accepts(".".join(map(str, path)), value, given)  # type: ignore[no-any-return]
+        key = ".".join(map(str, path))
+        if key in given and key not in program.program.flags:
+            return None  # as deepspeed.add_config_arguments declares some, in no file of the project
+        return program.accepts(key, value, given)  # type: ignore[no-any-return]
 
     def _lacks_field(self, path: Steps) -> bool:
         """Whether the project's own copy of the framework has no field for a key: its loader stops then."""

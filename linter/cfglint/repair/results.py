@@ -34,6 +34,7 @@ _OTHERS = {  # told where they move
     "results.rank": "LoRA rank",
     "results.schedule": "learning-rate schedule",
     "results.clipping": "clipping of gradients",
+    "results.scaling": "scaling of the loss",
     "results.negatives": "samples that the loss compares",
     "results.grouping": "micro-batch whose tokens are averaged",
 }
@@ -42,6 +43,7 @@ _RISKS = {
     "results.compute": "numerics",
     "results.weights": "numerics",
     "results.bits": "numerics",
+    "results.scaling": "numerics",
 }
 _MANY = 1 << 20  # GPUs
 _PROBES = (3, 7)  # in the place of what is missing

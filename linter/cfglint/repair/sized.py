@@ -50,6 +50,7 @@ _PARTS = ("weights", "gradients", "moments")
 _SHARED = ("ranks.weights", "ranks.gradients", "ranks.optimizer")  # over so many GPUs
 _AWAY = ("zero_stage", "offload_optimizer", "offload_params")  # the cheapest first
 _STAGES = 3
+_PROCESS = 0.75 * GIB  # that a process itself takes, its context and the least of its buffers
 _ROOM = 0.9  # of a GPU: what a process, its activations and buffers leave at best
 
 
@@ -78,7 +79,7 @@ def beyond(judged: Judged, values: Values, *, sure: bool = True, share: float = 
         return f"{told}; on the {int(own)} GPUs of the file, that is at least {share_there}"
     ranks = [_ranks(values, name, count) for name in _SHARED]
     on_each = size * sum(part / over for part, over in zip(parts, ranks, strict=True))
-    if on_each <= vram[1] * share:
+    if on_each <= min(vram[1] * share, vram[1] - _PROCESS):
         return ""
     whole = " and ".join(n for n, part, over in zip(_PARTS, parts, ranks, strict=True) if over == 1 and part)
     return (

@@ -404,7 +404,8 @@ class Writer(Record):
             if isinstance(node, Composite) and node.counts and edit is not None:
                 title = f"{_listed(written.path, edit.new)} to {edit.new}"
             elif isinstance(node, Composite) and node.ending[0] >= 0 and edit is not None:
-                within = old[: edit.start - node.start] if node.start <= edit.start < node.end else "…"
+                within = old[: edit.start - node.start] if node.start <= edit.start < node.end else ""
+                within = within if within and "\n" not in within else "…"
                 title = f"{spoken(written.path)} to {within}{edit.new}"
         else:
             consumer = self._consumer
