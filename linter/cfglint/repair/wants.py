@@ -67,6 +67,9 @@ class Wants(Record):
         kernel = code.startswith("PRC") and any(map(self.solver.rests_on_target, group.goals))
         if any(goal.code == code for goal in stranded) or (stranded and (kernel or code.startswith("MEM"))):
             return self._of_stranded(group, judged)
+        held = self._held_back(group, judged) if code.startswith("MEM") else None
+        if held is not None:
+            return held
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
             if repair is not None:
@@ -118,6 +121,21 @@ class Wants(Record):
         if elsewhere or told:
             return elsewhere, text
         return elsewhere, text + nowhere(judged)
+
+    def _held_back(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
+        """Return the ways out of another error that only a cut of the data mends; None where there is none.
+
+        Without it the job does not start there, whatever memory this one would save.
+        """
+        own = self.repairs.of(group.code, judged)
+        for goal in stranding(self.solver, self.groups.values(), judged):
+            repair = self.repairs.of(goal.code, judged)
+            cuts = repair is not None and repair.risk == "data" and repair is not own
+            if cuts and not goal.code.startswith("MEM"):
+                fixes, told = self.proposals(goal.code, judged)
+                if told:
+                    return fixes, stranded_told(self.solver.named((goal.code,)), told, group.code)
+        return None
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
