@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.text import apply_edits
 from found import found_in
 
 COMMAND = (
@@ -75,3 +76,24 @@ def test_a_trainer_is_not_put_onto_the_gpus_of_a_server() -> None:
         "CUDA_VISIBLE_DEVICES=0,1 for the command in line 1, with engines for 2, and 2,3 for this"
         in fix.effect
     )
+
+
+SERVE = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 8 --pipeline-parallel-size 2\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "after"),
+    [
+        ("--nodes=2\n#SBATCH --gpus-per-node=8", "--nodes=1\n#SBATCH --gpus-per-node=8"),
+        ("-N 2\n#SBATCH --gres=gpu:h100:8", "-N 1\n#SBATCH --gres=gpu:h100:8"),
+        ("--nodes=2\n#SBATCH --gpus=16\n#SBATCH -n 2", "--nodes=1\n#SBATCH --gpus=8\n#SBATCH -n 1"),
+        ("--time=01:00:00", "--time=01:00:00"),
+    ],
+)
+def test_what_a_job_asks_of_slurm_moves_along(head: str, after: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH {head}\n{SERVE}"
+    fix = found_in(text, "h100-sxm:8")["ENG238"].fix
+    assert fix is not None
+    assert "still asks for" not in fix.effect
+    expected = f"#!/bin/bash\n#SBATCH {after}\n{SERVE.replace('size 2', 'size 1')}"
+    assert apply_edits(text, fix.edits) == expected

@@ -16,6 +16,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import SAFE, Allowed
+from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_over
 from cfglint.repair.options import Options
@@ -304,20 +305,20 @@ class Solver(Record):
         """Return a repair with what reaches the goals: written and proven; None where the proof fails."""
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
-        patch = self.writer(goals[0].judged).patch(repair.written) if writable else None
+        plain = self.writer(goals[0].judged).patch(repair.written) if writable else None
+        patch = with_job(plain, repair, self.watched, self.trials)
         sure = repair.sure
         if patch is not None:
-            mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
             removes = any(change.removed for change in patch.changes)
+            mended = {(goal.judged, goal.code) for goal in goals if not goal.held}
             proven = partial(self.trials.proven, mended, self.watched, patch.edits, removes=removes)
             if not proven(sure=repair.sure):
                 return None
             facts = combined(repair.options) or {}
             own = (name for each in repair.options for name in (each.knob, *each.exchanged))
             asked = {name: facts[name] for name in own if name in facts}
-            if not self.trials.reads(asked, self.watched, patch.edits):
-                return None
-            if removes and not self.trials.recognised(patch.edits):
+            reads = self.trials.reads(asked, self.watched, patch.edits)
+            if not reads or (removes and not self.trials.recognised(patch.edits)):
                 return None
             if any(option.several for option in repair.options) and not self.trials.spares(patch.edits):
                 return None
@@ -326,8 +327,7 @@ class Solver(Record):
         sure = sure and not any(self._blind(repair, judged, memory=memory) for judged in self.watched)
         results, left = self._results(repair), self._left(repair, patch)
         if left:
-            sure = False
-            last = repair.options[-1]
+            sure, last = False, repair.options[-1]
             told = replace(last, effects=[*last.effects, left])
             repair = replace(repair, options=(*repair.options[:-1], told))
         return replace(repair, goals=tuple(goals), patch=patch, only=only, results=results, sure=sure)

@@ -61,15 +61,9 @@ class Wants(Record):
         from cfglint.repair.reasons import unfixed  # seldom needed
 
         group, repair = self.groups[code], self.repairs.of(code, judged)
-        if judged in self.repairs.over and repair is None:
-            return self._of_too_large(group, judged)
-        stranded = self._stranding(judged)
-        kernel = code.startswith("PRC") and any(map(self.solver.rests_on_target, group.goals))
-        if any(goal.code == code for goal in stranded) or (stranded and (kernel or code.startswith("MEM"))):
-            return self._of_stranded(group, judged)
-        held = self._held_back(group, judged) if code.startswith("MEM") else None
-        if held is not None:
-            return held
+        instead = self._instead(group, judged)
+        if instead is not None:
+            return instead
         if repair is None or (repair, judged) not in self._fixes:
             fixes = fixes_of(self.solver, group, judged, repair)
             if repair is not None:
@@ -101,6 +95,17 @@ class Wants(Record):
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             return fixes, unfixed(self.solver, group)
         return fixes, ""
+
+    def _instead(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
+        """Return what is said of a rule where a job does not run on a target whatever mends this one."""
+        code = group.code
+        if judged in self.repairs.over and self.repairs.of(code, judged) is None:
+            return self._of_too_large(group, judged)
+        stranded = self._stranding(judged)
+        kernel = code.startswith("PRC") and any(map(self.solver.rests_on_target, group.goals))
+        if any(goal.code == code for goal in stranded) or (stranded and (kernel or code.startswith("MEM"))):
+            return self._of_stranded(group, judged)
+        return self._held_back(group, judged) if code.startswith("MEM") else None
 
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""

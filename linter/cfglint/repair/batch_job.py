@@ -1,0 +1,76 @@
+"""What a batch script asks Slurm for, where a repair moves its job to fewer GPUs or machines.
+
+``#SBATCH --nodes=4`` keeps a job waiting on a cluster that has one machine, whatever its commands start. So
+such lines move along, as far as they ask for more than there is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cfglint.repair.patch import Change, Patch
+from cfglint.repair.price import lays_out, regroups
+from cfglint.repair.together import combined
+from cfglint.text import Edit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cfglint.document.job import Job
+    from cfglint.document.tree import Document
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.found import Repair
+    from cfglint.repair.trials import Trials
+
+_NUMBER = re.compile(r"[0-9]+\Z")
+_FIGURES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "tasks")
+
+
+def with_job(patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials) -> Patch | None:
+    """Return a patch that lets a script's head ask for no more than a target has, where its job moves.
+
+    Other commands of the script may need what it asks for.
+    """
+    facts = combined(repair.options) or {}
+    if patch is None or len(watched) != 1 or not (regroups(facts) or lays_out(facts)):
+        return patch
+    document, values = watched[0].subject.document, watched[0].values
+    each, machines = values["gpu.count"], values["gpu.nodes"]
+    job = document.job
+    if watched[0].target is None or not isinstance(each, int) or job is None or job.everywhere:
+        return patch
+    most = machines if isinstance(machines, int) else 1
+    if (job.count("gpus") or 0) <= each * most:
+        return patch
+    moved = {(change.edit.start, change.edit.end) for change in patch.changes}
+    wider = Patch([*patch.changes, *_edits(document, job, each, most, moved)])
+    alone = len(document.file.documents) == 1 or len(wider.changes) == len(patch.changes)
+    return wider if alone or trials.spares(wider.edits) else patch
+
+
+def _edits(
+    document: Document, job: Job, each: int, most: int, moved: set[tuple[int, int]]
+) -> Iterator[Change]:
+    """Yield the change of each figure that is larger than a target: so many machines with ``each`` GPUs."""
+    nodes, own = job.count("nodes"), job.count("gpus_per_node")
+    new_nodes, new_own = min(nodes or 1, most), min(own or each, each)
+    news = {
+        "nodes": new_nodes,
+        "gpus_per_node": new_own,
+        "tasks_per_node": new_own if job.count("tasks_per_node") == own else None,
+        "gpus": new_nodes * new_own,
+        "tasks": {job.count("gpus"): new_nodes * new_own, nodes: new_nodes}.get(job.count("tasks")),
+    }
+    for name in _FIGURES:
+        old, start, end = job.figures.get(name, (0, 0, 0))
+        new, text = news[name], document.file.text[start:end]
+        digits = _NUMBER.search(text)
+        if new is None or new >= old or digits is None or int(digits[0]) != old:
+            continue
+        span = start + digits.start(), end
+        line = document.file.text[document.file.text.rfind("\n", 0, start) + 1 : start].strip().rstrip("= ")
+        if line.startswith("#SBATCH") and not any(a < span[1] and span[0] < b for a, b in moved):
+            moved.add(span)
+            told = text[: digits.start()] + str(new)
+            yield Change(Edit(*span, str(new)), f"{line} to {told}", line, digits[0])
