@@ -14,6 +14,7 @@ from cfglint.engine.judge import judge
 from cfglint.engine.memory import GIB, HERE, LACKING, bounds_of, memory_of
 from cfglint.facts import missing
 from cfglint.findings import Fix, Span
+from cfglint.hardware.catalogue import catalogue
 from cfglint.hardware.catalogue import gpu as gpu_named
 from cfglint.hardware.prices import shipped
 from cfglint.hardware.target import count_facts, gpu_facts, parse_target
@@ -62,7 +63,7 @@ class Place(Record):
     ``accumulation`` says what keeps the effective batch, nothing where nothing has to change. ``price`` is
     said, of one GPU where nobody says how many there have to be. ``amid`` other errors, which stand against
     the job on any GPU. ``host`` says what a machine needs of its own memory where that is much. ``may`` says
-    that the job may need more than there is.
+    that the job may need more than there is; ``own`` is said of some of the GPUs that are there.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Place(Record):
     amid: bool = False
     host: str = ""
     may: bool = False
+    own: str = ""
 
     @property
     def words(self) -> str:
@@ -80,10 +82,11 @@ class Place(Record):
         need, capacity = self.memory.need_gib, self.memory.capacity_gib
         low = f"{need.low:.0f}"
         size = f"at least {low}" if need.high == inf else f"{low}–{need.high:.0f}"
-        of = f"{size} of {capacity or 0:.1f} GiB, {self.price}{self.host}"
+        price = "" if self.own else f", {self.price}"
+        of = f"{size} of {capacity or 0:.1f} GiB{price}{self.host}"
         steps = f" with {self.accumulation}" if self.accumulation else ""
         fits = ", where it may fit" if self.may else ""
-        return f"{self.name}{steps}{fits} ({of})"
+        return f"{self.own or self.name}{steps}{fits} ({of})"
 
 
 class Market(Record):
@@ -175,6 +178,12 @@ class Market(Record):
         most = max(_MOST_HOURLY, _TIMES_OWN * own_price, stated)
         offers = [offer for offer in offers if offer[0] <= most]
         model = values.given.get("gpu.model")
+        if model in catalogue()["gpus"] and model not in sheet:  # fewer of one's own cost nothing
+            offers += [
+                (0.0, gpu_named(str(model)), count, 1)
+                for count, nodes in shapes
+                if count < own and nodes == 1
+            ]
 
         def is_there(offer: tuple[float, Gpu, int, int]) -> bool:
             return offer[1].name == model and offer[2] * offer[3] <= own
@@ -234,7 +243,21 @@ class Market(Record):
         told = self.told(steps) if steps is not None else ""
         price, host = self.price(hourly, count * nodes), _large_host(values)
         amid = bool(standing - {rule.code for rule in moved})
-        return Place(name, hourly, memory, price, told, amid=amid, host=host, may=may) if memory else None
+        if memory is None:
+            return None
+        own = self._own(gpu, count) if nodes == 1 else ""
+        return Place(name, hourly, memory, price, told, amid=amid, host=host, may=may, own=own)
+
+    def _own(self, gpu: Gpu, count: int) -> str:
+        """Say which of the GPUs of the machine a place is; nothing where it is not some of them."""
+        given = self.judged.values.given
+        there = given.get("gpu.count")
+        if self._is_open() or gpu.name != given.get("gpu.model") or given.get("gpu.nodes") != 1:
+            return ""
+        if not is_number(there) or count >= there:
+            return ""
+        numbers = ",".join(map(str, range(count)))
+        return f"{count} of the {int(there)} GPUs here, by CUDA_VISIBLE_DEVICES={numbers}"
 
     def _memory(self, values: Values, *, may: bool) -> Memory | None:
         """Return what a job needs where it fits, or ``may`` fit; None where it does not, or who knows."""

@@ -124,7 +124,8 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> st
     need = f": {told}" if told else ""
     if even and sure and not lacks(solver, judged, facts):
         return f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
-    size = bounds_of(solver.trials.values(judged, facts)["trainer.memory"])
+    after = solver.trials.values(judged, facts)
+    size = bounds_of(after[_told_by(after)])
     if not sure and told and size is not None and _is_wide(size):
         return f"{UNKNOWN} then fits a GPU{even and ','}{even}{need}"
     return f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
@@ -134,10 +135,11 @@ def beyond_host(solver: Solver, judged: Judged) -> str:
     """Say of a move to the host, as an addition, that no rented machine has the memory for it."""
     for option in (one for knob, one in solver.trials.hosted.items() if "offload" in knob):
         need = bounds_of(solver.trials.values(judged, option.facts)["need.host"])
-        told = values_told(Repair((option,)))
         if need is not None and need[1] < INF and option.written:
-            size = f"{need[0] / GIB:,.0f}–{need[1] / GIB:,.0f} GiB"
-            return f"; {told} would take {size} of a machine's own: more than those with such GPUs have"
+            told = f"{spoken(option.written[0].path)} {shown(option.written[0].value)}"
+            wide, least = need[1] > _EMPTY * need[0], f"{need[0] / GIB:,.0f}"
+            size = f"at least {least}" if wide else f"{least}–{need[1] / GIB:,.0f}"
+            return f"; {told} would take {size} GiB of a machine's own: more than those with such GPUs have"
     return ""
 
 
@@ -146,7 +148,7 @@ def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
 
     ``lack`` is what is missing at worst; ``sure`` that some is, ``told`` that the estimate is said, too.
     """
-    vram, need = bounds_of(values["gpu.vram"]), bounds_of(values["trainer.memory"])
+    vram, need = bounds_of(values["gpu.vram"]), bounds_of(values[_told_by(values)])
     if not sure and told and need is not None and _is_wide(need):
         return f"{UNKNOWN} fits a GPU"
     if told and need is not None and vram is not None and need[1] < INF:  # the rule may ask for a part alone
@@ -155,6 +157,20 @@ def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
         return f"up to {lack / GIB:.1f} GiB {'are still' if sure else 'may still be'} missing"
     far = sure and need is not None and need[0] >= _FAR * vram[1]
     return f"{'far ' if far else ''}too much memory {'is' if sure else 'may be'} needed"
+
+
+def _told_by(values: Values) -> str:
+    """Return which estimate of a trainer's memory is told: the likely one, as in findings, if it agrees.
+
+    Where only the bounds leave it open whether the job fits, they are told.
+    """
+    likely, bounds, vram = (
+        bounds_of(values[name]) for name in ("trainer.likely", "trainer.memory", "gpu.vram")
+    )
+    if likely is None or bounds is None or vram is None or likely[1] == INF:
+        return "trainer.memory"
+    same = all((a > vram[1]) == (b > vram[1]) for a, b in zip(likely, bounds, strict=True))
+    return "trainer.likely" if same else "trainer.memory"
 
 
 def _is_wide(need: tuple[float, float]) -> bool:
@@ -185,7 +201,7 @@ def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
     told = ", ".join(f"{part.partition('.')[2]} {show_value(after[part], kind)}" for part in takes)
     if most[1] > _EMPTY * most[0] and vram is not None and most[0] <= vram[1]:
         return _floor(judged, after)
-    text = f"the trainer needs {show_value(after['trainer.memory'], kind)}{f' ({told})' if told else ''}"
+    text = f"the trainer needs {show_value(after[_told_by(after)], kind)}{f' ({told})' if told else ''}"
     return f"{text}, the engine {show_value(after['engine.memory'], kind)}" if beside else text
 
 

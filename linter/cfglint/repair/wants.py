@@ -12,6 +12,7 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
+from cfglint.repair.shortage import UNKNOWN
 from cfglint.repair.sized import sent_away
 from cfglint.repair.stranded import nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Goal, Group
 
-    _Near: TypeAlias = tuple[Sequence[Goal], Repair | None, Collection[str], bool]
+    _Near: TypeAlias = tuple[Sequence[Goal], Repair | None, Collection[str], float]
 
 
 _MUCH = 0.75  # of the memory before
 _LEFT = 0.25  # of what is missing at worst
 _SLOW = 1.0  # times what a step takes, that it takes longer
-_WELL = 0.6  # of what a GPU has: the least of an estimate that may well fit it
+_WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _NO_RISK = ("none",)
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
@@ -82,7 +83,7 @@ class Wants(Record):
         placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
         if placed and fixes and fixes[0].risk != "none":
             cuts = all(fix.risk == "data" for fix in fixes)  # nobody cuts data for what money buys
-            near = self._near(group.goals, judged, unsafe=cuts)  # first what may be enough
+            near = self._near_with(group, judged, repair, unsafe=cuts)  # first what may be enough
             if fixes[0].risk == "numerics":
                 fixes = [*near, *fixes]
             elif near or cuts:
@@ -93,7 +94,8 @@ class Wants(Record):
             fixes = [*near, *fixes]
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
-            return fixes, unfixed(self.solver, group)
+            told = self._on_some(judged, here) or unfixed(self.solver, group)
+            return [*self._hope(here, judged, told), *fixes][:MOST], told
         return fixes, ""
 
     def _instead(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
@@ -107,17 +109,34 @@ class Wants(Record):
             return self._of_stranded(group, judged)
         return self._held_back(group, judged) if code.startswith("MEM") else None
 
+    def _on_some(self, judged: Judged, goals: Sequence[Goal]) -> str:
+        """Say that a file is right for some of the GPUs that are there; nothing where it is not."""
+        places = self._markets[judged].places(tuple(goals)) if judged in self._markets and goals else []
+        some = any(place.own and not (place.may or place.accumulation or place.amid) for place in places)
+        return "the file needs no change on some of the GPUs here" if some else ""
+
+    def _hope(self, goals: Sequence[Goal], judged: Judged, told: str) -> list[Fix]:
+        """Return safe moves after which a job fits by the least it may need, where nobody can tell."""
+        if not goals or UNKNOWN not in told:
+            return []
+        solver = self.solver.watching(judged)
+        last = furthest(solver, tuple(goals), SAFE) or solver.nearest(goals, SAFE)
+        return self._found_near(judged, goals, last, _NO_RISK, _AT_BEST)
+
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
         if near:
             return [*near, *elsewhere][:MOST], ""
+        if certain := self._on_some(judged, stranded) or self._immovable(group, lost):
+            return elsewhere, certain if elsewhere else certain + nowhere(judged)
         codes = ((group.code,) if group.code in lost or not lost else ()) + tuple(lost)
         if codes[0].startswith("MEM"):  # what a job takes of GPUs that are not there is not to the point
             codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
         first = next((code for code in codes if self._reason(code)), codes[0])
         told = self._reason(first)
+        elsewhere = [*self._hope(stranded, judged, told), *elsewhere]
         if told and (first == group.code or self._is_in_vain(first, told)):
             return elsewhere, told if elsewhere else told + nowhere(judged)
         text = stranded_told(
@@ -141,6 +160,19 @@ class Wants(Record):
                 if told:
                     return fixes, stranded_told(self.solver.named((goal.code,)), told, group.code)
         return None
+
+    def _immovable(self, group: Group, lost: Sequence[str]) -> str:
+        """Say that a GPU has no kernels for a job, where nothing in the file decides on that."""
+        kernels = [self.groups[code] for code in lost if code.startswith("PRC")]
+        still = (each for each in kernels if not ANY.over(self.solver.tracks(each.goals)))
+        fixed = [each.code for each in still if not self._reason(each.code)]
+        if not fixed:
+            return ""
+        if group.code in fixed:
+            return "nothing in the file decides on that: only another GPU does"
+        return (
+            f"{', '.join(self.solver.named(fixed))} stands whatever the file says: only another GPU would do"
+        )
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""
@@ -182,16 +214,26 @@ class Wants(Record):
             self._nears[key] = next(filter(None, found), [])
         return self._nears[key]
 
+    def _near_with(self, group: Group, judged: Judged, repair: Repair | None, *, unsafe: bool) -> list[Fix]:
+        """Return moves that may be enough for a rule alone, else for all that its repair reaches."""
+        near = self._near(group.goals, judged, unsafe=unsafe)
+        if near or repair is None or repair.goals == group.goals:
+            return near
+        return self._near(repair.goals, judged, unsafe=unsafe)
+
     def _ways_near(self, goals: tuple[Goal, ...], judged: Judged, unsafe: bool) -> Iterator[_Near]:
-        """Yield the ways in turn: goals, moves, the risks they may have, whether they should well fit."""
+        """Yield the ways in turn: goals, moves, the risks they may have, what they may take of a GPU at best.
+
+        That counts where the middle of an estimate does not fit.
+        """
         solver, every = self.solver.watching(judged), self._of_memory(goals, judged)
-        yield goals, solver.likely(goals) or solver.nearest(goals, SAFE), _NO_RISK, False
-        yield every, turned(solver, every, SAFE), _NO_RISK, False
-        yield goals, furthest(solver, goals, SAFE), _NO_RISK, False
-        yield goals, anyhow(solver, goals, judged), _NO_RISK, True  # what may be too much
+        yield goals, solver.likely(goals) or solver.nearest(goals, SAFE), _NO_RISK, 0.0
+        yield every, turned(solver, every, SAFE), _NO_RISK, 0.0
+        yield goals, furthest(solver, goals, SAFE), _NO_RISK, 0.0
+        yield goals, anyhow(solver, goals, judged), _NO_RISK, _WELL  # what may be too much
         if unsafe:
-            yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, False
-            yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, True
+            yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
+            yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
 
     def _of_memory(self, goals: Sequence[Goal], judged: Judged) -> tuple[Goal, ...]:
         """Return goals with those of the other errors about memory, without which the job would not start."""
@@ -200,7 +242,12 @@ class Wants(Record):
         return tuple(dict.fromkeys((*goals, *more)))
 
     def _found_near(
-        self, judged: Judged, goals: Sequence[Goal], repair: Repair | None, risks: Collection[str], well: bool
+        self,
+        judged: Judged,
+        goals: Sequence[Goal],
+        repair: Repair | None,
+        risks: Collection[str],
+        most: float,
     ) -> list[Fix]:
         if repair is not None:
             repair, able = sent_away(self.solver.watching(judged), repair, judged)
@@ -217,7 +264,7 @@ class Wants(Record):
         parts = [change.after_gib for change in fix.memory if change.part in ("engine", "trainer")]
         if vram is None or max(map(middle, parts), default=0) * GIB <= vram[1]:
             return [fix]
-        return [fix] if well and max(low for low, _ in parts) * GIB <= _WELL * vram[1] else []
+        return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] else []
 
     def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
         """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""

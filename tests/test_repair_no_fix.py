@@ -1,0 +1,97 @@
+"""What is said where nothing is proposed: the certain reason first, and a way out that runs."""
+
+from __future__ import annotations
+
+from found import found_in
+
+GALORE = """
+model_name_or_path: Qwen/Qwen2.5-7B
+stage: sft
+do_train: true
+finetuning_type: full
+use_galore: true
+galore_layerwise: true
+galore_rank: 64
+dataset: identity
+template: qwen
+cutoff_len: 1024
+output_dir: out
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 1
+pure_bf16: true
+"""
+PHASES = """
+max_steps = 100
+seq_len = 32768
+output_dir = "out"
+[deployment]
+type = "multi_node"
+num_train_nodes = 4
+gpus_per_node = 8
+[inference.deployment]
+type = "disaggregated"
+prefill_nodes_per_replica = 1
+num_prefill_replicas = 2
+decode_nodes_per_replica = 2
+[slurm]
+job_name = "own"
+[trainer.model]
+name = "zai-org/GLM-5.1"
+cp = 2
+ep = 8
+[orchestrator]
+batch_size = 64
+[inference]
+[inference.vllm]
+model = "zai-org/GLM-5.1-FP8"
+max_model_len = 32768
+"""
+PACKED = """
+base_model: deepseek-ai/DeepSeek-V2
+load_in_4bit: true
+adapter: qlora
+lora_r: 128
+lora_target_linear: true
+datasets: [{path: mlabonne/FineTome-100k, type: chat_template}]
+sequence_len: 3072
+sample_packing: true
+micro_batch_size: 6
+gradient_accumulation_steps: 1
+optimizer: adamw_torch_fused
+bf16: true
+gradient_checkpointing: true
+attn_implementation: flash_attention_2
+fsdp: [full_shard, auto_wrap]
+fsdp_config:
+  fsdp_offload_params: true
+  fsdp_cpu_ram_efficient_loading: true
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_transformer_layer_cls_to_wrap: DeepseekV2DecoderLayer
+  fsdp_sharding_strategy: FULL_SHARD
+"""
+
+
+def test_some_of_the_gpus_that_are_there_come_before_others() -> None:
+    finding = found_in(GALORE, "a100-40gb:4", "galore.yaml")["PAR141"]
+    assert finding.fix is None
+    assert finding.unfixed == "the file needs no change on some of the GPUs here"
+    place = finding.alternatives[0].title
+    assert place.startswith("run it unchanged on 1 of the 4 GPUs here, by CUDA_VISIBLE_DEVICES=0 (")
+    assert "an hour" not in place
+
+
+def test_kernels_that_a_gpu_has_not_are_the_reason() -> None:
+    found = found_in(PHASES, "rtx-4090", "rl.toml")
+    assert found["PRC221"].unfixed.startswith("nothing in the file decides on that: only another GPU does")
+    others = [finding.unfixed for code, finding in found.items() if code in ("MEM105", "MEM201")]
+    assert others
+    assert all(text.startswith("PRC221 (sparse-attention-needs-hopper) stands") for text in others)
+
+
+def test_what_nobody_can_tell_is_shown_as_what_may_not_be_enough() -> None:
+    finding = found_in(PACKED, "rtx-3090:2", "qlora.yaml")["MEM104"]
+    assert finding.fix is None
+    assert "cannot tell" in finding.unfixed
+    first = finding.alternatives[0]
+    assert first.title.startswith("set micro_batch_size to 1")
+    assert (first.applicability, first.certainty) == ("safe", "may")
