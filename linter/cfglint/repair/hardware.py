@@ -113,11 +113,15 @@ class Market(Record):
             return f"about ${hourly / gpus:.2f} an hour per GPU"
         return f"about ${hourly:.2f} an hour"
 
-    def places(self, goals: tuple[Goal, ...]) -> list[Place]:
-        """Return the cheapest place that needs no change, and one that costs less with other steps."""
-        key = tuple(goal.code for goal in goals)
+    def places(self, goals: tuple[Goal, ...], *, may: bool = False) -> list[Place]:
+        """Return the cheapest place that needs no change, and one that costs less with other steps.
+
+        With ``may``, where none surely holds the job, the cheapest that may.
+        """
+        key = (*(goal.code for goal in goals), "may" if may else "")
         if key not in self._found:
-            self._found[key] = list(self._places(goals))
+            sure = self.places(goals) if may else list(self._places(goals))
+            self._found[key] = sure or (list(self._uncertain(goals)) if may else [])
         return self._found[key]
 
     def _places(self, goals: tuple[Goal, ...]) -> Iterator[Place]:
@@ -132,13 +136,15 @@ class Market(Record):
                 cheapest.setdefault(bool(place.accumulation), place)
                 if not place.accumulation:
                     break
-        if not cheapest:
-            yield from self._uncertain(goals, slower=kernels)
         yield from sorted(cheapest.values(), key=lambda place: bool(place.accumulation))
 
-    def _uncertain(self, goals: tuple[Goal, ...], *, slower: bool) -> Iterator[Place]:
+    def _uncertain(self, goals: tuple[Goal, ...]) -> Iterator[Place]:
         """Yield the cheapest place that may hold the job, where none surely does."""
-        for hourly, gpu, count, nodes in self.offers(slower=slower):
+        judged = self.judged
+        if judged.target is None or any(self.trials.run.without_target(g.compiled, judged) for g in goals):
+            return
+        kernels = any(goal.code.startswith(_KERNELS) for goal in goals)
+        for hourly, gpu, count, nodes in self.offers(slower=kernels):
             place = self._place(goals, gpu, count, nodes, hourly, may=True)
             if place is not None:
                 yield place

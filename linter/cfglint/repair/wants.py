@@ -79,7 +79,7 @@ class Wants(Record):
             if doubted.open or not fixes:
                 return fixes, doubted.text
         here = [goal for goal in group.goals if goal.judged is judged and goal.broken]
-        elsewhere = self._elsewhere(judged, here) if group.error and here else []
+        elsewhere = self._elsewhere(judged, here, may=not fixes) if group.error and here else []
         placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
         if placed and fixes and fixes[0].risk != "none":
             cuts = all(fix.risk == "data" for fix in fixes)  # nobody cuts data for what money buys
@@ -266,12 +266,15 @@ class Wants(Record):
             return [fix]
         return [fix] if max(low for low, _ in parts) * GIB <= most * vram[1] else []
 
-    def _elsewhere(self, judged: Judged, goals: Sequence[Goal]) -> list[Fix]:
-        """Return other hardware: the cheapest as it is, before it what costs half with safe changes."""
+    def _elsewhere(self, judged: Judged, goals: Sequence[Goal], *, may: bool = True) -> list[Fix]:
+        """Return other hardware: the cheapest as it is, before it what costs half with safe changes.
+
+        With ``may``, also what may be too small, where nothing else is.
+        """
         if judged not in self._markets:
             self._markets[judged] = Market(self.solver.trials, judged, partial(self._steps, judged))
         market = self._markets[judged]
-        places = market.places(tuple(goals))
+        places = market.places(tuple(goals), may=may)
         found = [hardware_fix(places, judged)]
         if self._stranding(judged):
             found.insert(0, mended_elsewhere(market, judged.subject, places))
