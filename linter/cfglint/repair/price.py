@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from cfglint.facts import Values
     from cfglint.repair.trials import Trials
 
-_WORK = "step.work"
+_WORK, _COMPUTE, _MOVES = "step.work", "step.compute", ("step.transfer", "step.host")
+_SHORTEST = "step.shortest"
 _HOST, _HOST_TIMES = "need.host", 3.6  # times the memory of a machine's GPUs
 _HOST_EACH, _HOST_LARGE = 375 * GIB, 500 * GIB  # for each GPU of a machine, and for each large one
 _LARGE = 150 * GIB  # that a large GPU has at least
@@ -34,7 +35,38 @@ _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
 
 
 def slower(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[float, float] | None:
-    """Return by which share a step takes longer, least and most; None where that is not known, or nothing."""
+    """Return by which share a step takes longer, least and most; None where that is not known, or nothing.
+
+    A quick GPU may stand beside a slow link, and a slow one beside a quick link. Before and after, they are
+    the same: each is taken at its ends, beside the middle of the other.
+    """
+    old, new = judged.values, trials.values(judged, facts)
+    if _matched(trials, judged, facts) is None:
+        return None
+    before, after = _works(old), _works(new)
+    if before is None or after is None:
+        return None
+    shares = [then / now - 1 for now, then in zip(before, after, strict=True) if now > 0]
+    least, most = min(shares), max(shares)
+    return None if max(abs(least), abs(most)) < _NOTABLE else (least, most)
+
+
+def _works(values: Values) -> list[float] | None:
+    """Return how long a step takes at the ends of what it rests on, in one order."""
+    parts = [bounds_of(values[name]) for name in (_COMPUTE, *_MOVES)]
+    shortest = bounds_of(values[_SHORTEST])
+    if shortest is None or any(part is None or part[1] == INF for part in parts):
+        return None
+    compute, transfer, host = (part for part in parts if part is not None)
+    compute = (compute[0] * shortest[0], compute[1])
+    places = [(end(compute), middle(transfer), middle(host)) for end in (min, max)]
+    places += [(middle(compute), end(transfer), end(host)) for end in (min, max)]
+    behind = [max(work, moved) + kept for work, moved, kept in places]
+    return behind + [work + moved + kept for work, moved, kept in places]
+
+
+def _matched(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[float, float] | None:
+    """Return by which share a step takes longer at either end of its range."""
     old, new = bounds_of(judged.values[_WORK]), bounds_of(trials.values(judged, facts)[_WORK])
     if old is None or new is None or not 0 < old[0] <= old[1] < INF or new[1] == INF:
         return None
@@ -122,5 +154,5 @@ def gives_other_gpus(trials: Trials, judged: Judged, facts: Mapping[str, object]
 
 def points(trials: Trials, judged: Judged, facts: Mapping[str, object], own: float) -> float:
     """Return what a move costs, in points: by the work of a step, else ``own``, the knob's."""
-    share = slower(trials, judged, facts)
+    share = _matched(trials, judged, facts)
     return own if share is None else max((share[0] + share[1]) / 2 / _POINT, _NOTABLE)

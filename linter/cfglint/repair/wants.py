@@ -296,7 +296,7 @@ class Wants(Record):
 
 def _share(fix: Fix) -> float:
     """Return by which share a step takes longer with a fix: of what is not known, nothing."""
-    return sum(fix.slower) / 2 if fix.slower is not None else 0
+    return middle((1 + fix.slower[0], 1 + fix.slower[1])) - 1 if fix.slower is not None else 0
 
 
 def _shrinks(fix: Fix) -> bool:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from cfglint.findings import Fix, MemoryChange, ResultChange, Stale
 
+_MANY = 3  # of a step's time, from which on a step is told as so many times the other
 _ROUGH = 0.1  # of a step's time, from which on a percentage is rounded to tens
-_WIDE = 1.9  # times the shortest step: where that is about as long as before, the range says nothing
 
 
 def price_told(fix: Fix) -> str:
@@ -38,18 +38,22 @@ def _span(low: float, high: float) -> str:
 
 def _time(share: tuple[float, float] | None) -> str:
     """Say how much longer a training step takes."""
-    if share is None or _says_nothing(*share):
+    if share is None or share[0] < -_ROUGH < _ROUGH < share[1]:
         return ""
+    if share[1] > _MANY:
+        return f"training steps {max(1, 1 + share[0]):.1f}–{1 + share[1]:.0f} times as long"
     low, high = (round(100 * each, -1 if abs(each) >= _ROUGH else None) for each in share)
     word = "slower" if low + high > 0 else "faster"
     least, most = sorted((abs(low), abs(high)))
-    several = f"{least:.0f}–{most:.0f}" if least != most and low * high >= 0 else f"{most:.0f}"
+    if least != most and (low * high < 0 or _says_little(*share)):
+        return f"training steps up to {most:.0f} % {word}"
+    several = f"{least:.0f}–{most:.0f}" if least != most else f"{most:.0f}"
     return f"training steps about {several} % {word}"
 
 
-def _says_nothing(low: float, high: float) -> bool:
-    """Whether a step may take as long as before, or much longer."""
-    return low < _ROUGH < high and 1 + high > _WIDE * (1 + low)
+def _says_little(low: float, high: float) -> bool:
+    """Whether a step may take about as long as before, or longer."""
+    return abs(low) < _ROUGH < high or (high <= 0 and abs(high) < _ROUGH < abs(low))
 
 
 def results_told(changed: Sequence[ResultChange]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from cfglint.budget import spend
+from cfglint.document.python.installs import newest
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import PYTHON, read_python
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span, Symbol, Unknown
@@ -190,6 +191,8 @@ class Reader(Record):
         self._say(python, "library", made.kind.partition(".")[0], made.span)
         # unsloth changes what the others do as soon as it is imported; else whoever loads the model says it.
         self._say(python, "loader", "unsloth" if "unsloth" in self.program.imports else "", made.span)
+        cells = self.program.code.file if self.program.code.places is not None else ""
+        self._say(python, "newest", f" {' '.join(newest(cells))} ", made.span)
         self._say(python, "freezes", self.program.frozen, made.span)
         self._say(python, "gradient_checkpointing_enable", False, made.span)
         root.entries["python"] = Entry(_key("python", made.span), python)
