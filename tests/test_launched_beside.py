@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cfglint.document.launched import started_with
+from cfglint.document.launched import started_with, trained_with
 
 
 class _Project:
@@ -26,3 +26,15 @@ def test_who_names_the_file_goes_before_the_others_of_its_folder():
     other = "torchrun --nproc_per_node=1 train.py --deepspeed_config config/other.json\n"
     project = _Project(("/job/run.sh", named), ("/job/other.sh", other))
     assert started_with(project, "/job/config/ours.json") == [4]
+
+
+def test_trainers_that_are_given_the_file_tell_what_a_process_takes():
+    program = "from transformers import TrainingArguments\nargs = TrainingArguments(\n    output_dir='o',\n"
+    sized = f"{program}    deepspeed='conf/ours.json', per_device_train_batch_size=4{{}})\n"
+    project = _Project(
+        ("/job/one.py", sized.format(", gradient_accumulation_steps=3")),
+        ("/job/two.py", sized.format("")),
+        ("/job/three.py", sized.format(", gradient_accumulation_steps=steps")),
+        ("/job/four.py", sized.format("").replace("ours", "other") + "# not ours.json\n"),
+    )
+    assert trained_with(project, "/job/conf/ours.json") == [4, 12]

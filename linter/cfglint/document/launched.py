@@ -1,4 +1,4 @@
-"""With how many processes the scripts of a project start what reads a file that they give it."""
+"""Who reads a file of a project: processes that its scripts start, and trainers that its programs make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from cfglint.document.reading import read_text
 from cfglint.document.shell.processes import below, whole
-from cfglint.document.tree import SCRIPTS, Scalar, walk
+from cfglint.document.tree import SCRIPTS, Mapping, Scalar, child, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _COMMENTED = re.compile(r"(?m)^#+[ \t]?")
 _MOST = 20  # scripts that name one file
 _KIND = ".json"  # of the configs that launchers are given
+_MICRO, _STEPS = "per_device_train_batch_size", "gradient_accumulation_steps"
 _COUNTS = ("processes", "visible_gpus")
 
 
@@ -38,6 +39,26 @@ def started_with(project: Project, path: str) -> list[int]:
         beside = [(where, text) for where, text in scripts if near in text]
         found = {each for where, text in beside[:_MOST] for each in _numbers(where, text, f"{folder}/")}
     return sorted(found)
+
+
+def trained_with(project: Project, path: str) -> list[int]:
+    """Return how many sequences a process takes each step, of Trainers whose arguments name the file.
+
+    Those are of commands and programs that give transformers' arguments the file and a size of their own.
+    """
+    own = os.path.abspath(path).replace(os.sep, "/")
+    base = own.rpartition("/")[2]
+    named = [(where, text) for where, text in project.programs(path) if base in text and _MICRO in text]
+    found = set()
+    for where, text in named[:_MOST]:
+        for document in read_text(text, where).documents:
+            root = document.root
+            file = child(root, "deepspeed") if isinstance(root, Mapping) else None
+            sizes = [whole(child(root, name)) for name in (_MICRO, _STEPS)] if file is not None else [None]
+            if _is_given(document, own) and sizes[0] is not None:
+                told = isinstance(root, Mapping) and _STEPS in root.entries
+                found.add(sizes[0] * ((sizes[1] or 0) if told else 1))
+    return sorted(found - {0})
 
 
 def _numbers(where: str, text: str, own: str) -> Iterator[int]:

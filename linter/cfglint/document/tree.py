@@ -446,7 +446,7 @@ class Document(Record):
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)
     used: Callable[[], bool] | None = field(default=None, init=False, compare=False)
-    started: Callable[[], list[int]] | None = field(default=None, init=False, compare=False)
+    started: Callable[[str], list[int]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)

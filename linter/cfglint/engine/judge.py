@@ -154,8 +154,8 @@ def _mistakes(subject: Subject, kind: str, given: Mapping[str, object]) -> list[
         return list(_impossible_values(subject, given))
     if kind in _KINDS:
         return list(_KINDS[kind](subject))
-    if kind == "started_with":
-        return [] if subject.document.started is None else list(subject.document.started())
+    if kind in ("started_with", "trained_with"):
+        return [] if subject.document.started is None else list(subject.document.started(kind))
     if kind in BY_SCHEMA:
         return mistakes(subject.framework, subject.view).get(kind, [])
     if not (subject.view.suspects() or subject.document.duplicates):

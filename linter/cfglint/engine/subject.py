@@ -382,10 +382,10 @@ def _base_of(project: Project, path: str) -> str:
     return base_of(project, path)
 
 
-def _started_with(project: Project, path: str) -> list[int]:
-    from cfglint.document.launched import started_with  # few rules ask
+def _started_with(project: Project, path: str, what: str) -> list[int]:
+    from cfglint.document import launched  # few rules ask
 
-    return started_with(project, path)
+    return (launched.started_with if what == "started_with" else launched.trained_with)(project, path)
 
 
 def dialect_of(pack: Pack, framework: str | None, document: Document) -> Dialect:

@@ -56,11 +56,19 @@ def risk_to_results(trials: Trials, judged: Judged, facts: Mapping[str, object])
 
 
 def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: str) -> bool:
+    own = {key: value for key, value in facts.items() if key in trials.keys}
+    keys = own if len(own) == len(facts) else {}
+    written = trials.rewritten(judged, keys) if keys else None
+    if written is not None:  # of keys that no knob moves, the text with them tells
+        if reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, written.view):
+            return True
+        before, after = judged.values, judged.values.but({}, seen=written.view)
+        lost = needs_of(after[name]) - needs_of(before[name])  # what was known, and no longer is
+        return not lost and is_same(name, before, after)
     if name in trials.base(judged).moved(facts).kept:  # it does not rest on what moves
         return True
     if is_same(name, as_if_it_ran(trials, judged), trials.values(judged, facts)):
         return True
-    own = {key: value for key, value in facts.items() if key in trials.keys}
     said = trials.values(judged, own) if own else None  # also what is computed from the keys
     rest = {
         key: value

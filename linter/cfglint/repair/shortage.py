@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Goal, Group
 
 UNKNOWN = "cfglint cannot tell whether the job"
+_TO_HOST = ("offload_params", "offload_optimizer")
 _LISTED = 3  # parts of the memory in a sentence
 _PART = {"MEM105": "trainer.states"}  # what a rule about memory asks for, where it is not all
 _FAR = 2  # times what a GPU has
@@ -128,7 +129,23 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> st
     size = bounds_of(after[_told_by(after)])
     if not sure and told and size is not None and _is_wide(size):
         return f"{UNKNOWN} then fits a GPU{even and ','}{even}{need}"
-    return f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
+    text = f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
+    return text if even else text + _sent_there(solver, way, judged, goals)
+
+
+def _sent_there(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> str:
+    """Say, as an addition, what of a machine's own memory a job takes that fits with a move to the host."""
+    ends = (track.option(0) for track in solver.tracks(goals) if track.knob.name in _TO_HOST) if goals else ()
+    options = [one for one in ends if one is not None]
+    options += [one for knob, one in solver.trials.hosted.items() if knob in _TO_HOST]
+    for option in options:
+        facts = combined((*way.options, option))
+        after = judged.values if facts is None else solver.trials.values(judged, facts)
+        need, vram = bounds_of(after["trainer.likely"]), bounds_of(after["gpu.vram"])
+        fits = need is not None and vram is not None and need[0] <= vram[1]
+        if facts is not None and fits and overfills_host(solver.trials, judged, facts):
+            return f"; with {values_told(Repair((option,)))} it may fit, but {_host_told(after)}"
+    return ""
 
 
 def beyond_host(solver: Solver, judged: Judged) -> str:

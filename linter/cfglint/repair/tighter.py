@@ -68,6 +68,7 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         if chosen is None:
             break
         options = chosen
+    options = _likely(solver, search, judged, tracks, replace(repair, options=options)) or options
     if options is repair.options:
         return repair
     after = _estimate(solver, judged, combined(options) or {})
@@ -78,6 +79,30 @@ def tightened(solver: Solver, repair: Repair, judged: Judged) -> Repair:
         more = replace(more, sure=False)
     worse = more is None or more.patch is None or _rank(more.risk) > _rank(repair.risk)
     return repair if more is None or worse else more
+
+
+def _likely(
+    solver: Solver, search: Search, judged: Judged, tracks: Sequence[Track], repair: Repair
+) -> tuple[Option, ...] | None:
+    """Return moves with a cheap one more, where all that is likely fits only then, without what it spares."""
+
+    def room(moved: tuple[Option, ...]) -> float:
+        known = _estimate(solver, judged, combined(moved) or {})
+        return known[2] - known[1] if known is not None else -INF
+
+    if not 0 > room(repair.options) > -INF:
+        return None
+    ways = sorted(_ways(search, tracks, repair.options, (_CHEAP, "none")), key=lambda way: way[1])
+    fitting = next((way[2] for way in ways if room(way[2]) >= 0 and not search.harms(way[2])), None)
+    if fitting is None:
+        return None
+
+    def enough(fewer: tuple[Option, ...]) -> bool:
+        written = room(fewer) >= 0 and solver.written(Repair(fewer, sure=False), repair.goals)
+        return bool(written)
+
+    new, *rest = _fewest((fitting[-1], *fitting[:-1]), 1, enough)
+    return (*rest, new)
 
 
 def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
