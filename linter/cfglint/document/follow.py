@@ -17,6 +17,7 @@ from cfglint.document.python.groups import groups_of
 from cfglint.document.python.learns import accumulates, compares
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
+from cfglint.document.python.steps import counts_micro
 from cfglint.document.python.trains import config_of, trains_one, trains_plainly, trains_with
 from cfglint.document.python.values import Flag, Items, Literal, Object, Span
 from cfglint.document.scalars import PYYAML, resolve
@@ -156,6 +157,8 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "compares", loss)
     if not _once("accumulates", accumulates, file, library):
         _note(head, node, "one_pass", "true")
+    if _once("counts_micro", counts_micro, file, library):
+        _note(head, node, "counts_micro", "true")
     for name, words in _once("refused", refused, file, library).items():
         items = [Composite(each, node.start, node.end, "" if each == "true" else '"') for each in words]
         one = items[0] if words == ("true",) else None

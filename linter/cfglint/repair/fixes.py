@@ -17,6 +17,7 @@ from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
 from cfglint.repair.price import gives_other_gpus, lays_out, slower
 from cfglint.repair.results import result_changes
+from cfglint.repair.smaller import smaller
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
@@ -68,7 +69,7 @@ def fixes_of(solver: Solver, group: Group, judged: Judged, repair: Repair | None
         ways.sort(key=lambda way: (way.patch is None, way.unsafe, way.price))
     fixes = [fix_of(way, solver.trials, judged) for way in ways]
     if ways:
-        fixes[0].next = _next_steps(solver, ways[0])
+        fixes[0].next = _next_steps(solver, ways[0]) or smaller(solver, ways[0], judged)
     return [fix for i, fix in enumerate(fixes) if not any(_is_worse(fix, other) for other in fixes[:i])][
         :MOST
     ]

@@ -50,6 +50,8 @@ _LAUNCHED_STEPS = tuple(
     for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
 )
 _JOB = ("launch", "job", "gpus")
+_COUNTED = "the program counts micro-batches as steps, and would stop sooner with more accumulation"
+COUNTS_MICRO = ("launch", "counts_micro")
 READER = 1.0  # the cost of a change in a key that no knob speaks of
 _KEYS_EFFECT = "the value that the rule requires; other effects of the key are not modelled"
 _REMOVAL_EFFECT = "what the removed text said is lost; other effects of the keys are not modelled"
@@ -324,9 +326,10 @@ class Options(Record):
         needs = needs_of(values[knob.keeping]) | needs_of(moved[knob.keeping])
         ratio = probe(knob.keeping, values, needs), probe(knob.keeping, moved, needs)
         shown = self.writer.patch(option.written) is None  # no edit can do it: it is told alone
-        for partner in knob.partners:
+        partners, may_grow = self._partners(knob)
+        for partner in partners:
             value = in_proportion(*ratio, values[partner])
-            if value is None or (partner == _MICRO and _more(value, values[partner])):
+            if value is None or (partner == _MICRO and not may_grow and _more(value, values[partner])):
                 continue
             facts = {**option.facts, partner: value}
             way = self.writer.writes(partner, value)
@@ -336,8 +339,15 @@ class Options(Record):
                 option.facts[partner] = value
                 option.written += way.keys
                 option.exchanged[partner] = values[partner], {written.path for written in way.keys}
+                option.effects += [_COUNTED] if may_grow else []
                 return True
         return bool(needs) or self._nearly_keeps(knob, option, ratio)  # what nobody states
+
+    def _partners(self, knob: t.Knob) -> tuple[tuple[str, ...], bool]:
+        """Return what may keep a batch, and whether the micro-batch may grow for that."""
+        if not self.judged.subject.view.has(COUNTS_MICRO):
+            return tuple(knob.partners), False
+        return (() if knob.name == _MICRO else (_MICRO,)), True
 
     def _nearly_keeps(self, knob: t.Knob, option: Option, ratio: tuple[object, object]) -> bool:
         """Keep the batch as nearly as whole numbers can where fewer GPUs are what there is: never safe."""
@@ -348,7 +358,7 @@ class Options(Record):
         ):  # the processes that go along may keep it, where nobody states its parts
             option.risk = worse(option.risk, "optimization")
             return lays_out(option.facts) and isinstance(self.judged.values[_STEPS], _UNSETTLED)
-        for partner in knob.partners:
+        for partner in self._partners(knob)[0]:
             value = nearest_even(self.trials, self.judged, partner, ratio, option.facts)
             way = self.writer.writes(partner, value) if value is not None else None
             if way is not None and self.writer.patch(way.keys) is not None:

@@ -444,7 +444,8 @@ def titled(values: Iterable[Written], view: View) -> str:
             gone.append(spoken(written.path))
             continue
         hung, trace = view.hangs(written.path), Trace(view, written.path)
-        beneath = trace.file.path if trace.source is not None and trace.present and not trace.flag else ""
+        written_there = trace.present and trace.source is not None and trace.source.key != "program"
+        beneath = trace.file.path if written_there else ""  # a program's own default is said on its command
         key, file = (written.path, beneath) if hung is None else (hung[1], hung[0].file.path)
         titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
     of_own = titles.pop("", [])
