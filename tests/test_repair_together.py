@@ -250,3 +250,13 @@ def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:
     careless = Run(pack, selected=lambda code: code == "PRF901")
     fixed = repair(careless, read_text(text, "c.yaml"), unsafe=True, least="warning", notes=False).text
     assert "offload: true" in fixed
+
+
+def test_a_fix_says_what_stops_the_job_all_the_same() -> None:
+    rules = "rule PRF921 lost error { gpu.count == 9 }\nrule PRF922 mended error { gradient_checkpointing == full }"
+    text = AREAL.replace("BACKEND", "fsdp:d1")
+    found = _findings(load({"mine.rules": rules}), text, "PRF921", "PRF922", gpus=("a40",))
+    told = {each.code: each for each in found}
+    assert told["PRF921"].fix is None
+    assert told["PRF922"].fix.effect.startswith("alone it does not let the job run: PRF921 (lost) has no fix")
+    assert told["PRF922"].fix.certainty == "may"

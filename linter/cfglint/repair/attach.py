@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cfglint.budget import TOO_LONG, Searching
 from cfglint.repair.allowed import ANY, SAFE
+from cfglint.repair.amid import say_what_stays
 from cfglint.repair.counted import counted, is_doubtful
 from cfglint.repair.price import regroups
 from cfglint.repair.proposals import Repairs, groups_of, mend
@@ -44,6 +45,7 @@ def attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> No
             if each.judged.case is not None:
                 _attach_in_case(run, each, sure)
         _strand(found)
+        say_what_stays(found)
     if search.over:
         for each in found:
             if each.finding.fix is None and not each.finding.unfixed:

@@ -7,6 +7,8 @@ No knob moves, and what they do is proven likewise.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cfglint.document.overrides import ADDED
 from cfglint.document.removal import remove_keys
 from cfglint.document.shell.ends import rejoined
@@ -45,7 +47,36 @@ _LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 
 
 def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
-    """Yield the findings of slips whose meaning is plain, each with its fix."""
+    """Yield the findings of slips whose meaning is plain, each with its fix; a command's flags have one."""
+    pairs = list(_slips(solver, found, least))
+    flags = [fix for finding, fix in pairs if finding.code == _STRANGE]
+    whole = _as_one(solver.trials, flags) if len({fix.edits for fix in flags}) > 1 else None
+    for finding, fix in pairs:
+        yield finding, whole if whole is not None and finding.code == _STRANGE else fix
+
+
+def _as_one(trials: Trials, fixes: Sequence[Fix]) -> Fix | None:
+    """Return fixes of a command's flags as one: the program stops at the first flag that is left over."""
+    distinct = list({fix.edits: fix for fix in fixes}.values())
+    edits = tuple(sorted({edit for fix in distinct for edit in fix.edits}, key=lambda edit: edit.start))
+    apart = all(one.end < other.start for one, other in pairwise(edits))
+    if not apart or not _leaves_less(trials, edits, _STRANGE_FLAGS, len(distinct)):
+        return None
+    noted = {edit: note for fix in distinct for edit, note in zip(fix.edits, fix.notes, strict=True)}
+    titles = [fix.title for fix in distinct]
+    effects = dict.fromkeys(fix.effect for fix in distinct if fix.effect)
+    return Fix(
+        0,
+        f"{', '.join(titles[:-1])} and {titles[-1]}",
+        edits,
+        applicability="unsafe",
+        effect="; ".join(effects),
+        risk="optimization",
+        notes=tuple(noted[edit] for edit in edits),
+    )
+
+
+def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
     for each in found:
         finding = each.finding
         if finding.code == _STRANGE and LEVELS.index(finding.level) >= LEVELS.index(least):
@@ -252,7 +283,12 @@ def _number(solver: Solver, judged: Judged, mistake: Mistake) -> Fix | None:
 
 
 def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool:
-    """Whether edits leave one mistake of a list less, and break no rule that held.
+    """Whether edits leave one mistake of a list less, and break no rule that held."""
+    return _leaves_less(trials, edits, fact, 1)
+
+
+def _leaves_less(trials: Trials, edits: tuple[Edit, ...], fact: str, less: int) -> bool:
+    """Whether edits leave so many mistakes of a list less, and break no rule that held.
 
     What a number that could not be had left open may now be decided either way.
     """
@@ -266,6 +302,6 @@ def _leaves_one_less(trials: Trials, edits: tuple[Edit, ...], fact: str) -> bool
             code not in before or (fact != _NUMBERS and before[code].truth is not False) for code in broken
         ):
             return False
-        if len(new.values[fact]) != len(old.values[fact]) - 1:  # type: ignore[arg-type]
+        if len(new.values[fact]) != len(old.values[fact]) - less:  # type: ignore[arg-type]
             return False
     return True
