@@ -253,7 +253,8 @@ def test_a_rule_that_is_not_reported_is_not_broken_either(pack) -> None:
 
 
 def test_a_fix_says_what_stops_the_job_all_the_same() -> None:
-    rules = "rule PRF921 lost error { gpu.count == 9 }\nrule PRF922 mended error { gradient_checkpointing == full }"
+    lost = "rule PRF921 lost error { gpu.count == 9 }\n"
+    rules = lost + "rule PRF922 mended error { gradient_checkpointing == full }"
     text = AREAL.replace("BACKEND", "fsdp:d1")
     found = _findings(load({"mine.rules": rules}), text, "PRF921", "PRF922", gpus=("a40",))
     told = {each.code: each for each in found}
