@@ -298,7 +298,10 @@ def _references(view: View, node: Node) -> tuple[str, ...]:
 
 def definition_path(view: View, node: Node) -> Path | None:
     """Return the path at which the file writes ``node``."""
-    return next((path for path, written in nodes_with_paths(view.root) if written is node), None)
+    if "places" not in view.memo:
+        view.memo["places"] = {id(written): path for path, written in reversed(nodes_with_paths(view.root))}
+    places: dict[int, Path] = view.memo["places"]
+    return places.get(id(node))
 
 
 def _collect(view: View) -> dict[int, list[Path]]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cfglint.lang import tree as t
 
 _COUNTS = frozenset({"num_nodes", "gpus_per_node", "num_gpus"})
-_ARGUMENT = re.compile(r"\$\{\d+:?-[\"']?\Z")
+_DEFAULT = re.compile(r"\$\{\d+:?-")
+_ARGUMENT = re.compile(_DEFAULT.pattern + r"[\"']?\Z")
 _LONGEST_ARGUMENT = 8  # letters before a default
 _TOLD = ("file", "target", "registry")
 _BY_SCHEMA = {f"document.{kind}" for kind in BY_SCHEMA}
@@ -177,6 +178,11 @@ def _is_of_others(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
 
 def _takes_arguments(rule: t.Rule, origins: Origins) -> bool:
     """Whether a rule rests on the default of an argument that a script is started with: ``N=${1:-8}``."""
+    view = origins.values.view
+    sources = () if view is None or view.sources is None else view.sources.values()
+    files = {id(source.file): source.file for source in sources}.values()
+    if view is None or not any(_DEFAULT.search(file.text) for file in (view.document.file, *files)):
+        return False  # as hardly any file has one
     for trace in traces(paths_of(names_of(rule, origins), origins), origins):
         if trace.present and _ARGUMENT.search(_ahead(trace)):
             return True

@@ -97,7 +97,10 @@ class WatchedValues(Values):
 
     def without(self, moved: set[str]) -> dict[str, object]:
         """Return the facts that do not rest on what moved, to be taken over as they are."""
-        return {name: value for name, value in self.items() if name not in moved}
+        kept = dict(self)
+        for name in moved:
+            kept.pop(name, None)
+        return kept
 
 
 def watched(subject: Subject, given: Mapping[str, object]) -> WatchedValues:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
+from cfglint.engine.entries import bindings_in, blocks_of, lets_in
 from cfglint.lang import tree as t
 from cfglint.lang.compile import Function, Names
 from cfglint.lang.runtime import NAMESPACE
 from cfglint.lang.tree import paths_in, references_in, walk
 from cfglint.lang.types import ANY, MEMORY, PLAIN, UNITS, Type, show_number
 from cfglint.lang.values import INF, Interval, Open, Unknown, needs_of, parts
-from cfglint.record import Record
+from cfglint.record import Record, remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cfglint.engine.entries import Blocks
     from cfglint.facts import Steps, Values
     from cfglint.lang.symbols import Symbols
     from cfglint.lang.values import Number
@@ -140,15 +143,12 @@ class Origins:
         self.values = values
         self.sources = sources
         self.framework = framework
-        self.bindings: dict[str, list[t.Binding]] = {}
-        self.own_lets: dict[str, t.Let] = {}
-        for node in symbols.frameworks.get(framework or "", ()):
-            for entry in node.entries:
-                if isinstance(entry, t.Binding):
-                    self.bindings.setdefault(entry.name, []).append(entry)
-                elif isinstance(entry, t.Let):
-                    self.own_lets.setdefault(entry.name, entry)  # a user's block stands first, and wins
+        self.blocks = blocks_of(symbols, framework)
+        self.bindings = bindings_in(self.blocks)
+        self.own_lets = lets_in(self.blocks)
+        self._named = _namer(symbols, self.blocks)
         self._origins: dict[str, Origin] = {}
+        self._leaves: dict[str, Sequence[str]] = {}
 
     def of(self, name: str) -> Origin:
         """Return the origin of a name's value."""
@@ -260,31 +260,16 @@ class Origins:
 
     def names_in(self, node: t.Expr | None) -> tuple[str, ...]:
         """Return the facts and lets that an expression names, in its order."""
-        if node is None:
-            return ()
-        types, lets, functions = self.symbols.types, self.symbols.lets, self.symbols.functions
-        parts = references_in(node)
-        names = dict.fromkeys(
-            part.name
-            for part in parts
-            if isinstance(part, t.Name)
-            and (part.name in types or part.name in lets or part.name in self.own_lets)
-        )
-        for part in parts:
-            if isinstance(part, t.Call) and part.function in functions:
-                names |= dict.fromkeys(self.names_in(functions[part.function].body))
-            elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
-                for role in self.symbols.roles.values():
-                    fields = (f"{role.name}.{key}" for key, _ in role.fields)
-                    names |= dict.fromkeys((*self.names_in(role.when), *fields))
-        return tuple(names)
+        return () if node is None else self._named(node)
 
-    def leaves(self, name: str) -> Iterator[str]:
-        """Yield the names at the bottom of a derivation: those with a value of their own."""
-        for each in self.derivation((name,)):
-            origin = self.of(each)
-            if origin.kind != "derived" or origin.paths:
-                yield each
+    def leaves(self, name: str) -> Sequence[str]:
+        """Return the names at the bottom of a derivation: those with a value of their own."""
+        leaves = self._leaves.get(name)
+        if leaves is None:
+            names = [(each, self.of(each)) for each in self.derivation((name,))]
+            leaves = [each for each, origin in names if origin.kind != "derived" or origin.paths]
+            self._leaves[name] = leaves
+        return leaves
 
     def derivation(self, names: Iterable[str]) -> Iterator[str]:
         """Yield names and all that they are derived from, each once."""
@@ -297,11 +282,13 @@ class Origins:
                 yield current
                 waiting += self.of(current).uses
 
-    def with_leaves(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield names, each before its leaves."""
+    def with_leaves(self, names: Iterable[str]) -> dict[str, None]:
+        """Return names, each before its leaves, and each where it comes first."""
+        told: dict[str, None] = {}
         for name in names:
-            yield name
-            yield from self.leaves(name)
+            told[name] = None
+            told.update(dict.fromkeys(self.leaves(name)))
+        return told
 
     def read_by(self, node: t.Expr) -> Iterator[Steps]:
         """Yield the paths that an expression reads or asks for, itself and by the names in it."""
@@ -318,17 +305,49 @@ class Origins:
                 seen.add(name)
 
 
+@remembered
+def _namers(_symbols: Symbols) -> dict[int, tuple[object, Callable[[t.Expr], tuple[str, ...]]]]:
+    return {}
+
+
+def _namer(symbols: Symbols, blocks: Blocks) -> Callable[[t.Expr], tuple[str, ...]]:
+    """Return what tells the names in an expression of a framework, and remembers them for all its files."""
+    known = _namers(symbols)
+    if id(blocks) not in known:
+        known[id(blocks)] = blocks, remembered(partial(_names_in, symbols, lets_in(blocks)))
+    return known[id(blocks)][1]
+
+
+def _names_in(symbols: Symbols, own_lets: Mapping[str, t.Let], node: t.Expr | None) -> tuple[str, ...]:
+    """Return the facts and lets that an expression names, in its order."""
+    if node is None:
+        return ()
+    types, lets, functions = symbols.types, symbols.lets, symbols.functions
+    parts = references_in(node)
+    names = dict.fromkeys(
+        part.name
+        for part in parts
+        if isinstance(part, t.Name) and (part.name in types or part.name in lets or part.name in own_lets)
+    )
+    for part in parts:
+        if isinstance(part, t.Call) and part.function in functions:
+            names |= dict.fromkeys(_names_in(symbols, own_lets, functions[part.function].body))
+        elif isinstance(part, t.Quantifier) and part.source == t.Name("roles"):
+            for role in symbols.roles.values():
+                fields = (f"{role.name}.{key}" for key, _ in role.fields)
+                names |= dict.fromkeys((*_names_in(symbols, own_lets, role.when), *fields))
+    return tuple(names)
+
+
 # ── which names a rule rests on, and where the file has what they are read from ─────────────────────────────
-def names_of(rule: t.Rule, origins: Origins) -> Iterator[str]:
-    """Yield the names that a rule rests on, and the leaves of each."""
-    named = dict.fromkeys((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
-    return origins.with_leaves(named)
+def names_of(rule: t.Rule, origins: Origins) -> Iterable[str]:
+    """Return the names that a rule rests on, and the leaves of each."""
+    return origins.with_leaves((*origins.names_in(rule.requirement), *origins.names_in(rule.condition)))
 
 
-def paths_of(names: Iterable[str], origins: Origins) -> Iterator[Steps]:
-    """Yield the paths that names and their leaves are read from."""
-    for leaf in origins.with_leaves(names):
-        yield from origins.of(leaf).paths
+def paths_of(names: Iterable[str], origins: Origins) -> Iterable[Steps]:
+    """Return the paths that names and their leaves are read from, each once."""
+    return dict.fromkeys(path for leaf in origins.with_leaves(names) for path in origins.of(leaf).paths)
 
 
 def traces(paths: Iterable[Steps], origins: Origins) -> Iterator[Trace]:

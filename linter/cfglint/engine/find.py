@@ -43,20 +43,21 @@ _NUMBERS = "impossible_values"
 _LISTS = {f"document.{kind}": kind for kind in (*BY_SCHEMA, _NUMBERS)}
 
 
-class Found(Record):
-    """A finding, with the judgement and the verdict that it tells of."""
-
-    judged: Judged
-    verdict: Verdict
-    finding: Finding
-
-
 class _Spot(Record):
     """Where a finding stands, the span that belongs to it, and the item of a list that it speaks of."""
 
     span: Span
     related: Span | None = None
     variables: Lookup[str, object] | None = None
+
+
+class Found(Record):
+    """A finding, with the judgement and the verdict that it tells of; its words come last (`Finder.tell`)."""
+
+    judged: Judged
+    verdict: Verdict
+    finding: Finding
+    spot: _Spot
 
 
 class Finder:
@@ -84,7 +85,7 @@ class Finder:
             return
         for spot in self._spots(rule, judged):
             finding = self._finding(rule, judged, spot, possible=possible, target=target)
-            yield Found(judged, verdict, finding)
+            yield Found(judged, verdict, finding, spot)
 
     def _spots(self, rule: t.Rule, judged: Judged) -> Iterator[_Spot]:
         origins, needed = self.origins(judged), rule.requirement
@@ -134,7 +135,28 @@ class Finder:
     def _finding(
         self, rule: t.Rule, judged: Judged, spot: _Spot, *, possible: bool, target: str | None
     ) -> Finding:
-        origins, path = self.origins(judged), judged.subject.document.file.path
+        """Return a finding without what it says."""
+        origins = self.origins(judged)
+        lower, other = doubt(rule, judged, origins, _lists(rule))
+        if possible:
+            lower = max(lower, 1) + (not decides(rule) and not self._is_likely(rule, origins))
+        return Finding(
+            Place(judged.subject.document.file.path, *spot.span),
+            rule.code,
+            rule.name,
+            LEVELS[max(0, LEVELS.index(rule.level) - lower)],
+            rule.level,
+            "",
+            possible=possible,
+            target=target,
+            why=f"{rule.why} {other}".strip(),
+            see="; ".join(rule.see),
+        )
+
+    def tell(self, found: Found) -> None:
+        """Have a finding say what is wrong, with which numbers, and where they come from."""
+        judged, spot, finding = found.judged, found.spot, found.finding
+        rule, origins, path = self.symbols.rules[finding.code], self.origins(judged), finding.place.path
         text = message(rule, self.evaluator, origins, spot.variables)
         sums: list[str] = []
         if spot.variables is None:
@@ -147,27 +169,12 @@ class Finder:
             text += _assumption(judged.case, judged.subject, self.evaluator)
         related = [] if spot.related is None else [Related(Place(path, *spot.related), "first defined here")]
         related += _elsewhere(rule, origins)
-        lower, other = doubt(rule, judged, origins, _lists(rule))
-        if possible:
-            lower = max(lower, 1) + (not decides(rule) and not self._is_likely(rule, origins))
         if rule.code.startswith("DOC"):  # two numbers that disagree: the other one
             related += _beside(rule, origins, spot)
-        return Finding(
-            Place(path, *spot.span),
-            rule.code,
-            rule.name,
-            LEVELS[max(0, LEVELS.index(rule.level) - lower)],
-            rule.level,
-            text,
-            possible=possible,
-            target=target,
-            arithmetic="\n".join(sums),
-            why=f"{rule.why} {other}".strip(),
-            see="; ".join(rule.see),
-            facts=tuple(self._facts(rule, origins)),
-            related=tuple(related),
-            range_reason=self._range_reason(rule, judged) if rule.code.startswith(_MEMORY) else "",
-        )
+        finding.message, finding.arithmetic = text, "\n".join(sums)
+        finding.facts, finding.related = tuple(self._facts(rule, origins)), tuple(related)
+        if rule.code.startswith(_MEMORY):
+            finding.range_reason = self._range_reason(rule, judged)
 
     def _is_likely(self, rule: t.Rule, origins: Origins) -> bool:
         memory = rule.code.startswith(_MEMORY)
@@ -248,7 +255,7 @@ class Finder:
     def _rests_on(self, found: Found) -> Iterator[Span]:
         """Yield where the keys stand that a rule speaks of; a place in another file is none of this one's."""
         origins, needed = self.origins(found.judged), self.symbols.rules[found.finding.code].requirement
-        named = dict.fromkeys(origins.with_leaves(origins.names_in(needed)))
+        named = origins.with_leaves(origins.names_in(needed))
         paths = [path for name in named if origins.of(name).kind == "file" for path in origins.of(name).paths]
         for path in (*paths, *paths_in(needed)):
             trace = origins.trace(path)
@@ -372,7 +379,7 @@ def _elsewhere(rule: t.Rule, origins: Origins) -> Iterator[Related]:
     if view is None or view.sources is None:
         return
     places: set[tuple[str, int]] = set()
-    for name in dict.fromkeys(names_of(rule, origins)):
+    for name in names_of(rule, origins):
         for trace in traces(origins.of(name).paths, origins):
             if not trace.present or trace.source is None:
                 continue

@@ -283,10 +283,13 @@ class Run(Reading):
         return not any(name in alone for name in judged.values.given if name not in own)
 
     # ── from verdicts to the report ────────────────────────────────────────────────────────────────────
-    def findings(self, judgements: Sequence[Judged]) -> list[Found]:
-        """Return the findings of a subject; one mistake has one, whichever rules see it."""
+    def findings(self, judgements: Sequence[Judged], *, told: bool = True) -> list[Found]:
+        """Return a subject's findings, ``told`` in words; one mistake has one, whichever rules see it."""
         found = list(self._findings(judgements))
-        return self.finder.once(found, len(judgements)) if len(found) > 1 else found
+        found = self.finder.once(found, len(judgements)) if len(found) > 1 else found
+        for each in found if told else ():
+            self.finder.tell(each)
+        return found
 
     def _findings(self, judgements: Sequence[Judged]) -> Iterator[Found]:
         """Yield what the rules find; what no target plays a part in comes once."""

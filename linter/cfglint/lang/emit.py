@@ -53,10 +53,17 @@ class Scope:
         self.known: dict[str, Type] = {**symbols.let_types, **symbols.types}
         self.open: list[str] = []
         self.called: set[str] = set()  # functions that were put in somewhere, and fitted
-        self.derivations = symbols.derivations()
+        self._derivations: dict[str, list[t.Expr]] | None = None
         self.visited = 0  # nodes, by all functions together
         self.asked = 0  # unknown names for which like ones were looked for
         self._uses: dict[str, Counter[str]] = {}
+
+    @property
+    def derivations(self) -> dict[str, list[t.Expr]]:
+        """What lets derive each name from."""
+        if self._derivations is None:
+            self._derivations = self.symbols.derivations()
+        return self._derivations
 
     def type_of(self, name: str) -> Type | None:
         """Return the type of a fact or a let, None for any other name. Raises CompileError on a circle."""

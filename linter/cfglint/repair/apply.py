@@ -54,14 +54,14 @@ class _Step(Record):
     """What one pass applies to a document: fixes, each with a finding that it resolves, and their edits."""
 
     subject: Subject
-    applied: list[tuple[Finding, Fix]] = field(factory=list)
+    applied: list[tuple[Found, Fix]] = field(factory=list)
     edits: list[Edit] = field(factory=list)
 
-    def take(self, finding: Finding, fix: Fix) -> None:
+    def take(self, found: Found, fix: Fix) -> None:
         """Take in a fix, unless it overlaps or touches another: then it waits for the next pass."""
         new = [edit for edit in fix.edits if edit not in self.edits]
         if not any(e.start <= taken.end and taken.start <= e.end for e in new for taken in self.edits):
-            self.applied.append((finding, fix))
+            self.applied.append((found, fix))
             self.edits += new
 
     def noted(self) -> list[Edit]:
@@ -78,7 +78,7 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
     """Return what is to be applied to the first document of a file that has an applicable repair."""
     for subject in run.subjects(file, judge_broken=True):
         judgements = run.judged(subject)
-        found = run.findings(judgements)
+        found = run.findings(judgements, told=False)
         kept = set(unsuppressed([each.finding for each in found], file, subject.document))
         found = [each for each in found if each.finding in kept]
         solver = solver_of(run, judgements)
@@ -88,15 +88,15 @@ def _next(run: Run, file: File, wanted: Wanted) -> _Step | None:
         if chosen:
             return _step(solver, chosen)
         step = _Step(subject)
-        for finding, fix in slips(solver, found, wanted.least):
+        for each, fix in slips(solver, found, wanted.least):
             if wanted.unsafe or fix.applicability == "safe":
-                step.take(finding, fix)
+                step.take(each, fix)
         if step.applied:
             return step
     return None
 
 
-def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Finding, Repair]] | None:
+def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tuple[Found, Repair]] | None:
     """Return the repairs to be made, each with a finding; None where there is nothing to fix.
 
     They serve all targets. Where no repair is certain, it may be one that only may suffice.
@@ -106,26 +106,26 @@ def _chosen(solver: Solver, found: Sequence[Found], wanted: Wanted) -> list[tupl
         return None
     allowed = ANY if wanted.unsafe else SAFE
     repairs = mend(solver, list(groups.values()), (allowed,))
-    chosen: dict[Repair, Finding] = {}
+    chosen: dict[Repair, Found] = {}
     for each in found:
         repair = repairs.of(each.finding.code, each.judged)
         if repair is not None and repair.only is None and repair.patch is not None:
-            chosen.setdefault(repair, each.finding)
+            chosen.setdefault(repair, each)
     for each in found if wanted.accept_may and not chosen else ():
         if each.finding.code in groups and each.verdict.truth is False:
             goals = groups[each.finding.code].goals
             repair = solver.likely(goals, allowed) or solver.nearest(goals, allowed)
             if repair is not None and repair.patch is not None:
-                return [(each.finding, tightened(solver, repair, each.judged))]
-    return [(finding, repair) for repair, finding in chosen.items()]
+                return [(each, tightened(solver, repair, each.judged))]
+    return [(each, repair) for repair, each in chosen.items()]
 
 
-def _step(solver: Solver, chosen: Sequence[tuple[Finding, Repair]]) -> _Step:
+def _step(solver: Solver, chosen: Sequence[tuple[Found, Repair]]) -> _Step:
     """Return what is applied at once: all repairs if they are proven together, else the first."""
     trials = solver.trials
     step = _Step(trials.subject)
-    for finding, repair in chosen:
-        step.take(finding, fix_of(repair, trials, repair.goals[0].judged))
+    for each, repair in chosen:
+        step.take(each, fix_of(repair, trials, repair.goals[0].judged))
     mended = {(goal.judged, goal.code) for _, repair in chosen for goal in repair.goals if not goal.held}
     if len(chosen) > 1 and not trials.proven(mended, trials.judgements, tuple(step.edits), sure=True):
         return _step(solver, chosen[:1])
@@ -157,9 +157,11 @@ def _repair(run: Run, file: File, wanted: Wanted, result: Repaired, *, notes: bo
         if step is None:
             return
         text = apply_edits(result.text, step.noted() if notes else step.edits)
-        result.applied += step.applied
+        for found, fix in step.applied:
+            run.finder.tell(found)
+            result.applied.append((found.finding, fix))
         if text in texts:
-            code = step.applied[0][0].code
+            code = step.applied[0][0].finding.code
             raise CfglintError(
                 f"{file.path}: the fixes of {code} undo each other, which is a bug in the rules"
             )

@@ -89,7 +89,7 @@ def _attach_in_case(run: Run, each: Found, sure: Sequence[Found]) -> None:
     )
     within.fixes = run.fixes
     judgements = within.judged(judged.subject)
-    found = [again for again in within.findings(judgements) if again.judged.case is None]
+    found = [again for again in within.findings(judgements, told=False) if again.judged.case is None]
     _attach(within, judgements, found)
     run.fixes = within.fixes
     lost = [one.finding for one in sure if one.judged.target is judged.target and one.finding.fix is None]
@@ -106,7 +106,7 @@ def _attach_counted(run: Run, judgements: Sequence[Judged], found: Sequence[Foun
     within = counted(run, judgements, found)
     if within is None:
         return
-    again = within.findings(within.judged(judgements[0].subject))
+    again = within.findings(within.judged(judgements[0].subject), told=False)
     others = [each for each in again if each.judged.case is None]
     _attach(within, [others[0].judged] if others else [], others)
     run.fixes = within.fixes
@@ -145,9 +145,9 @@ def _attach(run: Run, judgements: Sequence[Judged], found: Sequence[Found]) -> N
             finding.fix, finding.alternatives = fixes[0], tuple(fixes[1:])
         else:
             finding.alternatives = tuple(fixes)
-    for finding, fix in slips(solver, found, "info"):
+    for each, fix in slips(solver, found, "info"):
         number(fix)
-        finding.fix, finding.unfixed = fix, ""
+        each.finding.fix, each.finding.unfixed = fix, ""
 
 
 def _with_hints(solver: Solver, groups: Mapping[str, Group], warned: Sequence[Group]) -> Repairs:

@@ -7,8 +7,8 @@ schema. Where neither says anything, anything is taken.
 from __future__ import annotations
 
 from cfglint.document.tree import Mapping
-from cfglint.lang import tree as t
-from cfglint.record import Record
+from cfglint.engine.entries import blocks_of, has_words
+from cfglint.record import Record, field
 from cfglint.schema.judge import closed, knows, takes
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfglint.document.tree import Entry
     from cfglint.engine.subject import Subject
     from cfglint.facts import Steps
+    from cfglint.lang import tree as t
     from cfglint.lang.symbols import Symbols
 
 
@@ -26,6 +27,7 @@ class Consumer(Record):
 
     subject: Subject
     symbols: Symbols
+    _given: list[str] | None = field(default=None, init=False)  # the flags of the command
 
     @property
     def flags(self) -> bool:
@@ -58,13 +60,13 @@ class Consumer(Record):
             return None
         if self.subject.view.has(path) and path[0] not in root.entries:
             return None  # what the program makes of its flags
-        given = [
-            key for name, entry in root.entries.items() if name != "launch" for key in _keys(name, entry)
-        ]
+        if self._given is None:
+            entries = root.entries.items()
+            self._given = [key for name, entry in entries if name != "launch" for key in _keys(name, entry)]
         key = ".".join(map(str, path))
-        if key in given and key not in program.program.flags:
+        if key in self._given and key not in program.program.flags:
             return None  # as deepspeed.add_config_arguments declares some, in no file of the project
-        return program.accepts(key, value, given)  # type: ignore[no-any-return]
+        return program.accepts(key, value, self._given)  # type: ignore[no-any-return]
 
     def _lacks_field(self, path: Steps) -> bool:
         """Whether the project's own copy of the framework has no field for a key: its loader stops then."""
@@ -127,9 +129,7 @@ class Consumer(Record):
 
     @property
     def _has_words(self) -> bool:
-        blocks = self.symbols.frameworks.get(self.subject.framework or "", ())
-        entries = (entry for block in blocks for entry in block.entries)
-        return any(isinstance(each, t.Setting) and each.key == "switches" for each in entries)
+        return has_words(blocks_of(self.symbols, self.subject.framework))
 
     def strangeness(self, path: Steps) -> int:
         """Return how unlike the command's own flags a key is: in its dots first, then in its section.

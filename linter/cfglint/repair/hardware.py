@@ -401,7 +401,7 @@ def mended_elsewhere(market: Market, subject: Subject, places: Sequence[Place]) 
     for name, hourly, count, nodes in market.larger(most):
         there = market.trials.run.but(targets=(parse_target(f"{name}:{count}x{nodes}"),), named=True)
         judgements = there.judged(subject)
-        found = there.findings(judgements)
+        found = there.findings(judgements, told=False)
         solver = solver_of(there, judgements)
         groups = [group for group in groups_of(solver, found, "error") if group.error]
         repairs = mend(solver, groups, (SAFE,)) if groups else None

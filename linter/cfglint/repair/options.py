@@ -193,7 +193,8 @@ class Options(Record):
         kind = evaluator.type_of(knob.name)
 
         def with_value(value: object) -> Values:
-            return self.trials.values(self.judged, {knob.name: value})
+            moved = value is not old
+            return self.trials.values(self.judged, {knob.name: value}) if moved else self.judged.values
 
         return Broken(knob, old, kind, requirement, evaluator, with_value, self._holds).tracks()
 

@@ -51,7 +51,9 @@ _PROBES = (3, 7)  # in the place of what is missing
 
 def risk_to_results(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> str:
     """Return what of the results is not surely the same after some facts have moved (tracks.py: RISKS)."""
-    moved = (name for name in trials.base(judged).results if not _stays(trials, judged, facts, name))
+    base = trials.base(judged)
+    kept = base.moved(facts).kept  # what does not rest on what moves
+    moved = (name for name in base.results if name not in kept and not _stays(trials, judged, facts, name))
     return max((_RISKS.get(name, "optimization") for name in moved), key=list(RISKS).index, default="none")
 
 

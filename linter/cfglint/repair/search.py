@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
     from cfglint.facts import Values
-    from cfglint.repair.trials import Key
+    from cfglint.repair.base import Key
 
 LIMIT = 800  # trials of one search
 SAFE_LIMIT = 400  # of the one among safe moves, which comes first

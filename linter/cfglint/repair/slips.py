@@ -16,7 +16,7 @@ from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping
 from cfglint.engine.judge import IMPOSSIBLE, meant_number
-from cfglint.findings import LEVELS, Finding, Fix
+from cfglint.findings import LEVELS, Fix
 from cfglint.lang import tree as t
 from cfglint.repair.invert import Written
 from cfglint.repair.stale import stale
@@ -46,13 +46,13 @@ _COUNTS, _SHARES = "_steps", "_ratio"  # what a key may count, and its neighbour
 _LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 
 
-def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
+def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Found, Fix]]:
     """Yield the findings of slips whose meaning is plain, each with its fix; a command's flags have one."""
     pairs = list(_slips(solver, found, least))
-    flags = [fix for finding, fix in pairs if finding.code == _STRANGE]
+    flags = [fix for each, fix in pairs if each.finding.code == _STRANGE]
     whole = _as_one(solver.trials, flags) if len({fix.edits for fix in flags}) > 1 else None
-    for finding, fix in pairs:
-        yield finding, whole if whole is not None and finding.code == _STRANGE else fix
+    for each, fix in pairs:
+        yield each, whole if whole is not None and each.finding.code == _STRANGE else fix
 
 
 def _as_one(trials: Trials, fixes: Sequence[Fix]) -> Fix | None:
@@ -76,21 +76,21 @@ def _as_one(trials: Trials, fixes: Sequence[Fix]) -> Fix | None:
     )
 
 
-def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Finding, Fix]]:
+def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Found, Fix]]:
     for each in found:
         finding = each.finding
         if finding.code == _STRANGE and LEVELS.index(finding.level) >= LEVELS.index(least):
             strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if strange is not None:
-                yield finding, strange
+                yield each, strange
         if finding.code == _HYDRAS and LEVELS.index(finding.level) >= LEVELS.index(least):
             own_one = _override(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if own_one is not None:
-                yield finding, own_one
+                yield each, own_one
         if finding.code == _ENDS and each.judged.values[_LOST]:
             whole = _rejoined(solver.trials, each.judged)
             if whole is not None:
-                yield finding, whole
+                yield each, whole
         listed = _LISTS.get(finding.code, "")
         if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
@@ -101,7 +101,7 @@ def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple
             if fix is None and finding.code == _REFUSED:
                 fix = _removal(solver.trials, own[0])
             if fix is not None:
-                yield finding, fix
+                yield each, fix
 
 
 def _rejoined(trials: Trials, judged: Judged) -> Fix | None:

@@ -351,11 +351,14 @@ class Broken(Record):
         here = self.with_value(self.old)
         tests = [(way, [self.evaluator.compiled(part)[0] for part in parts]) for way, parts in conditions]
         names = {name for _, parts in conditions for part in parts for name in _names(part)}
-        target = {name: here[name] for name in names if name != self.knob.name}  # worked out once
+        there = here.but({})
+        target = {**there, **{name: here[name] for name in names}}  # worked out once
         old = self.old if is_number(self.old) else 0
 
         def leaves(value: float) -> bool:
-            there = here.but({**target, self.knob.name: value})
+            there.clear()  # of what the last value led to
+            there.update(target)
+            there[self.knob.name] = value
             ways = ("any", "up" if value > old else "down")
             return any(way in ways and all(test(there) is True for test in each) for way, each in tests)
 

@@ -8,16 +8,14 @@ before it was proven: its edits are applied to the text, which is parsed and lin
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 from cfglint.budget import spend
 from cfglint.document.compose import edited
-from cfglint.engine.dependencies import WatchedValues, settled, watched
 from cfglint.engine.judge import judge, values_for
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
+from cfglint.repair.base import Base
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.tracks import UNSOLVABLE
@@ -25,22 +23,18 @@ from cfglint.repair.write import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from cfglint.engine.run import Run
     from cfglint.engine.subject import Judged, Subject, Verdict
     from cfglint.facts import Steps, Values
     from cfglint.lang.pack import CompiledRule
+    from cfglint.repair.base import Facts, Key
     from cfglint.repair.tracks import Option
     from cfglint.text import Edit
 
-    Facts: TypeAlias = Mapping[str, object]
-    Key: TypeAlias = tuple[tuple[str, type, object], ...]
-
 _TRIALS = "values that a fix could take"
 _TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
-_RESULTS = "results."
 _ROUNDING = 1e-9  # of a number that a text says in a unit
 _BOUNDS = ("<", "<=", ">", ">=")
 GPUS = frozenset(("gpu.count", "gpus_per_node", "num_nodes"))  # missing where a target names no number
@@ -70,60 +64,6 @@ def to_mend(verdict: Verdict) -> bool:
 def is_possible(truth: object) -> bool:
     """Whether a rule may hold, and only an estimate leaves that open."""
     return truth is not False and truth is not None and not needs_of(truth)
-
-
-class _Moved(Record):
-    """What some facts move on one target: the rules among that, and the facts that stay."""
-
-    kept: dict[str, object]
-    rules: list[CompiledRule]
-
-
-class Base(Record):
-    """One target's facts as they stand, with what rests on what.
-
-    ``rules`` are those that no repair may break, ``before`` what does not simply hold now, by code,
-    ``results`` the names of what a run learns from.
-    """
-
-    given: Facts
-    watched: WatchedValues
-    rules: list[CompiledRule]
-    results: tuple[str, ...]
-    subject: Subject
-    before: dict[str, Verdict]
-    trials: dict[Key, Values]
-    _readers: dict[str, list[str]]
-    _moved: dict[frozenset[str], _Moved]
-
-    def __init__(self, run: Run, judged: Judged) -> None:
-        self.given = judged.values.given
-        self.watched = watched(judged.subject, self.given)
-        aside = run.aside(judged.subject, self.watched)
-        self.rules = [*run.rules(judged.subject, self.watched), *aside]
-        for rule in self.rules:
-            self.watched.noting(rule.code, rule.test)
-        self.results = tuple(name for name in self.watched.pack.lets if name.startswith(_RESULTS))
-        for name in self.results:
-            self.watched.noting(name, itemgetter(name))
-        self.subject = settled(judged.subject, self.watched)
-        self.before = {
-            verdict.rule.code: verdict for verdict in (*judged.verdicts, *judge(aside, self.watched))
-        }
-        self.trials = {}
-        self._readers = self.watched.readers()
-        self._moved = {}
-
-    def moved(self, names: Iterable[str]) -> _Moved:
-        """Return what moves with some facts."""
-        key = frozenset(names)
-        if any(name.startswith("$") for name in key):  # keys: what reads them is not noted
-            return _Moved({}, self.rules)
-        if key not in self._moved:
-            moved = self.watched.resting_on(key, self._readers)
-            rules = [rule for rule in self.rules if rule.code in moved]
-            self._moved[key] = _Moved(self.watched.without(moved), rules)
-        return self._moved[key]
 
 
 class Trials(Record):

@@ -13,6 +13,7 @@ from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
 from cfglint.engine.describe import Evaluator, Origins
+from cfglint.engine.entries import facts_in, reads_in, ties_in, writes_in
 from cfglint.engine.evaluation_scope import substitute
 from cfglint.engine.knobs import literal, tidy
 from cfglint.lang import tree as t
@@ -82,16 +83,19 @@ class Writer(Record):
     subject: Subject
     origins: Origins
     _definitions: dict[Steps, Definition] = field(factory=dict, init=False)
-    _facts: dict[str, list[str]] | None = field(default=None, init=False)
-    _readers: dict[Steps, dict[str, None]] | None = field(default=None, init=False)
-    _ties: dict[str, list[Steps]] = field(factory=dict, init=False)
+    _consumer: Consumer = field(init=False)
     _evaluator: Evaluator | None = field(default=None, init=False)
-    _by_name: dict[str, list[t.Write]] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Find out who reads the document."""
+        self._consumer = Consumer(self.subject, self.origins.symbols)
 
     def beside(self, values: Values) -> Writer:
         """Return what writes facts where others are worth something else."""
         own = self.origins
-        return Writer(self.subject, Origins(own.symbols, values, own.sources, own.framework))
+        other = Writer(self.subject, Origins(own.symbols, values, own.sources, own.framework))
+        other._consumer, other._evaluator = self._consumer, self._evaluates
+        return other
 
     def writes(self, name: str, value: object, spelling: object = None) -> Way | None:
         """Return all that has to be in the file for a fact to be worth ``value``, None where nobody knows.
@@ -111,10 +115,6 @@ class Writer(Record):
         return None if keys is None else Way(keys)
 
     @property
-    def _consumer(self) -> Consumer:
-        return Consumer(self.subject, self.origins.symbols)
-
-    @property
     def _chooser(self) -> Chooser:
         return Chooser(self.origins, self._evaluates, self._consumer)
 
@@ -126,11 +126,7 @@ class Writer(Record):
 
     def stated(self, name: str) -> list[t.Write]:
         """Return what the framework says of how a fact is written."""
-        if self._by_name is None:
-            blocks = self.origins.symbols.frameworks.get(self.subject.framework or "", ())
-            entries = [each for block in blocks for each in block.entries if isinstance(each, t.Write)]
-            self._by_name = {each.name: [one for one in entries if one.name == each.name] for each in entries}
-        return self._by_name.get(name, [])
+        return writes_in(self.origins.blocks).get(name, [])
 
     def _keys(self, entry: t.Write, value: object) -> list[Written] | None:
         """Return what is not in the file yet of what an entry states; None where it does not apply.
@@ -185,15 +181,8 @@ class Writer(Record):
 
     def read_from(self, paths: Iterable[Steps]) -> list[str]:
         """Return the facts that a binding of the framework reads from some keys, or below them."""
-        if self._readers is None:
-            self._readers = {}
-            for name, bindings in self.origins.bindings.items():
-                for binding in bindings:
-                    for part in t.walk((binding.source, binding.when)):
-                        if isinstance(part, t.Path):  # a name of a file stands for what is in it
-                            for i in range(1, len(part.steps) + 1):
-                                self._readers.setdefault(part.steps[:i], {})[name] = None
-        return list(dict.fromkeys(name for path in paths for name in self._readers.get(path, ())))
+        reads = reads_in(self.origins.blocks)
+        return list(dict.fromkeys(name for path in paths for name in reads.get(path, ())))
 
     def written(self, name: str, value: object, spelling: object = None) -> Written | None:
         """Return what has to be in the file for a fact to be worth ``value`` (in base units)."""
@@ -283,22 +272,12 @@ class Writer(Record):
 
     def facts_at(self, key: str) -> list[str]:
         """Return the facts that are read from a key as it is."""
-        if self._facts is None:
-            self._facts = {}
-            for name, bindings in self.origins.bindings.items():
-                for binding in bindings:
-                    if isinstance(binding.source, t.Path):
-                        self._facts.setdefault(dotted(binding.source.steps), []).append(name)
-        names = dict.fromkeys(self._facts.get(key, ()))
+        names = facts_in(self.origins.blocks).get(key, ())
         return [name for name in names if key in map(dotted, self.origins.of(name).paths)]
 
     def tied(self, name: str) -> list[Steps]:
         """Return the keys that the framework moves together with a fact's own."""
-        if name not in self._ties:
-            blocks = self.origins.symbols.frameworks.get(self.subject.framework or "", ())
-            ties = (entry for block in blocks for entry in block.entries if isinstance(entry, t.Tie))
-            self._ties[name] = [tie.path.steps for tie in ties if tie.name == name]
-        return self._ties[name]
+        return ties_in(self.origins.blocks).get(name, [])
 
     def patch(self, values: Iterable[Written]) -> Patch | None:
         """Return the edits for some values, None where one of them cannot be written into this file."""
