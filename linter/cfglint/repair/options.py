@@ -45,6 +45,7 @@ _TRAIN, _ALL, _MICRO = "train_gpus", "num_gpus", "micro_batch_size"
 _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what the time does not tell
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _STEPS = "grad_accum"
+_LAUNCHER_STEPS = ("launch", "flags", "gradient_accumulation_steps")
 _LAUNCHED_STEPS = tuple(
     (*holder, "deepspeed_config", "gradient_accumulation_steps")
     for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
@@ -270,7 +271,8 @@ class Options(Record):
         """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""
         steps, view = option.facts.get(_STEPS), self.judged.subject.view
         said = next((view.get(path) for path in _LAUNCHED_STEPS if view.has(path)), None)
-        if is_number(steps) and is_number(said) and said != steps:
+        told = any(written.path == _LAUNCHER_STEPS for written in option.written)
+        if is_number(steps) and is_number(said) and said != steps and not told:
             option.risk = worse(option.risk, "numerics")
             option.effects.append(
                 f"write {steps} for {said} as deepspeed_config.gradient_accumulation_steps of the launcher's "

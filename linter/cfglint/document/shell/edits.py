@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from cfglint.document.shell.processes import first_numbers, text_at
-from cfglint.document.shell.started import insert_number
+from cfglint.document.shell.started import insert_flag, insert_number
 from cfglint.document.tree import (
     Composite,
     Document,
@@ -90,6 +90,8 @@ def insert(document: Document, path: Path, value: object) -> Edit | None:
     """Return the edit that gives the command one more flag, written and set apart as its last one is."""
     names = [part for part in path if isinstance(part, str)]
     root = document.root
+    if path[:2] == ("launch", "flags"):
+        return insert_flag(document, names, value)
     if path[:1] == ("launch",):
         return insert_number(document, names, value)
     started = document.program  # which may not take such a flag

@@ -1,4 +1,4 @@
-"""Edits of what starts a program: a launcher's flag for its number of processes, where none says it yet."""
+"""Edits of what starts a program: a flag of its launcher's, where none says it yet."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ _GAP = re.compile(r"(?:[ \t]|\\\r?\n)+")
 _ALONE = re.compile(r"[\w}\"][ \t]+\Z")
 _MODULE = ("-m", "--module")
 _FIGURES = {"processes": "total", "processes_per_node": "per_node"}
+_TAKES_FLAGS = ("accelerate",)  # its flags win over its config file's keys (accelerate/commands/launch.py)
+
+
+def insert_flag(document: Document, names: list[str], value: object) -> Edit | None:
+    """Return the edit that gives a launcher a flag of its own (``launch.flags.NAME``)."""
+    start = program_of(document.words) if not document.listed else None
+    word = str(value).lower() if isinstance(value, (bool, int)) else value
+    plain = isinstance(word, str) and word.isalnum()
+    if start is None or start.launcher not in _TAKES_FLAGS or len(names) != 3 or not plain:
+        return None
+    return None if _says(start, names[2]) else _flag(document, start, f"--{_styled(start, names[2])} {word}")
 
 
 def insert_number(document: Document, names: list[str], value: object) -> Edit | None:
@@ -32,8 +43,14 @@ def insert_number(document: Document, names: list[str], value: object) -> Edit |
     if start is None or figure is None or counts is None or counts.environment:
         return None
     name = getattr(counts, figure)
-    said = any(word.spelled.lstrip("-").partition("=")[0].replace("-", "_") == name for word in start.options)
-    return None if not name or said else _flag(document, start, f"--{_styled(start, name)} {value}")
+    if not name or _says(start, name):
+        return None
+    return _flag(document, start, f"--{_styled(start, name)} {value}")
+
+
+def _says(start: Start, name: str) -> bool:
+    """Whether a launcher's flags have one of that name."""
+    return any(word.spelled.lstrip("-").partition("=")[0].replace("-", "_") == name for word in start.options)
 
 
 def _flag(document: Document, start: Start, flag: str) -> Edit | None:
