@@ -95,3 +95,28 @@ def test_what_nobody_can_tell_is_shown_as_what_may_not_be_enough() -> None:
     first = finding.alternatives[0]
     assert first.title.startswith("set micro_batch_size to 1")
     assert (first.applicability, first.certainty) == ("safe", "may")
+
+
+TITAN = """
+[model]
+name = "llama3"
+flavor = "70B"
+[training]
+local_batch_size = 4
+seq_len = 4096
+[parallelism]
+tensor_parallel_degree = 8
+[activation_checkpoint]
+mode = "full"
+"""
+
+
+def test_what_no_layout_changes_is_the_reason() -> None:
+    found = found_in(TITAN, "l40s:4", "own.toml")
+    told = (
+        "70.6B weights with their gradients and optimizer take 1,051 GiB (16 bytes each), and 4 GPUs have 178"
+    )
+    assert found["MEM105"].unfixed.startswith(told)
+    assert found["PAR211"].unfixed.startswith(told)
+    assert found["PRF102"].fix is not None
+    assert "set training.dtype to bfloat16" in found["PRF102"].fix.title  # no fp16, which torchtitan refuses

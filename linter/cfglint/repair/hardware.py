@@ -274,7 +274,8 @@ class Market(Record):
             wide = need.high > _WIDE * max(1, need.low)  # what is named may be far too dear
             return memory if memory.verdict == "fits" and not wide else None
         if memory.verdict in ("fits", "tight"):
-            return memory if middle((need.low, need.high)) <= _LIKELY * there else None
+            likely = need.high <= there or middle((need.low, need.high)) <= _LIKELY * there
+            return memory if likely else None
         floor = share_of_each(self.judged, values) / GIB
         if memory.verdict != "unknown" or not 0 < floor <= _ROOMY * there:
             return None

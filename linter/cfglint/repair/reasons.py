@@ -59,7 +59,7 @@ def unfixed(solver: Solver, group: Group) -> str:
     riddle = not told or _ENDED in told or f" alone {_NO_VALUE}" in told or told.startswith("change ")
     broken = "would break" in told or "can then no longer" in told
     blind = broken and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
-    numbers = in_vain(solver, group, laid=riddle or blind, states=broken)
+    numbers = in_vain(solver, group, laid=riddle or blind, states=broken or told.startswith("with "))
     if not numbers:
         return told
     if riddle or broken or told.startswith("with ") or WHOLE in numbers:

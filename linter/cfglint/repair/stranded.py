@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
 
 _BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+_PARTS = (("trainer.memory", "trains"), ("engine.memory", "generates"))
 _NOWHERE = "; no other hardware was found on which the job runs"
 _UNJUDGED = "; on which other hardware the job runs is not known, as its memory is not judged"
 
@@ -34,8 +35,10 @@ def nowhere(judged: Judged) -> str:
     if judged.target is None:
         return _NOWHERE
     if judged.values[LACKING] is True:
-        needs = (bounds_of(judged.values[name]) for name in ("trainer.memory", "engine.memory"))
-        return _NOWHERE if any(need is not None and 0 < need[1] < INF for need in needs) else _UNJUDGED
+        parts = (name for name, there in _PARTS if judged.values[there] is True)
+        needs = [bounds_of(judged.values[name]) for name in parts]
+        known = all(need is not None and need[1] < INF for need in needs)
+        return _NOWHERE if needs and known else _UNJUDGED
     memory = memory_of(judged.values, judged.target, narrow="")[0]
     if memory.verdict != "unknown":
         return _NOWHERE
