@@ -74,7 +74,7 @@ fsdp_config:
 def test_some_of_the_gpus_that_are_there_come_before_others() -> None:
     finding = found_in(GALORE, "a100-40gb:4", "galore.yaml")["PAR141"]
     assert finding.fix is None
-    assert finding.unfixed == "the file needs no change on some of the GPUs here"
+    assert finding.unfixed == "nothing in the file has to change: it runs on some of the GPUs here"
     place = finding.alternatives[0].title
     assert place.startswith("run it unchanged on 1 of the 4 GPUs here, by CUDA_VISIBLE_DEVICES=0 (")
     assert "an hour" not in place
@@ -120,3 +120,45 @@ def test_what_no_layout_changes_is_the_reason() -> None:
     assert found["PAR211"].unfixed.startswith(told)
     assert found["PRF102"].fix is not None
     assert "set training.dtype to bfloat16" in found["PRF102"].fix.title  # no fp16, which torchtitan refuses
+
+
+CONFIGS = """
+from torchtitan.components.optimizer import default_adamw
+from torchtitan.config import ParallelismConfig, TrainingConfig
+from torchtitan.distributed.activation_checkpoint import SelectiveAC
+from torchtitan.models.llama3 import model_registry
+from torchtitan.trainer import Trainer
+
+
+def own_llama() -> Trainer.Config:
+    return Trainer.Config(
+        model_spec=model_registry("{size}"),
+        optimizer=default_adamw(lr=2e-4),
+        training=TrainingConfig(num_tokens_per_microbatch_per_dp_rank=8192, max_context_length=8192),
+        parallelism=ParallelismConfig(tensor_parallel_degree={tensor}),
+        activation_checkpoint=SelectiveAC.Config(),
+    )
+
+
+def shorter() -> Trainer.Config:
+    config = own_llama()
+    config.training.steps = 20
+    return config
+"""
+
+
+def test_what_moves_no_result_is_safe_for_other_configs_too() -> None:
+    fix = found_in(CONFIGS.format(size="8B", tensor=1), "l40s:4", "config_registry.py")["MEM104"].fix
+    assert fix is not None
+    assert "FullAC" in fix.title
+    assert fix.applicability == "safe"
+    assert "other configs of the file read it, too" in fix.effect
+
+
+def test_errors_that_stop_a_job_together_are_mended_together() -> None:
+    found = found_in(CONFIGS.format(size="70B", tensor=8), "l40s:4", "config_registry.py")
+    fixes = [found[code].fix for code in ("MEM105", "PAR211")]
+    assert fixes[0] is not None
+    assert fixes[1] is not None
+    assert fixes[0].edits == fixes[1].edits
+    assert "tensor_parallel_degree to 4" in fixes[0].title

@@ -27,7 +27,7 @@ from cfglint.repair.machines import Machines
 from cfglint.repair.others import for_several
 from cfglint.repair.price import lays_out, overfills_host, points, regroups
 from cfglint.repair.reasoned import has_reason
-from cfglint.repair.results import as_if_it_ran, is_same, probe, risk_to_results
+from cfglint.repair.results import as_if_it_ran, is_same, probe, rests_apart, risk_to_results
 from cfglint.repair.tracks import SHORT, UNPRICED, Broken, Option, Track, priced, worse
 
 TYPE_CHECKING = False
@@ -154,8 +154,13 @@ class Options(Record):
         for name, value in facts.items():  # a null stands for a key that is not there: no cheaper than that
             if value is None and any(other[name][1] is ABSENT for other in ways if name in other):
                 option.cost += READER
-        for_several(option, definitions, self.writer)
+        for_several(option, definitions, self.writer, self._apart)
         return option
+
+    def _apart(self, option: Option) -> bool:
+        """Whether no result of a job rests on what an option moves; of keys that no knob knows, who knows."""
+        known = all(name in self.writer.origins.symbols.types for name in option.facts)
+        return known and not option.exchanged and rests_apart(self.trials, self.judged, option.facts)
 
     def _price_removal(self, option: Option) -> None:
         """Say what taking keys away puts at risk: nothing where all that they say is said elsewhere, too.
@@ -245,7 +250,7 @@ class Options(Record):
             has_reason(view, written.path) for written in option.written
         )
         option.places = [self.writer.place(written) for written in option.written]
-        for_several(option, definitions, self.writer)
+        for_several(option, definitions, self.writer, self._apart)
         self._for_a_job(option)
         self._for_a_launcher(option)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))

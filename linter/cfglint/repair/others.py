@@ -6,14 +6,19 @@ from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cfglint.repair.tracks import Option
     from cfglint.repair.write import Definition, Writer
 
 
-def for_several(option: Option, definitions: Sequence[Definition], writer: Writer) -> None:
-    """Say of an option that it moves others of the file, too, whose results may change."""
+def for_several(
+    option: Option, definitions: Sequence[Definition], writer: Writer, apart: Callable[[Option], bool]
+) -> None:
+    """Say of an option that it moves others of the file, too, whose results may change.
+
+    They do not where it is ``apart``: no result rests on what it moves.
+    """
     file, exchanged = writer.subject.document.format, "grad_accum" in option.facts
     computed = [key for each in definitions for key in each.shared if "batch" in key]
     for key in computed if exchanged else ():  # a script may make up for fewer GPUs by itself
@@ -22,7 +27,7 @@ def for_several(option: Option, definitions: Sequence[Definition], writer: Write
             option.effects.append(f"{key} is computed from it: see that the batch stays")
     if any(definition.several for definition in definitions):
         option.several = True
-        option.risk = worse(option.risk, "optimization")
+        option.risk = option.risk if apart(option) else worse(option.risk, "optimization")
         others = "commands of the script" if file == "shell" else "configs of the file"
         more = ", and need other accumulation steps" if exchanged else ""
         option.effects.append(f"other {others} read it, too{more}")

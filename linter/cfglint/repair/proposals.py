@@ -129,10 +129,24 @@ def mend(solver: Solver, groups: Sequence[Group], stages: Sequence[Allowed]) -> 
                 if not code.startswith(MEMORY) and _needs_anew(solver, each, judged)
             ]
             repairs.doubt(judged, [*new, *(code for code in about if far and code.startswith(MEMORY))])
+        _widen(solver, repairs, list(codes), judged)
     _keep_states(solver, repairs)
     likelier = {one: tightened(solver, one, one.goals[0].judged) for one in repairs.each() if not one.sure}
     repairs.by_rule.update({key: likelier[one] for key, one in repairs.by_rule.items() if one in likelier})
     return repairs
+
+
+def _widen(solver: Solver, repairs: Repairs, codes: Sequence[str], judged: Judged) -> None:
+    """Take for an error without which a job does not run what mends another as well, with the same moves."""
+    own = {code: repair for code in codes if (repair := repairs.of(code, judged)) is not None}
+    for code, repair in own.items():
+        goals = solver.goals(code)
+        wider = (other for other in own.values() if repair.knobs < other.knobs and other.only is repair.only)
+        for other in wider:
+            if solver.mends(other.options, (*other.goals, *goals)):
+                repairs.by_rule.pop((code, repair.only), None)
+                repairs.add(replace(other, goals=(*other.goals, *goals)))
+                break
 
 
 def _keep_states(solver: Solver, repairs: Repairs) -> None:

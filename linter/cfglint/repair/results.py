@@ -45,6 +45,7 @@ _RISKS = {
     "results.bits": "numerics",
     "results.scaling": "numerics",
 }
+_OF_A_FILE = ("results.schedule", "results.clipping", "results.scaling")
 _MANY = 1 << 20  # GPUs
 _PROBES = (3, 7)  # in the place of what is missing
 
@@ -82,6 +83,17 @@ def _stays(trials: Trials, judged: Judged, facts: Mapping[str, object], name: st
     if again is None:
         return False
     return reads_the_same(name, trials.run.finder.origins(judged), judged.subject.view, again.view)
+
+
+def rests_apart(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:
+    """Whether no result rests on what moves, nor one of another config that reads the same values.
+
+    What a DeepSpeed file says of them is that file's: no config of a program names one.
+    """
+    if judged.subject.document.format == "shell":
+        return False
+    kept = trials.base(judged).moved(facts).kept
+    return all(name in kept or name in _OF_A_FILE for name in trials.base(judged).results)
 
 
 def as_if_it_ran(trials: Trials, judged: Judged) -> Values:

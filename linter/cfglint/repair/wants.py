@@ -83,7 +83,8 @@ class Wants(Record):
         placed = code.startswith("MEM") or any(map(self.solver.rests_on_target, here))
         if placed and fixes and fixes[0].risk != "none":
             cuts = all(fix.risk == "data" for fix in fixes)  # nobody cuts data for what money buys
-            near = self._near_with(group, judged, repair, unsafe=cuts)  # first what may be enough
+            every = group.goals if repair is None else repair.goals
+            near = self._near(every, judged, unsafe=cuts)  # first what may be enough
             if fixes[0].risk == "numerics":
                 fixes = [*near, *fixes]
             elif near or cuts:
@@ -113,7 +114,7 @@ class Wants(Record):
         """Say that a file is right for some of the GPUs that are there; nothing where it is not."""
         places = self._markets[judged].places(tuple(goals)) if judged in self._markets and goals else []
         some = any(place.own and not (place.may or place.accumulation or place.amid) for place in places)
-        return "the file needs no change on some of the GPUs here" if some else ""
+        return "nothing in the file has to change: it runs on some of the GPUs here" if some else ""
 
     def _hope(self, goals: Sequence[Goal], judged: Judged, told: str) -> list[Fix]:
         """Return safe moves after which a job fits by the least it may need, where nobody can tell."""
@@ -213,13 +214,6 @@ class Wants(Record):
             found = (self._found_near(judged, *way) for way in self._ways_near(tuple(goals), judged, unsafe))
             self._nears[key] = next(filter(None, found), [])
         return self._nears[key]
-
-    def _near_with(self, group: Group, judged: Judged, repair: Repair | None, *, unsafe: bool) -> list[Fix]:
-        """Return moves that may be enough for a rule alone, else for all that its repair reaches."""
-        near = self._near(group.goals, judged, unsafe=unsafe)
-        if near or repair is None or repair.goals == group.goals:
-            return near
-        return self._near(repair.goals, judged, unsafe=unsafe)
 
     def _ways_near(self, goals: tuple[Goal, ...], judged: Judged, unsafe: bool) -> Iterator[_Near]:
         """Yield the ways in turn: goals, moves, the risks they may have, what they may take of a GPU at best.
