@@ -29,7 +29,8 @@ _MORE = 1.05  # times the memory before
 _GPUS_OF_A_JOB = ("train_gpus", "gpus_needed")
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
 _SPREAD = ("rollout_tp", "rollout_pp")
-_LAYOUT = frozenset(("train_tp", "pp", "cp", "sp", "ep", "rollout_tp", "rollout_pp"))
+_LAYOUT = frozenset(("train_tp", "pp", "cp", "sp", "ep"))  # of the trainer
+_ENGINES = frozenset(("rollout_tp", "rollout_pp"))
 _POINT = 0.1  # of a step's time: what a point of a knob's cost stands for (rules/knobs.rules)
 _NOTABLE = 0.02  # of a step's time; less is lost in the noise of a run
 
@@ -140,9 +141,9 @@ def regroups(facts: Iterable[str]) -> bool:
     return any(name in _GPUS or name.startswith("$.launch.") for name in facts)
 
 
-def lays_out(facts: Iterable[str]) -> bool:
-    """Whether moves share a job out over its GPUs in another way."""
-    return not _LAYOUT.isdisjoint(facts)
+def lays_out(facts: Iterable[str], *, engines: bool = True) -> bool:
+    """Whether moves share a job out over its GPUs in another way, ``engines`` its engines among it."""
+    return not (_LAYOUT | _ENGINES if engines else _LAYOUT).isdisjoint(facts)
 
 
 def gives_other_gpus(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> bool:

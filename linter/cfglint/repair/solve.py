@@ -348,7 +348,7 @@ class Solver(Record):
         facts = combined(repair.options) or {}
         if serves_on_fewer(facts, judged.values):
             return True
-        if not (memory or lays_out(facts) or gives_other_gpus(self.trials, judged, facts)):
+        if not (memory or lays_out(facts, engines=False) or gives_other_gpus(self.trials, judged, facts)):
             return False
         after = self.trials.values(judged, facts)
         each = on_some_numbers(after, after[_NEEDS[0]])
