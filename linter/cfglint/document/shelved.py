@@ -61,8 +61,8 @@ def _decided(kind: str, config: Mapping[str, object]) -> dict[str, str]:
     told = str(schedule.get("type", "")) if isinstance(schedule, dict) else "the trainer's"
     clips = str(config.get("gradient_clipping", "none")).replace("auto", "max_grad_norm")
     own = config.get("fp16")
-    halves = isinstance(own, dict) and own.get("enabled") is not False
-    sizes = {key: own.get(key, size) for key, size in _SCALES.items()} if halves else {}
+    halves = own if isinstance(own, dict) and own.get("enabled") is not False else None
+    sizes = {} if halves is None else {key: halves.get(key, size) for key, size in _SCALES.items()}
     scales = ", ".join(f"{key} {size}" for key, size in sizes.items())
     return {f"{kind}_schedule": told, f"{kind}_clipping": clips, f"{kind}_scaling": scales or "none"}
 
