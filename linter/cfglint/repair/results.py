@@ -30,6 +30,7 @@ _OTHERS = {  # told where they move
     "results.optimizer": "optimizer states",
     "results.compute": "precision",
     "results.weights": "stored weights",
+    "results.sums": "summed gradients",
     "results.bits": "quantization",
     "results.rank": "LoRA rank",
     "results.schedule": "learning-rate schedule",
@@ -42,6 +43,7 @@ _RISKS = {
     "results.longest": "data",
     "results.compute": "numerics",
     "results.weights": "numerics",
+    "results.sums": "numerics",
     "results.bits": "numerics",
     "results.scaling": "numerics",
 }

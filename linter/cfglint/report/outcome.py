@@ -41,13 +41,14 @@ def _time(share: tuple[float, float] | None) -> str:
     if share is None or share[0] < -_ROUGH < _ROUGH < share[1]:
         return ""
     if share[1] > _MANY:
-        return f"training steps {max(1, 1 + share[0]):.1f}–{1 + share[1]:.0f} times as long"
+        least = f"up to {1 + share[1]:.0f}" if share[0] < _ROUGH else f"{1 + share[0]:.1f}–{1 + share[1]:.0f}"
+        return f"training steps {least} times as long"
     low, high = (round(100 * each, -1 if abs(each) >= _ROUGH else None) for each in share)
     word = "slower" if low + high > 0 else "faster"
-    least, most = sorted((abs(low), abs(high)))
-    if least != most and (low * high < 0 or _says_little(*share)):
+    near, most = sorted((abs(low), abs(high)))
+    if near != most and (low * high < 0 or _says_little(*share)):
         return f"training steps up to {most:.0f} % {word}"
-    several = f"{least:.0f}–{most:.0f}" if least != most else f"{most:.0f}"
+    several = f"{near:.0f}–{most:.0f}" if near != most else f"{most:.0f}"
     return f"training steps about {several} % {word}"
 
 
