@@ -37,6 +37,16 @@ def test_two_moves_multiply_what_makes_up_for_them(first: int, second: int, spel
     assert steps_of(Repair(options)) == {OLD * first * second * spelled}
 
 
+def test_what_happens_to_be_worth_as_much_stays() -> None:
+    options = moved("micro_batch_size", 1, 32), moved("$.launch.processes_per_node", 2, OLD * 2)
+    options[1].facts["$.launch.flags.nproc_per_node"] = OLD * 2  # as many as there are steps then
+    options[1].facts["$.steps"], options[1].followers = OLD * 2, {"$.steps"}
+    facts = combined(options)
+    assert facts is not None
+    assert facts["$.launch.flags.nproc_per_node"] == OLD * 2
+    assert facts["$.steps"] == facts["grad_accum"] == 64
+
+
 def test_one_move_alone_is_as_it_was() -> None:
     alone = moved("micro_batch_size", 1, 32)
     assert combined([alone]) == {"micro_batch_size": 1, "grad_accum": 32}

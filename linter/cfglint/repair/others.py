@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from cfglint.lang.show import path as path_text
 from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cfglint.repair.tracks import Option
     from cfglint.repair.write import Definition, Writer
@@ -19,6 +20,7 @@ def for_several(
 
     They do not where it is ``apart``: no result rests on what it moves.
     """
+    option.followers = set(_followers(option, writer))
     file, exchanged = writer.subject.document.format, "grad_accum" in option.facts
     computed = [key for each in definitions for key in each.shared if "batch" in key]
     for key in computed if exchanged else ():  # a script may make up for fewer GPUs by itself
@@ -31,3 +33,13 @@ def for_several(
         others = "commands of the script" if file == "shell" else "configs of the file"
         more = ", and need other accumulation steps" if exchanged else ""
         option.effects.append(f"other {others} read it, too{more}")
+
+
+def _followers(option: Option, writer: Writer) -> Iterator[str]:
+    """Yield what said the same as a partner before a move, and does so after it."""
+    said = {path_text(each.path): writer.subject.view.get(each.path) for each in option.written}
+    for partner, (was, _) in option.exchanged.items():
+        for name, value in option.facts.items():
+            before = said.get(name) if name.startswith("$.") else writer.origins.values[name]
+            if value == option.facts[partner] and (before == was) is True:
+                yield name

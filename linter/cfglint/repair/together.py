@@ -30,7 +30,7 @@ class _Scaled(Record):
     def applied(self, option: Option) -> Option | None:
         """Return an option with the partner's new value; None where a key cannot have it in proportion."""
         old = option.facts[self.partner]
-        followed = {name for name, value in option.facts.items() if value == old and name != option.knob}
+        followed = {self.partner, *option.followers}
         keys = option.exchanged[self.partner][1]
         written: list[Written] = []
         places: list[tuple[object, object]] = []
