@@ -17,6 +17,7 @@ from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
 from cfglint.repair.price import gives_other_gpus, lays_out, slower
 from cfglint.repair.results import result_changes
+from cfglint.repair.sized import sent_away
 from cfglint.repair.smaller import smaller
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
@@ -109,7 +110,9 @@ def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> 
     for allowed in (ANY, SHOWN):
         while len(others) < _ALTERNATIVES and look(first.union(*others), allowed):
             pass
-    ranked = sorted(others.values(), key=lambda way: (way.patch is None, way.unsafe, way.price))
+    judged = goals[0].judged
+    kept = [way for way in others.values() if sent_away(solver, way, judged) == (way, True)]  # else no way out
+    ranked = sorted(kept, key=lambda way: (way.patch is None, way.unsafe, way.price))
     return ranked[:_ALTERNATIVES]
 
 
