@@ -142,9 +142,10 @@ def _said(subject: Subject, kind: str) -> str | None:
     if kind.startswith(_SHELVED):
         others = document.shelved() if document.shelved is not None else {}
         return others.get(kind.removeprefix(_SHELVED), "")
-    if kind != "head":
+    if kind not in ("head", "opening"):
         return None
-    lines = document.file.text[document.start : document.start + _LONGEST_HEAD].splitlines()
+    start = 0 if kind == "opening" else document.start
+    lines = document.file.text[start : start + _LONGEST_HEAD].splitlines()
     return "\n".join(takewhile(lambda line: not line.strip() or line.lstrip()[0] == "#", lines))
 
 

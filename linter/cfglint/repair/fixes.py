@@ -111,7 +111,9 @@ def _others(solver: Solver, goals: tuple[Goal, ...], ways: Sequence[Repair]) -> 
         while len(others) < _ALTERNATIVES and look(first.union(*others), allowed):
             pass
     judged = goals[0].judged
-    kept = [way for way in others.values() if sent_away(solver, way, judged) == (way, True)]  # else no way out
+    kept = [
+        way for way in others.values() if sent_away(solver, way, judged) == (way, True)
+    ]  # else no way out
     ranked = sorted(kept, key=lambda way: (way.patch is None, way.unsafe, way.price))
     return ranked[:_ALTERNATIVES]
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MUCH = 0.75  # of the memory before
 _LEFT = 0.25  # of what is missing at worst
+_TOO_SLOW = 19.0  # times what a step takes, that it takes longer
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
@@ -93,6 +94,8 @@ class Wants(Record):
             goals = group.goals if repair is None else repair.goals
             near = [one for one in self._near(goals, judged) if _share(one) < _share(fixes[0]) / 2]
             fixes = [*near, *fixes]
+        if placed and fixes and _is_endless(fixes[0]) and (elsewhere or not group.error):
+            return [*elsewhere, *fixes][:MOST], _slowness(fixes[0])
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
             told = self._on_some(judged, here) or unfixed(self.solver, group)
@@ -291,6 +294,18 @@ class Wants(Record):
 def _share(fix: Fix) -> float:
     """Return by which share a step takes longer with a fix: of what is not known, nothing."""
     return middle((1 + fix.slower[0], 1 + fix.slower[1])) - 1 if fix.slower is not None else 0
+
+
+def _is_endless(fix: Fix) -> bool:
+    """Whether a step takes so long with a fix, at worst, that nobody waits for it."""
+    return fix.slower is not None and fix.slower[1] > _TOO_SLOW and _share(fix) > _TOO_SLOW / 2
+
+
+def _slowness(fix: Fix) -> str:
+    """Say how many times as long a step takes with a fix."""
+    least, most = (1 + share for share in fix.slower or (0, 0))
+    told = fix.title.removeprefix("set ").replace(" to ", " ")
+    return f"with {told} the job fits, but a step takes {least:.0f} to {most:.0f} times as long"
 
 
 def _shrinks(fix: Fix) -> bool:
