@@ -162,3 +162,30 @@ def test_errors_that_stop_a_job_together_are_mended_together() -> None:
     assert fixes[1] is not None
     assert fixes[0].edits == fixes[1].edits
     assert "tensor_parallel_degree to 4" in fixes[0].title
+
+
+FACTORY = """
+model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_rank: 16
+lora_target: all
+dataset: identity
+template: llama3
+cutoff_len: 32768
+packing: true
+output_dir: out
+per_device_train_batch_size: 1
+bf16: true
+enable_liger_kernel: true
+flash_attn: fa2
+"""
+
+
+def test_llamafactory_keeps_the_inputs_of_layers_on_the_host() -> None:
+    finding = found_in(FACTORY, "rtx-4090:1", "lora.yaml")["MEM104"]
+    ways = [fix.title for fix in (finding.fix, *finding.alternatives) if fix is not None]
+    assert any("use_unsloth_gc to true" in title for title in ways)
+    again = found_in(f"{FACTORY}use_unsloth_gc: true\nquantization_bit: 4\n", "rtx-4090:1", "lora.yaml")
+    assert "MEM104" not in again
