@@ -307,6 +307,9 @@ def test_a_flag_of_one_branch_is_unknown():
         ('srun bash -c "torchrun t.py --n 8"\n', "n", 4, 'srun bash -c "torchrun t.py --n 4"\n'),
         ("read -r -d '' T <<EOF\nt.py \\\n --n 8\nEOF\ntorchrun $T\n", "n", 4, "read -r -d '' T <<EOF\nt.py \\\n --n 4\nEOF\ntorchrun $T\n"),  # noqa: E501
         ("torchrun t.py --n 8\r\n", "n", 4, "torchrun t.py --n 4\r\n"),
+        ("A=8\ntorchrun t.py --n $((A*2))\n", "n", 4, "A=8\ntorchrun t.py --n 4\n"),
+        ('A=8\nB=$((A*2))\ntorchrun t.py a.n="${B}"\n', "a.n", 4, 'A=8\nB=$((A*2))\ntorchrun t.py a.n="4"\n'),
+        ("A=8\nB=$((A*2))\ntorchrun t.py --n=$B\n", "n", 4, "A=8\nB=$((A*2))\ntorchrun t.py --n=4\n"),
     ],
 )  # fmt: skip
 def test_an_edit_changes_the_value_where_it_is_defined(script, key, new, result):
@@ -323,12 +326,17 @@ def test_an_edit_changes_the_value_where_it_is_defined(script, key, new, result)
     ("script", "key"),
     [
         ("A=8\ntorchrun t.py --n x$A\n", "n"),
-        ("A=8\ntorchrun t.py --n $((A*2))\n", "n"),
+        ("A=8\ntorchrun t.py --n $((A*2))x\n", "n"),
         ("torchrun t.py --n $1\n", "n"),
     ],
 )
 def test_what_is_put_together_is_not_edited(script, key):
     assert not Trace(view(script)[1], (key,)).editable
+
+
+def test_a_sum_of_a_function_that_is_called_twice_stays():
+    script = "A=8\nrun() { torchrun t.py --n $((A*2)) --m $1; }\nrun 1\nrun 2\n"
+    assert not Trace(view(script)[1], ("n",)).editable
 
 
 def test_what_several_commands_read_is_theirs_together():

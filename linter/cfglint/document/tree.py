@@ -118,7 +118,7 @@ class Composite(Scalar):
 
     ``cut`` is where the text begins that goes with the scalar when it is taken away (a flag without value),
     -1 where it cannot be. ``counts`` says that it is the length of a list of the first numbers: ``0,1,2``.
-    ``flag`` is the flag of a program whose default it is, ``ending`` where a path's end is spelled out.
+    ``flag`` is the flag of a program whose default it is, ``ending`` of a path's end, or of a sum.
     """
 
     reads: tuple[Scalar, ...] = field(default=(), kw_only=True)

@@ -382,7 +382,7 @@ class Writer(Record):
             title = f"{asked} to {shown(value)}" if asked else title
             if isinstance(node, Composite) and node.counts and edit is not None:
                 title = f"{_listed(written.path, edit.new)} to {edit.new}"
-            elif isinstance(node, Composite) and node.ending[0] >= 0 and edit is not None:
+            elif isinstance(node, Composite) and node.ending[0] >= 0 and edit and isinstance(value, str):
                 within = old[: edit.start - node.start] if node.start <= edit.start < node.end else ""
                 within = within if within and "\n" not in within else "…"
                 title = f"{spoken(written.path)} to {within}{edit.new}"

@@ -64,8 +64,10 @@ def replace(document: Document, node: Node, value: object) -> Edit | None:
 
 
 def _replace_ending(node: Composite, value: object) -> Edit | None:
-    """Return the edit that names another file in the same place, of which a variable says the beginning."""
+    """Return the edit that names another file in the same place, or a number in the place of a sum."""
     start, end = node.ending
+    if node.text.isdecimal():
+        return Edit(start, end, str(value)) if type(value) is int else None
     head = node.text[: start - end]
     if not isinstance(value, str) or not value.startswith(head) or spelled(value) is None:
         return None

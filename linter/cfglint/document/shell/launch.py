@@ -33,7 +33,7 @@ from cfglint.document.shell.processes import (
 from cfglint.document.shell.programs import OPTIONS, Start, program_of
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.shared import part
-from cfglint.document.shell.substituted import ending_of, is_placed, placed, tail_of
+from cfglint.document.shell.substituted import ending_of, is_placed, placed, spot_of, tail_of
 from cfglint.document.shell.words import (
     ALL,
     EXPANDED,
@@ -236,7 +236,8 @@ class _Reader:
         counts = len(whole) == 1 and whole[0].counts  # of a list in the script: it changes with that
         if not counts and not (whole and joined and all(piece.verbatim for piece in whole)):
             reads = self._reads(word.pieces)
-            return Composite(text, word.start, word.end, reads=reads, ending=ending_of(whole))
+            spot = spot_of(self.text[word.start : word.end], text, word.start) or ending_of(whole)
+            return Composite(text, word.start, word.end, reads=reads, ending=spot)
         key = whole[0].start, whole[-1].end
         if key in self._scalars:
             return Alias(self.text[word.start : word.end], self._scalars[key], word.start, word.end)

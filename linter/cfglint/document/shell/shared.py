@@ -11,12 +11,17 @@ from cfglint.document.tree import (
     Document,
     Entry,
     Mapping,
+    Node,
     Scalar,
     Sequence,
     Several,
     target,
     walk,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 
 def part(launches: list[Document]) -> None:
@@ -34,8 +39,17 @@ def part(launches: list[Document]) -> None:
         for key in {(n.start, n.end) for n in walk(root) if type(n) is Scalar and n.end > n.start}:
             readers[key] = readers.get(key, 0) + 1
     shared = {key for key, number in readers.items() if number > 1}
+    sums = Counter((node.start, node.end) for root in roots for node in walk(root) if _is_sum(node))
     for root in roots:
         _close(root, shared)
+        for node in walk(root):
+            if _is_sum(node) and sums[node.start, node.end] > 1:  # of a function, or a loop
+                node.ending = (-1, -1)
+
+
+def _is_sum(node: Node) -> TypeGuard[Composite]:
+    """Whether a command says a number by an expansion that an edit can replace."""
+    return isinstance(node, Composite) and node.ending[0] >= 0 and node.text.isdecimal()
 
 
 def _count_together(heads: list[Mapping]) -> None:

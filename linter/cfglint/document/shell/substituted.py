@@ -34,6 +34,10 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 _DEEPEST = 20  # of substitutions in each other, with what is between them
 _MOST_ENDS = 8  # of a path, that are looked for
 _SILENT = ("file_redirect", "herestring_redirect")
+# A flag's or a key's word, all of whose value is one variable or sum, perhaps in quotes.
+_EXPANSION = re.compile(
+    r"""(?:"?[-+\w./@]+=)?("?)(\$\{\w+\}|\$\w+|\$\(\([^()]*(?:\([^()]*\)[^()]*)*\)\))\1"?"""
+)
 _FILE = re.compile(r"/[\w.-]+\.(?:json|ya?ml)\Z")
 _LOOKS_FOR_NPU = re.compile(
     r"(?:python[0-9.]*\s+-c\s+(['\"])\s*import torch_npu\s*;?\s*\1"
@@ -222,6 +226,12 @@ def ending_of(pieces: Sequence[Piece]) -> tuple[int, int]:
     if last is None or not last.verbatim or last.maybe or last.unknown or not _FILE.search(last.text):
         return -1, -1
     return last.start, last.end
+
+
+def spot_of(spelled: str, text: str, start: int) -> tuple[int, int] | None:
+    """Return where a word says one number by one expansion, as in ``key=${N}``; None where it does not."""
+    found = _EXPANSION.fullmatch(spelled) if text.isdecimal() and start >= 0 else None
+    return None if found is None else (start + found.start(2), start + found.end(2))
 
 
 def is_placed(pieces: Sequence[Piece]) -> bool:
