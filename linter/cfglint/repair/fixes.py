@@ -15,6 +15,7 @@ from cfglint.lang.values import INF, needs_of
 from cfglint.record import replace
 from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
+from cfglint.repair.base import GPUS, SOME_GPUS
 from cfglint.repair.price import gives_other_gpus, lays_out, slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.sized import sent_away
@@ -22,7 +23,7 @@ from cfglint.repair.smaller import smaller
 from cfglint.repair.stale import stale
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import RISKS
-from cfglint.repair.trials import GPUS, MEMORY, SOME_GPUS
+from cfglint.repair.trials import MEMORY
 from cfglint.repair.write import titled
 
 TYPE_CHECKING = False

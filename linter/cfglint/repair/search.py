@@ -27,7 +27,7 @@ from cfglint.repair.relax import relaxed, utmost
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT, UNSOLVABLE, Option, Track
-from cfglint.repair.trials import GPUS, SOME_GPUS, Goal, Trials, is_possible, key_of
+from cfglint.repair.trials import Goal, Trials, counts_gpus, is_possible, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ class Search(Record):
 
     def _missed(self, values: Sequence[Values]) -> Iterator[float]:
         """Yield by how much each bound of each goal is missed at worst, in base units."""
-        evaluator = self.trials.run.finder.evaluator
+        evaluator, numbered = self.trials.run.finder.evaluator, self.trials.on_some_numbers
         for goal, own in zip(self.goals, values, strict=True):
             for node in goal.gaps:
                 try:
                     gaps = [evaluator(node, own)[0]]
-                    if needs_of(gaps[0]) & GPUS:
-                        gaps = [evaluator(node, own.but(number))[0] for number in SOME_GPUS]
+                    if counts_gpus(gaps[0]):
+                        gaps = [evaluator(node, each)[0] for each in numbered(own, goal.compiled)]
                 except UNSOLVABLE:  # versions, or a quantifier's variable
                     gaps = [None]
                 yield max(parts(gap)[1] if isinstance(gap, (int, float, Interval)) else INF for gap in gaps)

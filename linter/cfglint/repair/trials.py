@@ -15,7 +15,7 @@ from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.lang.values import Interval, Open, Unknown, needs_of
 from cfglint.record import Record, field
-from cfglint.repair.base import Base
+from cfglint.repair.base import GPUS, SOME_GPUS, Base
 from cfglint.repair.estimate import may_fit
 from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.tracks import UNSOLVABLE
@@ -37,8 +37,6 @@ _TRIALS = "values that a fix could take"
 _TRIAL, _NAME = 50, 20  # steps: of a trial, and of each name that it computes
 _ROUNDING = 1e-9  # of a number that a text says in a unit
 _BOUNDS = ("<", "<=", ">", ">=")
-GPUS = frozenset(("gpu.count", "gpus_per_node", "num_nodes"))  # missing where a target names no number
-SOME_GPUS = tuple({"gpu.count": n, "gpus_per_node": n, "num_nodes": 1} for n in (1, 8))
 _UNTESTED = object()
 MEMORY = "MEM1"  # the rules about what a GPU must hold; MEM2 are about an engine's own share
 
@@ -84,6 +82,8 @@ class Trials(Record):
     _rewritten: dict[tuple[Written, ...], Subject | None] = field(factory=dict, init=False)
     _edited: dict[tuple[Edit, ...], Sequence[Judged] | None] = field(factory=dict, init=False)
     _bases: dict[Judged, Base] = field(factory=dict, init=False)
+    _of: dict[int, tuple[Base, Facts]] = field(factory=dict, init=False)  # what facts are a trial of, by id
+    _numbered: dict[int, tuple[Values, list[Values], set[str]]] = field(factory=dict, init=False)
     _hidden: dict[tuple[Judged, str], bool] = field(factory=dict, init=False)
 
     @property
@@ -96,6 +96,7 @@ class Trials(Record):
         base = self._bases.get(judged)
         if base is None:
             base = self._bases[judged] = Base(self.run, judged)
+            self._of[id(judged.values)] = base, {}
         return base
 
     def touches(self, goal: Goal, names: Iterable[str]) -> bool:
@@ -115,8 +116,33 @@ class Trials(Record):
             values = values_for(subject, {**base.given, **named})
             values.update(base.moved(facts).kept)
             base.trials[key] = self._last = values
+            self._of[id(values)] = base, facts
             self._kept = len(values)
         return values
+
+    def on_some_numbers(self, values: Values, rule: CompiledRule) -> list[Values]:
+        """Return facts on one and on eight GPUs, to judge a rule there: what did not move is taken over."""
+        known = self._numbered.get(id(values))
+        if known is None:
+            known = values, [values.but(number) for number in SOME_GPUS], set()
+            self._numbered[id(values)] = known
+        _, each, codes = known
+        if rule.code not in codes and id(values) in self._of:
+            codes.add(rule.code)
+            base, facts = self._of[id(values)]
+            for one, stand in zip(each, base.on_some_numbers(), strict=True):
+                stand.note(rule.code, rule.test)
+                one.update(stand.kept(facts))
+        return each
+
+    def truth(self, rule: CompiledRule, values: Values, truth: object = _UNTESTED) -> object:
+        """Return a rule's truth; without a number of GPUs, what holds on one and on eight, holds."""
+        truth = rule.test(values) if truth is _UNTESTED else truth
+        needs = needs_of(truth) if not isinstance(truth, bool) else frozenset()
+        if not needs or not needs <= GPUS:
+            return truth
+        truths = [rule.test(one) for one in self.on_some_numbers(values, rule)]
+        return True if all(each is True or each is None for each in truths) else truth
 
     def rewritten(self, judged: Judged, facts: Facts) -> Subject | None:
         """Return the document with other values at its keys; None without keys, or where no edit does it."""
@@ -145,7 +171,7 @@ class Trials(Record):
         rules = base.moved(facts).rules
         spend(3 * len(rules), _TRIALS)
         for rule in rules:
-            truth = _on_any_number(rule, values)
+            truth = self.truth(rule, values)
             if truth is True or truth is None or is_hint(rule) or (rule.level == "info" and not infos):
                 continue
             if surely and truth is not False and not needs_of(truth):
@@ -297,7 +323,7 @@ class Trials(Record):
                 hint = is_hint(verdict.rule) or (verdict.rule.level == "info" and not infos)
                 if hint and (old, code) not in mended:
                     continue
-                if _on_any_number(verdict.rule, new.values, verdict.truth) is True:
+                if self.truth(verdict.rule, new.values, verdict.truth) is True:
                     continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
                 if code not in before and verdict.needs and self.hidden(old, code):
@@ -308,19 +334,14 @@ class Trials(Record):
                     yield verdict
 
 
+def counts_gpus(needed: object) -> bool:
+    """Whether what is needed rests on a number of GPUs that nobody says."""
+    return not needs_of(needed).isdisjoint(GPUS)
+
+
 def on_some_numbers(values: Values, needed: object) -> list[Values]:
     """Return facts on one and on eight GPUs, where what is needed rests on a number that nobody says."""
-    return [values.but(number) for number in SOME_GPUS] if needs_of(needed) & GPUS else [values]
-
-
-def _on_any_number(rule: CompiledRule, values: Values, truth: object = _UNTESTED) -> object:
-    """Return a rule's truth; without a number of GPUs, what holds on one and on eight, holds."""
-    truth = rule.test(values) if truth is _UNTESTED else truth
-    needs = needs_of(truth) if not isinstance(truth, bool) else frozenset()
-    if not needs or not needs <= GPUS:
-        return truth
-    truths = [rule.test(values.but(number)) for number in SOME_GPUS]
-    return True if all(each is True or each is None for each in truths) else truth
+    return [values.but(number) for number in SOME_GPUS] if counts_gpus(needed) else [values]
 
 
 def _broken(run: Run, subject: Subject) -> set[tuple[str | None, str, str]]:
@@ -372,7 +393,7 @@ class Goal(Record):
         that sleeps starves nobody). Changing a value so that the condition happens not to hold (logits are
         no longer half of the need, because something else grew) fixes nothing.
         """
-        truth = _on_any_number(self.compiled, values)
+        truth = trials.truth(self.compiled, values)
         if truth is not None:
             return truth
         if self.held or not self.switches.isdisjoint(moved):
