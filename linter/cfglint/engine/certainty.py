@@ -72,9 +72,10 @@ def doubt(rule: t.Rule, judged: Judged, origins: Origins, listed: str) -> tuple[
 def _is_told_by_program(rule: t.Rule, judged: Judged, origins: Origins) -> bool:
     """Whether the very program that reads a document says what a rule requires."""
     view = judged.subject.view
-    asked = [node for node in (rule.requirement, rule.condition) if node is not None]
+    refused = {path for path in _REFUSED if view.has(path)}
+    asked = [node for node in (rule.requirement, rule.condition) if node is not None and refused]
     read = (path for node in asked for path in (*origins.read_by(node), *paths_in(node)))
-    return any(path in _REFUSED and view.has(path) for path in read)
+    return any(path in refused for path in read)
 
 
 def _is_of_framework(rule: t.Rule, judged: Judged, listed: str) -> bool:
