@@ -43,6 +43,7 @@ _HOLDERS = ((), ("trainer",), ("launch", "flags"))
 # What may hold less on the GPUs than weights, gradients and moments of all parameters.
 _LESS = re.compile(r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|offload|adafactor|muon|lion")
 _OFF = re.compile(r"(?i)\w*offload\w*[=: ]+[\"']?(false|none|null|0)\b")
+_STATES_OFF = re.compile(r"(?i)\w*offload_optimizer\w*|super_?offload\w*|zerooffload\w*")  # ZeRO-Offload
 _BILLION = 1e9
 _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's two in 16 bits
 _ALL = 0.99  # of the weights are trained
@@ -174,8 +175,12 @@ def _parts(judged: Judged, values: Values, *, sure: bool) -> tuple[float, ...]:
     if not known:  # what no framework's keys say, a program may have other words for
         document = judged.subject.document
         text = document.file.text[document.start : document.end]
-        if _LESS.search(_OFF.sub("", text)):
+        text = _OFF.sub("", text)
+        rest = _STATES_OFF.sub("", text)
+        if _LESS.search(rest):
             return ()
+        if rest != text:  # the optimizer alone goes to the host
+            optimizer, gradients, master = 0.0, 0.0, False
     if values["states.away"] is not False:
         optimizer = gradients = 0.0
     elif master:
