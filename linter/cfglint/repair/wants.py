@@ -12,6 +12,7 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
+from cfglint.repair.served import with_engine
 from cfglint.repair.shortage import UNKNOWN
 from cfglint.repair.sized import sent_away
 from cfglint.repair.stranded import nowhere, stranded_told
@@ -251,6 +252,7 @@ class Wants(Record):
             repair = repair if able else None
         if repair is not None:
             repair = tightened(self.solver.watching(judged), repair, judged)
+            repair = with_engine(self.solver.watching(judged), self.groups.values(), repair, judged)
         fix = None if repair is None else fix_of(repair, self.solver.trials, judged)
         for_memory = all(goal.code.startswith("MEM") for goal in goals)
         if fix is None or fix.risk not in risks or (for_memory and not _shrinks(fix)):

@@ -1,0 +1,61 @@
+"""What may let a trainer fit, with what its engine needs to start: room for weights, a step and a cache.
+
+An engine whose share may be too small stops at start, whatever the trainer then takes.
+"""
+
+from __future__ import annotations
+
+from cfglint.record import replace
+from cfglint.repair.allowed import SAFE
+from cfglint.repair.found import Repair
+from cfglint.repair.together import combined
+from cfglint.repair.trials import is_possible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cfglint.engine.subject import Judged
+    from cfglint.repair.search import Search
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.tracks import Option
+    from cfglint.repair.trials import Group
+
+_ENGINES = "MEM2"  # the rules about an engine's memory
+_NOISE = 1 << 26  # bytes more that are missing: none
+
+
+def with_engine(solver: Solver, groups: Iterable[Group], repair: Repair, judged: Judged) -> Repair:
+    """Return a repair with one safe move after which the engine is sure to start, where it was not."""
+    facts = combined(repair.options) or {}
+    after = solver.trials.values(judged, facts)
+    engine = tuple(
+        goal
+        for group in groups
+        for goal in group.goals
+        if group.code.startswith(_ENGINES) and goal.rule.level == "error" and goal.judged is judged
+        if (truth := goal.truth(solver.trials, after, facts)) is not True and is_possible(truth)
+    )
+    if not engine or any(goal.code.startswith(_ENGINES) for goal in repair.goals):
+        return repair
+    asked = replace(solver.search(engine), lenient=True)
+    kept = replace(solver.search(repair.goals), lenient=True)
+    moves = (option for track in SAFE.over(solver.tracks(engine)) for option in track.options())
+    able = sorted((move for move in moves if move.writable), key=lambda move: move.weight)
+    for move in able:
+        options = (*repair.options, move)
+        if move.knob in repair.knobs or not asked.possible(options) or not _starts(asked, options):
+            continue
+        if _missing(kept, options) > _missing(kept, repair.options) + _NOISE or kept.harms(options):
+            continue
+        more = solver.written(Repair(options, sure=False), (*repair.goals, *engine))
+        return repair if more is None or more.patch is None else replace(more, sure=False)
+    return repair
+
+
+def _starts(search: Search, options: Sequence[Option]) -> bool:
+    return search.progress(options).truth is True
+
+
+def _missing(search: Search, options: Sequence[Option]) -> float:
+    return max((0.0, *search.progress(options).gaps))
