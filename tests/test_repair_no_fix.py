@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from cfglint.document.reading import Library, read
+from cfglint.engine.run import Run
+from cfglint.hardware.target import parse_target
+from cfglint.repair.attach import attach
 from found import found_in
 
 GALORE = """
@@ -189,3 +193,21 @@ def test_llamafactory_keeps_the_inputs_of_layers_on_the_host() -> None:
     assert any("use_unsloth_gc to true" in title for title in ways)
     again = found_in(f"{FACTORY}use_unsloth_gc: true\nquantization_bit: 4\n", "rtx-4090:1", "lora.yaml")
     assert "MEM104" not in again
+
+
+def test_a_rule_that_may_not_be_about_the_job_stands_against_nothing(pack) -> None:
+    files = {
+        "zero.yaml": b"distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 8\n",
+        "own.py": b"import sys\nfrom transformers import Trainer\nTrainer(sys.argv[1]).train()\n",
+    }
+    words = b"--learning_rate 1e-5 --num_train_epochs 1"
+    script = b"accelerate launch --config_file zero.yaml own.py own_config.yaml " + words + b"\n"
+    run = Run(pack, targets=(parse_target("l40s:4"),), library=Library(files.get))
+    (subject,) = run.subjects(read(script, "run.sh"), judge_broken=True)
+    judgements = run.judged(subject)
+    found = list(run.findings(judgements))
+    attach(run, judgements, found)
+    (finding,) = [each.finding for each in found if each.finding.code == "DOC105"]
+    assert finding.fix is not None
+    assert finding.fix.certainty == "may"
+    assert "PAR136" not in finding.unfixed

@@ -183,9 +183,22 @@ class Trials(Record):
                 continue
             if was is None and needs_of(truth) and needs_of(rule.test(judged.values)):
                 continue  # nobody knew before, and nothing was said of it, as another mistake comes first
+            if was is None and needs_of(truth) and self._asks_as_before(judged, values, rule.code):
+                continue
             if was is None or (truth is False and was.truth is not False):
                 harmed.append(rule)
         return harmed
+
+    def _asks_as_before(self, judged: Judged, values: Values, code: str) -> bool:
+        """Whether nobody knows that a rule is about the job at all, after some moves as before them."""
+        rule, truth = self.run.finder.symbols.rules[code], self.run.finder.evaluator
+        try:
+            return any(
+                needs_of(truth(one, judged.values)[0]) and needs_of(truth(one, values)[0])
+                for one in _conjuncts(rule.condition)
+            )
+        except UNSOLVABLE:
+            return False
 
     def hidden(self, judged: Judged, code: str) -> bool:
         """Whether a rule says nothing on a target because another failure comes first, and is broken there.
@@ -326,7 +339,8 @@ class Trials(Record):
                 if self.truth(verdict.rule, new.values, verdict.truth) is True:
                     continue
                 newly = code not in before or (verdict.truth is False and before[code].truth is not False)
-                if code not in before and verdict.needs and self.hidden(old, code):
+                hidden = code not in before and verdict.needs and self.hidden(old, code)
+                if hidden or (code not in before and self._asks_as_before(old, new.values, code)):
                     newly = False
                 newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
                 left = (old, code) in mended and (sure or verdict.truth is False or verdict.needs)
