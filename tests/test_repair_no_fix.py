@@ -211,3 +211,6 @@ def test_a_rule_that_may_not_be_about_the_job_stands_against_nothing(pack) -> No
     assert finding.fix is not None
     assert finding.fix.certainty == "may"
     assert "PAR136" not in finding.unfixed
+    assert not any(
+        each.same for each in finding.fix.results if each.name in ("effective batch", "tokens per step")
+    )

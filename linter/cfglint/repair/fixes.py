@@ -16,7 +16,7 @@ from cfglint.record import replace
 from cfglint.repair.alike import alike
 from cfglint.repair.allowed import ANY, SHOWN, Allowed
 from cfglint.repair.base import GPUS, SOME_GPUS
-from cfglint.repair.price import gives_other_gpus, lays_out, slower
+from cfglint.repair.price import gives_other_gpus, lays_out, regroups, slower
 from cfglint.repair.results import result_changes
 from cfglint.repair.sized import sent_away
 from cfglint.repair.smaller import smaller
@@ -148,6 +148,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         for change in changes
     )  # fmt: skip
     others = alike(trials, changes)
+    doubt = repair.risk == "optimization" and regroups(facts)
     return Fix(
         0,
         others.titled(patch.title) if patch is not None else titled(repair.written, trials.subject.view),
@@ -160,7 +161,7 @@ def fix_of(repair: Repair, trials: Trials, judged: Judged) -> Fix:
         slower=slower(trials, judged, facts) if repair.risk in ("none", "numerics") else None,
         risk=repair.risk,
         memory=memory,
-        results=() if lost else result_changes(trials, judged, facts),
+        results=() if lost else result_changes(trials, judged, facts, doubt=doubt),
         target=repair.only.name if repair.only is not None else None,
         stale=tuple(stale(trials.subject.document, changes, memory)),
     )

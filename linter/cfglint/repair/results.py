@@ -131,12 +131,19 @@ def _equal(old: object, new: object) -> bool:
     return old == new
 
 
-def result_changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> tuple[ResultChange, ...]:
-    """Return the effective batch, tokens per step and longest sequence, and what else moves."""
-    return tuple(_changes(trials, judged, facts))
+def result_changes(
+    trials: Trials, judged: Judged, facts: Mapping[str, object], *, doubt: bool = False
+) -> tuple[ResultChange, ...]:
+    """Return the effective batch, tokens per step and longest sequence, and what else moves.
+
+    With ``doubt``, a batch that nobody knows may be another one: other GPUs take it.
+    """
+    return tuple(_changes(trials, judged, facts, doubt=doubt))
 
 
-def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Iterator[ResultChange]:
+def _changes(
+    trials: Trials, judged: Judged, facts: Mapping[str, object], *, doubt: bool
+) -> Iterator[ResultChange]:
     before, after = as_if_it_ran(trials, judged), trials.values(judged, facts)
     if before["trains"] is not True:
         return
@@ -146,7 +153,8 @@ def _changes(trials: Trials, judged: Judged, facts: Mapping[str, object]) -> Ite
             spec.about or name,
             _shown(trials, name, before),
             _shown(trials, name, after),
-            _stays(trials, judged, facts, name),
+            _stays(trials, judged, facts, name)
+            and not (doubt and name in _TOLD[:2] and needs_of(before[name])),
         )
     for name, told in _OTHERS.items():
         if not _stays(trials, judged, facts, name) and not needs_of(before[name]) | needs_of(after[name]):
