@@ -24,7 +24,7 @@ from cfglint.repair.invert import ABSENT, Written
 from cfglint.repair.keys import Asked
 from cfglint.repair.laid import laid_over
 from cfglint.repair.machines import Machines
-from cfglint.repair.others import for_several
+from cfglint.repair.others import for_a_launcher, for_several
 from cfglint.repair.price import lays_out, overfills_host, points, regroups
 from cfglint.repair.reasoned import has_reason
 from cfglint.repair.results import as_if_it_ran, is_same, probe, rests_apart, risk_to_results
@@ -46,10 +46,6 @@ _TROUBLE = 0.5  # of a knob's own points, where a step hardly takes longer: what
 _MOST_TROUBLE = 200.0  # points: twenty times as long a step is no way to train
 _STEPS = "grad_accum"
 _LAUNCHER_STEPS = ("launch", "flags", "gradient_accumulation_steps")
-_LAUNCHED_STEPS = tuple(
-    (*holder, "deepspeed_config", "gradient_accumulation_steps")
-    for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
-)
 _JOB = ("launch", "job", "gpus")
 _COUNTED = "the program counts micro-batches as steps, and would stop sooner with more accumulation"
 COUNTS_MICRO = ("launch", "counts_micro")
@@ -252,7 +248,8 @@ class Options(Record):
         option.places = [self.writer.place(written) for written in option.written]
         for_several(option, definitions, self.writer, self._apart)
         self._for_a_job(option)
-        self._for_a_launcher(option)
+        if all(written.path != _LAUNCHER_STEPS for written in option.written):
+            for_a_launcher(option, view)
         option.effects = list(dict.fromkeys(filter(None, option.effects)))
         return option
 
@@ -271,18 +268,6 @@ class Options(Record):
         again = self._rewritten(option)  # a command may take its numbers from where the file asks
         if again is None or again.get(_JOB) == asked:
             option.risk = worse(option.risk, "optimization")
-
-    def _for_a_launcher(self, option: Option) -> None:
-        """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""
-        steps, view = option.facts.get(_STEPS), self.judged.subject.view
-        said = next((view.get(path) for path in _LAUNCHED_STEPS if view.has(path)), None)
-        told = any(written.path == _LAUNCHER_STEPS for written in option.written)
-        if is_number(steps) and is_number(said) and said != steps and not told:
-            option.risk = worse(option.risk, "numerics")
-            option.effects.append(
-                f"write {steps} for {said} as deepspeed_config.gradient_accumulation_steps of the launcher's "
-                "file by hand, too: the two have to agree"
-            )
 
     def _move_along(self, track: Track, value: object, own: Way) -> t.Move | None:
         """Return what a move costs by what it leaves behind with all that its edits bring along."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from cfglint.lang.show import path as path_text
+from cfglint.lang.types import is_number
 from cfglint.repair.tracks import worse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cfglint.document.view import View
     from cfglint.repair.tracks import Option
     from cfglint.repair.write import Definition, Writer
+
+_LAUNCHED_STEPS = tuple(
+    (*holder, "deepspeed_config", "gradient_accumulation_steps")
+    for holder in (("launch", "flags", "config_file"), ("accelerate_config",))
+)
 
 
 def for_several(
@@ -43,3 +50,15 @@ def _followers(option: Option, writer: Writer) -> Iterator[str]:
             before = said.get(name) if name.startswith("$.") else writer.origins.values[name]
             if value == option.facts[partner] and (before == was) is True:
                 yield name
+
+
+def for_a_launcher(option: Option, view: View) -> None:
+    """Say of accumulation steps that the launcher's own file has them, too, where no edit reaches."""
+    steps = option.facts.get("grad_accum")
+    said = next((view.get(path) for path in _LAUNCHED_STEPS if view.has(path)), None)
+    if is_number(steps) and is_number(said) and said != steps:
+        option.risk = worse(option.risk, "numerics")
+        option.effects.append(
+            f"write {steps} for {said} as deepspeed_config.gradient_accumulation_steps of the launcher's "
+            "file by hand, too: the two have to agree"
+        )
