@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cfglint.document.candidates import may_be_settings
 from cfglint.document.edits import insert_key, replace_value
 from cfglint.document.python.settings import parse_settings
 from cfglint.document.reading import Library, read_text
 from cfglint.document.scalars import PYTHON
-from cfglint.document.tree import Scalar, may_be_settings, target
+from cfglint.document.tree import Scalar, target
 from cfglint.document.view import View
 from cfglint.engine.cases import cases_of
 from cfglint.engine.run import Run

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from cfglint.document.candidates import STARTERS, may_launch
 from cfglint.document.shell.programs import _CLIS, VLLM_IMAGE
-from cfglint.document.tree import STARTERS, may_launch
 from tiers import LONG, in_turn
 
 CONFIGS = {

@@ -10,20 +10,11 @@ from cfglint import files
 from cfglint.boundary import inside
 from cfglint.budget import Alarm
 from cfglint.command.output import say
+from cfglint.document.candidates import may_be_settings, may_launch, may_return_configs, may_submit, may_train
 from cfglint.document.project import TELLING
 from cfglint.document.reading import Library, format_of, parsed, read
 from cfglint.document.reading import unread as not_parsed
-from cfglint.document.tree import (
-    MAX_BYTES,
-    PROGRAMS,
-    SCRIPTS,
-    File,
-    may_be_settings,
-    may_launch,
-    may_return_configs,
-    may_submit,
-    may_train,
-)
+from cfglint.document.tree import MAX_BYTES, PROGRAMS, SCRIPTS, File
 from cfglint.errors import OverBudgetError, UsageError
 from cfglint.findings import IN_PART
 

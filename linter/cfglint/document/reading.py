@@ -10,6 +10,7 @@ import os
 from bisect import bisect_right
 
 from cfglint.budget import BUDGET, spend
+from cfglint.document.candidates import may_be_settings, may_return_configs
 from cfglint.document.tree import (
     BOM,
     MAX_BYTES,
@@ -21,8 +22,6 @@ from cfglint.document.tree import (
     Mapping,
     Node,
     Scalar,
-    may_be_settings,
-    may_return_configs,
     target,
     walk,
 )

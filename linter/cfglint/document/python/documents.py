@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from cfglint.budget import spend
+from cfglint.document.candidates import may_submit, may_train
 from cfglint.document.python.installs import newest
 from cfglint.document.python.run import Program
 from cfglint.document.python.source import PYTHON, read_python
@@ -27,8 +28,6 @@ from cfglint.document.tree import (
     Sequence,
     Several,
     Unresolved,
-    may_submit,
-    may_train,
     walk,
 )
 from cfglint.record import Record, field, replace

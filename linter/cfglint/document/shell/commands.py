@@ -5,22 +5,13 @@ from __future__ import annotations
 import re
 
 from cfglint.budget import spend
+from cfglint.document.candidates import may_launch
 from cfglint.document.shell.launch import launched
 from cfglint.document.shell.processes import below, whole
 from cfglint.document.shell.programs import VLLM_IMAGE
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, value_of, word_of
-from cfglint.document.tree import (
-    SCRIPTS,
-    Document,
-    Mapping,
-    Node,
-    Scalar,
-    Sequence,
-    effective,
-    may_launch,
-    target,
-)
+from cfglint.document.tree import SCRIPTS, Document, Mapping, Node, Scalar, Sequence, effective, target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.document.candidates import may_launch
 from cfglint.document.job import Job
 from cfglint.document.shell.commands import at, entries, environment, items, run_words, say, scalars, served
 from cfglint.document.shell.forms import by_form, form_of
@@ -16,7 +17,7 @@ from cfglint.document.shell.processes import below, text_at
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.shared import part
 from cfglint.document.shell.words import Piece, Pieces, Word, filled, pieces_of, unknown, word_of
-from cfglint.document.tree import Document, Mapping, Node, Scalar, Sequence, effective, may_launch
+from cfglint.document.tree import Document, Mapping, Node, Scalar, Sequence, effective
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ import re
 from bisect import bisect_right
 
 from cfglint.budget import spend
+from cfglint.document.candidates import STARTERS
 from cfglint.document.shell.balance import is_refused
 from cfglint.document.shell.programs import VLLM_IMAGE, program_of
 from cfglint.document.shell.run import Runner
 from cfglint.document.shell.source import SCRIPT
 from cfglint.document.shell.words import Array, Piece, Word, joined, pieces_of, word_of
-from cfglint.document.tree import STARTERS, Document, Scalar, Sequence, walk
+from cfglint.document.tree import Document, Scalar, Sequence, walk
 from cfglint.errors import DocumentError
 
 TYPE_CHECKING = False
