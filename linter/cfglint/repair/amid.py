@@ -21,11 +21,11 @@ def say_what_stays(found: Sequence[Found]) -> None:
         finding, fix = each.finding, each.finding.fix
         if fix is None or not fix.edits or finding.level not in _SERIOUS:
             continue
-        others = [other for other in stuck if other is not each and _is_beside(other, each)]
+        others = [other for other in stuck if other.finding.code != finding.code and _is_beside(other, each)]
         if others:
             told = _told(others)
             effect = f"{told}; {fix.effect}" if fix.effect else told
-            finding.fix = replace(fix, certainty="may", effect=effect)
+            finding.fix = replace(fix, effect=effect)
             finding.fix.next = fix.next
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from cfglint.engine.memory import bounds_of
 from cfglint.lang.values import INF
 from cfglint.repair.options import COUNTS_MICRO
-from cfglint.repair.price import gives_other_gpus
+from cfglint.repair.price import regroups
 from cfglint.repair.results import risk_to_results
 from cfglint.repair.together import combined
 from cfglint.repair.write import titled
@@ -25,7 +25,7 @@ _MICRO, _STEPS = "micro_batch_size", "grad_accum"
 def smaller(solver: Solver, repair: Repair, judged: Judged) -> tuple[str, ...]:
     """Return in words how half of a micro-batch keeps a batch; nothing where the job's memory is known."""
     facts = combined(repair.options) or {}
-    if repair.patch is None or not gives_other_gpus(solver.trials, judged, facts):
+    if repair.patch is None or not regroups(facts):
         return ()
     after = solver.trials.values(judged, facts)
     need, micro, steps = bounds_of(after["trainer.likely"]), after[_MICRO], after[_STEPS]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from cfglint.engine.subject import Judged
 
-_BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
+BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
 _PARTS = (("trainer.memory", "trains"), ("engine.memory", "generates"))
 _NOWHERE = "; no other hardware was found on which the job runs"
 _UNJUDGED = "; on which other hardware the job runs is not known, as its memory is not judged"
@@ -22,10 +22,10 @@ def stranded_told(codes: Sequence[str], told: str, own: str) -> str:
     ``told`` is what stands against their fix, ``own`` the code of the finding that says so.
     """
     if [code.partition(" ")[0] for code in codes] == [own]:
-        return told or _BY_HAND.format("this rule")
+        return told or BY_HAND.format("this rule")
     others = [code for code in codes if code.partition(" ")[0] != own]
     have, they = ("has", "it") if len(others) == 1 else ("have", "them")
-    return f"{', '.join(others)} {have} to be mended as well: {told or _BY_HAND.format(they)}"
+    return f"{', '.join(others)} {have} to be mended as well: {told or BY_HAND.format(they)}"
 
 
 def nowhere(judged: Judged) -> str:

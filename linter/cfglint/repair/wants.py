@@ -15,7 +15,7 @@ from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, s
 from cfglint.repair.served import with_engine
 from cfglint.repair.shortage import UNKNOWN
 from cfglint.repair.sized import sent_away
-from cfglint.repair.stranded import nowhere, stranded_told
+from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
 from cfglint.repair.trials import MEMORY
 from cfglint.repair.turns import turned
@@ -174,7 +174,7 @@ class Wants(Record):
         if not fixed:
             return ""
         if group.code in fixed:
-            return "nothing in the file decides on that: only another GPU does"
+            return BY_HAND.format("this rule")
         return (
             f"{', '.join(self.solver.named(fixed))} stands whatever the file says: only another GPU would do"
         )
