@@ -97,3 +97,26 @@ def test_tasks_of_all_nodes_are_counted(cfglint, folder, before: str, gpus: int)
     told = json.loads(cfglint("facts", "run.sh", "--gpu", "h100-sxm:8", "--format", "json").stdout)
     assert _facts(told)["num_gpus"] == gpus
     assert "DOC104" not in cfglint("check", "run.sh", "--gpu", "h100-sxm:8").stdout
+
+
+def test_a_new_flag_is_joined_as_the_others_are(fixed) -> None:
+    said = _ARGS.replace(" --gradient_accumulation_steps 2", "").replace(" --", "\0--").replace(" ", "=")
+    text, _ = fixed(f"{_START} trl/scripts/sft.py " + said.replace("\0", " ") + "\n")
+    assert text.rstrip().endswith(" --gradient_accumulation_steps=2")
+
+
+@pytest.mark.parametrize(
+    ("set_before", "one"),
+    [
+        ("export WORLD_SIZE=$((SLURM_NNODES * 4)) RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID\n", False),
+        ("export WORLD_SIZE=4 LOCAL_RANK=$1\n", False),
+        ("export WORLD_SIZE=1 RANK=$1\n", True),
+        ("export WORLD_SIZE=4 RANK=0\n", True),
+        ("export WORLD_SIZE=$SLURM_NTASKS\n", True),
+        ("", True),
+    ],
+)
+def test_a_script_that_is_told_its_rank_is_one_process_of_several(cfglint, folder, set_before, one) -> None:
+    args = _ARGS.replace("--dataset_name a/b", "--output_dir o --num_train_epochs 1")
+    (folder / "run.sh").write_text(f"{set_before}python train.py {args} --fsdp full_shard\n")
+    assert ("PAR206" in cfglint("check", "run.sh", "--gpu", "l40s:4").stdout) is one

@@ -129,13 +129,13 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
     if word is None or not _can_say(value, word, override=override):
         return None
     words = _flag(".".join(names), value, word, dashes=_has_dashes(text, leaves), override=override)
+    joined = len(words) > 1 and _is_joined(text, leaves)
     if document.listed:
-        joined = len(words) > 1 and "=" in text[flag.start : last.start]
         return _items(text, flag.start, end, ["=".join(words)] if joined else words)
     gap = text[_word_end(text, before.start, before.end) : flag.start]
     if gap.strip(" \t\r\n\\") or not gap:
         gap = " "
-    return Edit(end, end, gap + " ".join(words))
+    return Edit(end, end, gap + ("=" if joined else " ").join(words))
 
 
 def remove(document: Document, path: Path) -> Edit | None:
@@ -239,13 +239,20 @@ def _behind(
     dashes = suite == "axolotl" or _has_dashes(text, leaves)
     goes_on = _CONTINUED.findall(text, document.start, end)
     words = _flag(".".join(names), value, word, dashes=dashes, override=overrides)
-    return Edit(end, end, (goes_on[-1] if goes_on else " ") + " ".join(words))
+    apart = "=" if _is_joined(text, leaves) else " "
+    return Edit(end, end, (goes_on[-1] if goes_on else " ") + apart.join(words))
 
 
 def _has_dashes(text: str, leaves: list[tuple[Scalar, Node]]) -> bool:
     """Whether flags of several words are written with dashes."""
     words = [match.group(1) for flag, _ in leaves if (match := _FLAG.match(text, flag.start)) is not None]
     return any("-" in word for word in words) and not any("_" in word for word in words)
+
+
+def _is_joined(text: str, leaves: list[tuple[Scalar, Node]]) -> bool:
+    """Whether the last flag with a value is written ``--name=value``: some programs' own parsers split there."""
+    said = (_FLAG.match(text, flag.start) for flag, last in reversed(leaves) if 0 <= flag.start < last.start)
+    return next((text[match.end() : match.end() + 1] == "=" for match in said if match is not None), False)
 
 
 def _items(text: str, flag: int, end: int, items: list[str]) -> Edit | None:

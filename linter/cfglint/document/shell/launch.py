@@ -17,11 +17,13 @@ from cfglint.document.shell.processes import (
     COUNTS,
     PET,
     PIXELS,
+    UNSTARTED,
     VISIBLE,
     Beside,
     Counts,
     factor,
     hidden,
+    is_ranked,
     least_gpus,
     machines,
     product,
@@ -424,6 +426,8 @@ class _Reader:
         """Say how often srun or mpirun starts the program, one for each GPU."""
         name, number = self._start.spread()
         if not name:
+            if is_ranked(*(self._variable(key) for key in ("WORLD_SIZE", "LOCAL_RANK", "RANK"))):
+                self._tell(head, "processes", self._unread(self._start.name, UNSTARTED))
             return
         nodes, each = (None if word is None else self.scalar(word) for word in self._start.machines())
         node = self.scalar(number) if number is not None else None

@@ -26,6 +26,7 @@ class Counts(Value):
     pet: bool = False
 
 
+UNSTARTED = "what starts this script once for each process is not known"
 PET = "PET_"  # before the name of a flag (torch/distributed/argparse_util.py)
 _TORCHRUN = Counts("nproc_per_node", "nnodes", single=("per_node", "nodes"), pet=True)
 _ACCELERATE = Counts(nodes="num_machines", total="num_processes")
@@ -182,6 +183,14 @@ def whole(node: Node | None) -> int | None:
     node = target(node)
     text = node.text if isinstance(node, Scalar) and not isinstance(node, Unresolved) else ""
     return small_number(text)
+
+
+def is_ranked(size: Node | None, *ranks: Node | None) -> bool:
+    """Whether a script is started once for each process: it says how many there are, and which one it is.
+
+    Programs take these variables as a launcher's (accelerate/state.py @v1.6.0: _prepare_backend).
+    """
+    return size is not None and whole(size) != 1 and any(isinstance(rank, Unresolved) for rank in ranks)
 
 
 def product(per_node: Node, nodes: Node) -> Node:
