@@ -250,7 +250,7 @@ def _has_dashes(text: str, leaves: list[tuple[Scalar, Node]]) -> bool:
 
 
 def _is_joined(text: str, leaves: list[tuple[Scalar, Node]]) -> bool:
-    """Whether the last flag with a value is written ``--name=value``: some programs' own parsers split there."""
+    """Whether the last flag with a value is written ``--name=value``: some parsers split there."""
     said = (_FLAG.match(text, flag.start) for flag, last in reversed(leaves) if 0 <= flag.start < last.start)
     return next((text[match.end() : match.end() + 1] == "=" for match in said if match is not None), False)
 
