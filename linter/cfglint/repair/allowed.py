@@ -7,9 +7,13 @@ from cfglint.repair.search import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cfglint.repair.tracks import Option, Track
+    from cfglint.repair.trials import Goal
+    from cfglint.repair.write import Writer
+
+_RECOMPUTES, _NOTHING = "gradient_checkpointing", "none"
 
 
 class Allowed(Value):
@@ -41,3 +45,19 @@ def uncut(tracks: Iterable[Track]) -> list[Track]:
     """Return tracks without the moves that cut the data: nobody makes them to fit a GPU."""
     whole = (track.where(lambda option: option.risk != "data").begun() for track in tracks)
     return [track for track in whole if track is not None]
+
+
+def recomputing(tracks: Iterable[Track], goals: Iterable[Goal], writer: Writer) -> Iterator[Track]:
+    """Yield tracks, but not one that stops recomputing where memory is lacking, unless another rule asks."""
+    broken, origins = [goal for goal in goals if not goal.held], writer.origins
+    asked = any(
+        _RECOMPUTES in origins.derivation(origins.names_in(goal.rule.requirement))
+        for goal in broken
+        if not goal.code.startswith("MEM")
+    )
+    lacking = any(goal.code.startswith("MEM") for goal in broken)
+    for track in tracks:
+        if track.knob.name != _RECOMPUTES or asked or not lacking:
+            yield track
+        elif whole := track.where(lambda option: option.facts.get(_RECOMPUTES) != _NOTHING).begun():
+            yield whole

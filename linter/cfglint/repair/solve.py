@@ -15,7 +15,7 @@ from cfglint.engine.memory import bounds_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
-from cfglint.repair.allowed import SAFE, Allowed
+from cfglint.repair.allowed import SAFE, Allowed, recomputing
 from cfglint.repair.batch_job import with_job
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_over
@@ -109,11 +109,11 @@ class Solver(Record):
             needed = tuple(dict.fromkeys(goal.rule.requirement for goal in goals))
             whole = needed[0] if len(needed) == 1 else t.Junction("and", needed)
             switches = sorted(name for goal in goals if not goal.held for name in goal.switches)
-            pack = self.trials.run.pack
-            own = all(goal.compiled in pack.rules[pack.shipped :] for goal in goals)
+            rules = self.trials.run.pack.rules[self.trials.run.pack.shipped :]
+            own = all(goal.compiled in rules for goal in goals)
             stops = all(goal.rule.level == "error" for goal in goals)
             options = Options(self.trials, judged, self.writer(judged), of_own=own, stops=stops)
-            self._tracks[key] = list(options.tracks(whole, switches))
+            self._tracks[key] = list(recomputing(options.tracks(whole, switches), goals, options.writer))
         return self._tracks[key]
 
     # ── one search ─────────────────────────────────────────────────────────────────────────────────────

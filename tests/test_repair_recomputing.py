@@ -1,0 +1,69 @@
+"""A lack of memory never stops a job from recomputing; what splits a sequence splits all passes over it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cfglint.lang import tree as t
+from cfglint.repair.allowed import recomputing
+from cfglint.repair.tracks import Option, Track
+from found import found_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SKYRL = (
+    "python -m skyrl.train.entrypoints.main_base trainer.strategy=fsdp trainer.placement.colocate_all=true "
+    "trainer.policy.model.path=Qwen/Qwen2.5-3B-Instruct trainer.placement.policy_num_gpus_per_node=8 "
+    "trainer.placement.ref_num_gpus_per_node=8 trainer.algorithm.use_kl_loss=true "
+    "trainer.train_batch_size=32 trainer.policy_mini_batch_size=8 generator.n_samples_per_prompt=4 trainer.max_prompt_length=24000 "
+    "trainer.micro_train_batch_size_per_gpu=2 trainer.micro_forward_batch_size_per_gpu=8 "
+    "generator.inference_engine.num_engines=4 generator.inference_engine.tensor_parallel_size=2 "
+    "generator.inference_engine.gpu_memory_utilization=0.7 "
+    "generator.sampling_params.max_generate_length=4000 "
+)
+
+
+def _option(track: Track, i: int) -> Option:
+    facts = {track.knob.name: track.values[i]}
+    return Option(track.knob.name, i + 1, True, facts, [], 1.0, "none", [""])
+
+
+def _goal(code: str, *, held: bool = False) -> Any:
+    return SimpleNamespace(code=code, held=held, rule=SimpleNamespace(requirement=code))
+
+
+def _writer() -> Any:
+    uses = {"MEM112": ["gradient_checkpointing"], "RUN900": ["gradient_checkpointing"], "RUN901": ["sp"]}
+    names: Any = SimpleNamespace(names_in=lambda code: uses.get(code, []), derivation=lambda names: names)
+    return SimpleNamespace(origins=names)
+
+
+def _left(goals: Iterable[Any]) -> list[object]:
+    track = Track(t.Knob("gradient_checkpointing", "any"), "full", ["none"], t.Move("any", 1.0))
+    track.make = _option
+    return [option.facts for one in recomputing([track], list(goals), _writer()) for option in one.options()]
+
+
+@pytest.mark.parametrize(
+    ("goals", "stays"),
+    [
+        ([_goal("MEM112")], True),
+        ([_goal("MEM112"), _goal("RUN901")], True),
+        ([_goal("RUN900")], False),
+        ([_goal("RUN900"), _goal("MEM112", held=True)], False),
+        ([_goal("RUN900"), _goal("MEM112")], False),  # what refuses to recompute is mended with the memory
+    ],
+)
+def test_memory_never_stops_recomputing(goals: list[Any], stays: bool) -> None:
+    assert (_left(goals) == []) == stays
+
+
+def test_skyrl_splits_a_sequence_of_the_policy_and_of_its_reference() -> None:
+    finding = found_in(SKYRL, "rtx-4090:8")["MEM112"]
+    assert finding.fix is not None
+    assert "trainer.policy.sequence_parallel_size to" in finding.fix.title
+    assert "trainer.ref.sequence_parallel_size to" in finding.fix.title
