@@ -21,6 +21,7 @@ from cfglint.repair.found import Repair
 from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, least_needed, least_of, overfilled, short_of, values_told
+from cfglint.repair.stranded import moved_by_hand
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
 from cfglint.repair.trials import MEMORY
@@ -59,7 +60,8 @@ def unfixed(solver: Solver, group: Group) -> str:
     riddle = not told or _ENDED in told or f" alone {_NO_VALUE}" in told or told.startswith("change ")
     broken = "would break" in told or "can then no longer" in told
     blind = broken and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
-    numbers = in_vain(solver, group, laid=riddle or blind, states=broken or told.startswith("with "))
+    states = broken or told.startswith(("with ", "change "))  # by hand: what nobody needs to do in vain
+    numbers = in_vain(solver, group, laid=riddle or blind, states=states)
     if not numbers:
         return told
     if riddle or broken or told.startswith("with ") or WHOLE in numbers:
@@ -79,7 +81,7 @@ def _tried(solver: Solver, group: Group) -> str:
     if not tracks:
         told = _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
         rests = any(solver.rests_on_target(goal) for goal in group.goals)
-        return told or (_all_by_hand(origins, group, view) if rests else "")
+        return told or (_all_by_hand(solver, origins, group, view) if rests else "")
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, uncut(tracks))
@@ -142,8 +144,10 @@ def _only_cut(search: Search, tracks: Sequence[Track]) -> str:
     )
 
 
-def _all_by_hand(origins: Origins, group: Group, view: View) -> str:
+def _all_by_hand(solver: Solver, origins: Origins, group: Group, view: View) -> str:
     """Say which keys a rule rests on, where it is about GPUs and none of them can be moved by itself."""
+    if moved := moved_by_hand(solver, group, _THERE):
+        return moved
     keys = [
         told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
     ]

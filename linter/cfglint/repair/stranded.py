@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from cfglint.lang.values import INF
+from cfglint.record import replace
+from cfglint.repair.shortage import at_most, values_told
+from cfglint.repair.together import combined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfglint.engine.subject import Judged
+    from cfglint.repair.allowed import Allowed
+    from cfglint.repair.solve import Solver
+    from cfglint.repair.trials import Group
 
 BY_HAND = "cfglint has no setting to move for {}: change by hand what the message names"
 _PARTS = (("trainer.memory", "trains"), ("engine.memory", "generates"))
@@ -43,3 +49,14 @@ def nowhere(judged: Judged) -> str:
     if memory.verdict != "unknown":
         return _NOWHERE
     return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED
+
+
+def moved_by_hand(solver: Solver, group: Group, allowed: Allowed) -> str:
+    """Say which moves satisfy a rule that no edit of the file can make, and what the job then takes."""
+    way = solver.anyhow(replace(solver.search(group.goals), limit=allowed.limit), group.goals, allowed)
+    if way is None or not way.written:
+        return ""
+    judged = group.goals[0].judged
+    if not solver.trials.short(judged, combined(way.options) or {}):
+        return f"change by hand what no edit of this file reaches: {values_told(way)}"
+    return f"with {values_told(way)} this rule holds, but {at_most(solver, way, judged)}"

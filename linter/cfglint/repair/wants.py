@@ -6,8 +6,8 @@ from functools import partial
 
 from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
-from cfglint.record import Record, field
-from cfglint.repair.allowed import ANY, SAFE
+from cfglint.record import Record, field, replace
+from cfglint.repair.allowed import ANY, SAFE, SHOWN
 from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
@@ -43,6 +43,7 @@ _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
 _NO_RISK = ("none",)
+_SHOWN = replace(SHOWN, unsafe=False, limit=300)
 _LESS_RISKY = ("none", "numerics", "optimization")  # nobody cuts data for what may not be enough
 
 
@@ -232,6 +233,8 @@ class Wants(Record):
         if unsafe:
             yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
+        if any(not ANY.over(solver.tracks((goal,))) for goal in goals):  # what no edit of the file can make
+            yield goals, solver.best(goals, _SHOWN), _NO_RISK, _WELL
 
     def _of_memory(self, goals: Sequence[Goal], judged: Judged) -> tuple[Goal, ...]:
         """Return goals with those of the other errors about memory, without which the job would not start."""
