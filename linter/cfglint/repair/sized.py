@@ -42,7 +42,8 @@ _NAMES = (
 _HOLDERS = ((), ("trainer",), ("launch", "flags"))
 # What may hold less on the GPUs than weights, gradients and moments of all parameters.
 _LESS = re.compile(r"(?i)lora|peft|adapter|[48]_?bit|quant|galore|freeze|frozen|offload|adafactor|muon|lion")
-_OFF = re.compile(r"(?i)\w*offload\w*[=: ]+[\"']?(false|none|null|0)\b")
+_SWITCHED = r"(?:load_in|use|enable|with)_\w*(?:[48]_?bit|lora|peft|adapter|quant|galore)|lora_enable"
+_OFF = re.compile(rf"(?i)\w*(?:offload|(?<!un)freeze|{_SWITCHED})\w*[=: ]+[\"']?(?:false|none|null|0)\b")
 _STATES_OFF = re.compile(r"(?i)\w*offload_optimizer\w*|super_?offload\w*|zerooffload\w*")  # ZeRO-Offload
 _BILLION = 1e9
 _WEIGHTS, _MOMENTS = 2.0, 4.0  # bytes of each parameter: 16 bits, and AdamW's two in 16 bits
