@@ -85,3 +85,14 @@ def test_weights_stay_where_the_optimizer_alone_goes_to_the_host() -> None:
     finding = found_in(f"{large} ++zero.offload_optimizer=cpu\n", "rtx-3090:2")["DOC104"]
     assert finding.fix is None
     assert "131 GiB" in finding.unfixed
+
+
+def test_what_all_processes_split_keeps_its_batch_on_fewer() -> None:
+    start = "accelerate launch --num_processes 8 train.py --batch-size 2 --gradient-accumulate-every 3 "
+    more = f"{start}--model Qwen/Qwen2.5-7B --learning-rate 1e-5 --seq-length 32000 --parallel_mode "
+    fix = found_in(f"{more}ulysses_attn\n", "l40s:4")["DOC104"].fix
+    assert fix is not None
+    assert all(each.same and each.after == "6" for each in fix.results if each.name == "effective batch")
+    fix = found_in(f"{more}data_parallel\n", "l40s:4")["DOC104"].fix
+    assert fix is not None
+    assert not any(each.same for each in fix.results if each.name == "effective batch")
