@@ -68,3 +68,33 @@ def test_skyrl_splits_a_sequence_of_the_policy_and_of_its_reference() -> None:
     assert finding.fix is not None
     assert "trainer.policy.sequence_parallel_size to" in finding.fix.title
     assert "trainer.ref.sequence_parallel_size to" in finding.fix.title
+
+
+ROLL = """
+pretrain: Qwen/Qwen2.5-7B
+rollout_batch_size: 32
+prompt_length: 1024
+response_length: 7168
+adv_estimator: reinforce
+num_return_sequences_in_group: 8
+actor_train:
+  training_args: {per_device_train_batch_size: 1, gradient_accumulation_steps: 32}
+  strategy_args:
+    strategy_name: megatron_train
+    strategy_config:
+      {tensor_model_parallel_size: 4, use_distributed_optimizer: true, recompute_granularity: full}
+  device_mapping: list(range(0,8))
+  infer_batch_size: 1
+actor_infer:
+  strategy_args: {strategy_name: vllm, strategy_config: {gpu_memory_utilization: 0.7}}
+  device_mapping: list(range(0,8))
+reference:
+  strategy_args: {strategy_name: megatron_infer, strategy_config: {tensor_model_parallel_size: 1}}
+  device_mapping: list(range(0,8))
+  infer_batch_size: 16
+"""
+
+
+@pytest.mark.parametrize(("more", "found"), [("", True), ("init_kl_coef: 0\n", False)])
+def test_roll_has_a_reference_where_no_file_says_otherwise(more: str, found: bool) -> None:
+    assert ("MEM116" in found_in(f"{ROLL}{more}", "a100-40gb-sxm:8", "roll.yaml")) == found
