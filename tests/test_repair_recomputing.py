@@ -98,3 +98,19 @@ reference:
 @pytest.mark.parametrize(("more", "found"), [("", True), ("init_kl_coef: 0\n", False)])
 def test_roll_has_a_reference_where_no_file_says_otherwise(more: str, found: bool) -> None:
     assert ("MEM116" in found_in(f"{ROLL}{more}", "a100-40gb-sxm:8", "roll.yaml")) == found
+
+
+FSDP2 = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=32 "
+    "data.max_prompt_length=512 data.max_response_length=512 trainer.nnodes=1 trainer.n_gpus_per_node=2 "
+    "actor_rollout_ref.model.path=Qwen/Qwen2.5-14B-Instruct actor_rollout_ref.actor.ppo_mini_batch_size=32 "
+    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 actor_rollout_ref.rollout.name=vllm "
+    "actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.offload_policy=True "
+    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 actor_rollout_ref.actor.use_kl_loss=False "
+    "actor_rollout_ref.rollout.tensor_model_parallel_size=2 actor_rollout_ref.model.use_fused_kernels=True "
+)
+
+
+@pytest.mark.parametrize(("gpu", "found"), [("rtx-4090:2", True), ("a40:2", False)])
+def test_what_is_offloaded_is_on_the_gpu_while_it_is_loaded(gpu: str, found: bool) -> None:
+    assert ("MEM112" in found_in(FSDP2, gpu)) == found
