@@ -75,3 +75,20 @@ def test_a_layout_of_a_file_shrinks_with_the_processes(folder: Any, cfglint: Any
         f"set parallelism.dp to 1, {steps}, parallelism.tp to 1 in grid.yaml and --nproc_per_node to 1" in out
     )
     assert "effective batch 12, tokens per step 6144, longest sequence 512: unchanged" in out
+
+
+def test_a_file_that_a_program_writes_first_is_changed_there(folder: Any, cfglint: Any) -> None:
+    launch = "torchrun --nproc_per_node 4 run_train.py --config-file grid.yaml\n"
+    sizes = "parallelism:\n  dp: 2\n  pp: 1\n  tp: 2\noptimizer:\n  zero_stage: 0\n"
+    tokens = "tokens:\n  batch_accumulation_per_replica: 3\n  micro_batch_size: 2\n  sequence_length: 512\n"
+    (folder / "grid.yaml").write_text(sizes + tokens)
+    (folder / "make_grid.py").write_text("from own import config\n\nconfig.save_as_yaml('conf/grid.yaml')\n")
+    (folder / "run.sh").write_text(f"python make_grid.py\n{launch}")
+    out = cfglint("check", "--gpu", "rtx-3090:1", "run.sh").stdout
+    assert (
+        "parallelism.tp to 1 in make_grid.py (which writes grid.yaml anew) and --nproc_per_node to 1" in out
+    )
+    (folder / "make_grid.py").write_text("from own import load\n\nload('grid.yaml')\n")
+    assert " in grid.yaml and " in cfglint("check", "--gpu", "rtx-3090:1", "run.sh").stdout
+    (folder / "run.sh").write_text(f"{launch}python make_grid.py\n")
+    assert " in grid.yaml and " in cfglint("check", "--gpu", "rtx-3090:1", "run.sh").stdout

@@ -9,6 +9,7 @@ from cfglint.document.compose import edited
 from cfglint.document.edits import brings, insert_key, replace_value, spell
 from cfglint.document.items import EVERY, add_item, insert
 from cfglint.document.removal import outside, remove_keys
+from cfglint.document.rewritten import maker_of
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace, definition_path
 from cfglint.document.tree import Composite, Scalar, Sequence, Several, dotted
@@ -428,8 +429,14 @@ def titled(values: Iterable[Written], view: View) -> str:
         key, file = (written.path, beneath) if hung is None else (hung[1], hung[0].file.path)
         titles.setdefault(file, []).append(f"{spoken(key)} to {shown(written.value)}")
     of_own = titles.pop("", [])
-    within = [f"{', '.join(each)} in {file}" for file, each in titles.items()]
+    within = [f"{', '.join(each)} in {_where(file, view)}" for file, each in titles.items()]
     return joined([*within, *of_own], gone)
+
+
+def _where(file: str, view: View) -> str:
+    """Return where keys of another file are to be changed: in the program that writes it, if one does."""
+    made = maker_of(view.document, file) if view.document.format == "shell" else ""
+    return f"{made} (which writes {file.rpartition('/')[2]} anew)" if made else file
 
 
 def shown(value: object) -> str:
