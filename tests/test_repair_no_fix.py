@@ -214,3 +214,22 @@ def test_a_rule_that_may_not_be_about_the_job_stands_against_nothing(pack) -> No
     assert not any(
         each.same for each in finding.fix.results if each.name in ("effective batch", "tokens per step")
     )
+
+
+INTERNVL = """
+export PER_STEP=$((256 / WORLD_SIZE))
+torchrun --nnodes=1 --nproc-per-node=4 internvl/train/internvl_chat_finetune.py \\
+  --model_name_or_path OpenGVLab/InternVL3_5-2B-Pretrained --output_dir out --bf16 True \\
+  --freeze_llm False --freeze_mlp False --freeze_backbone False \\
+  --per_device_train_batch_size 1 --gradient_accumulation_steps ${PER_STEP} \\
+  --grad_checkpoint True --gradient_checkpointing True --max_seq_length 36864 \\
+  --use_packed_ds True --num_images_expected 48 --max_packed_tokens 36864 --max_steps 900
+"""
+
+
+def test_a_cut_that_may_be_enough_is_shown_where_nothing_else_is() -> None:
+    finding = found_in(INTERNVL, "a6000:4", "own.sh")["MEM104"]
+    assert finding.fix is None
+    assert finding.unfixed.startswith("only what cuts long samples")
+    cut = next(one for one in finding.alternatives if "max_packed_tokens" in one.title)
+    assert (cut.applicability, cut.certainty) == ("unsafe", "may")

@@ -105,12 +105,15 @@ def _likely(
     return (*rest, new)
 
 
-def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed) -> Repair | None:
-    """Return the moves that leave least memory missing, each of which takes something off; they may do."""
+def furthest(solver: Solver, goals: Sequence[Goal], allowed: Allowed, *, cuts: bool = False) -> Repair | None:
+    """Return the moves that leave least memory missing, each of which takes something off; they may do.
+
+    Only with ``cuts`` they may cut the data.
+    """
     search = replace(solver.search(goals), keeping=not allowed.unsafe, lenient=True)
 
     def admits(option: Option) -> bool:
-        return _rank(option.risk) < _rank("data") and _admitted(option, allowed)
+        return cuts or (_rank(option.risk) < _rank("data") and _admitted(option, allowed))
 
     usable = (track.where(admits).begun() for track in allowed.over(solver.tracks(goals)))
     tracks = [track for track in usable if track is not None]

@@ -343,7 +343,8 @@ class Trials(Record):
                 if hidden or (code not in before and self._asks_as_before(old, new.values, code)):
                     newly = False
                 newly = newly and (sure or verdict.truth is False or bool(verdict.needs))
-                left = (old, code) in mended and (sure or verdict.truth is False or verdict.needs)
+                asks = bool(verdict.needs) and not may_fit(verdict.rule, new.values)
+                left = (old, code) in mended and (sure or verdict.truth is False or asks)
                 if newly or left:
                     yield verdict
 

@@ -104,6 +104,11 @@ class Wants(Record):
             return [*self._hope(here, judged, told), *fixes][:MOST], told
         return fixes, ""
 
+    def _cut(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
+        """Return a cut of the data after which the job fits by its likely need."""
+        solver, wanted = self.solver.watching(judged), tuple(goals)
+        return self._found_near(judged, wanted, furthest(solver, wanted, ANY, cuts=True), ("data",), 0.0)
+
     def _instead(self, group: Group, judged: Judged) -> tuple[list[Fix], str] | None:
         """Return what is said of a rule where a job does not run on a target whatever mends this one."""
         code = group.code
@@ -135,6 +140,8 @@ class Wants(Record):
         elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
         if near:
             return [*near, *elsewhere][:MOST], ""
+        if all(goal.code.startswith(MEMORY) for goal in stranded) and (cut := self._cut(stranded, judged)):
+            return [*elsewhere, *cut][:MOST], _CUT
         if certain := self._on_some(judged, stranded) or self._immovable(group, lost):
             return elsewhere, certain if elsewhere else certain + nowhere(judged)
         codes = ((group.code,) if group.code in lost or not lost else ()) + tuple(lost)
