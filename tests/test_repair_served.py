@@ -33,6 +33,55 @@ python3 -m verl.trainer.main_ppo \\
     trainer.nnodes=1
 """
 
+NEMO = """
+grpo:
+  num_prompts_per_step: 16
+  num_generations_per_prompt: 8
+  max_num_steps: 300
+loss_fn:
+  reference_policy_kl_penalty: 0.01
+  force_on_policy_ratio: false
+  use_importance_sampling_correction: false
+policy:
+  model_name: Qwen/Qwen3-8B
+  train_global_batch_size: 128
+  train_micro_batch_size: 1
+  logprob_batch_size: 2
+  max_total_sequence_length: 3072
+  precision: bfloat16
+  dtensor_cfg:
+    _v2: true
+    enabled: true
+    cpu_offload: false
+    sequence_parallel: false
+    activation_checkpointing: false
+    tensor_parallel_size: 1
+    context_parallel_size: 1
+    lora_cfg: {enabled: false}
+  megatron_cfg: {enabled: false}
+  dynamic_batching: {enabled: false}
+  sequence_packing: {enabled: false}
+  optimizer:
+    name: torch.optim.AdamW
+    kwargs: {lr: 5.0e-6, foreach: false, fused: false}
+  generation:
+    backend: vllm
+    max_new_tokens: ${policy.max_total_sequence_length}
+    vllm_cfg:
+      async_engine: false
+      precision: ${policy.precision}
+      kv_cache_dtype: auto
+      tensor_parallel_size: 1
+      pipeline_parallel_size: 1
+      gpu_memory_utilization: 0.55
+      max_model_len: ${policy.max_total_sequence_length}
+      enforce_eager: false
+    colocated: {enabled: true}
+cluster:
+  gpus_per_node: 8
+  num_nodes: 1
+"""
+
 
 def test_what_may_be_enough_lets_the_engine_start() -> None:
     found = found_in(SCRIPT, "a40:8")
@@ -41,3 +90,14 @@ def test_what_may_be_enough_lets_the_engine_start() -> None:
     assert fix is not None
     assert "gpu_memory_utilization to 0.5" in fix.title
     assert fix.certainty == "may"
+
+
+def test_an_engine_that_cannot_start_gets_a_share_before_samples_are_cut() -> None:
+    found = found_in(NEMO, "rtx-3090:2", "grpo.yaml")
+    assert "MEM201" in found
+    fix = found["PAR199"].fix
+    assert fix is not None
+    assert fix.risk == "none"
+    assert "cluster.gpus_per_node to 2" in fix.title
+    assert "gpu_memory_utilization to 0.75" in fix.title
+    assert "max_new_tokens" not in fix.title

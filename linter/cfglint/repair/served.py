@@ -9,7 +9,6 @@ from cfglint.record import replace
 from cfglint.repair.allowed import SAFE
 from cfglint.repair.found import Repair
 from cfglint.repair.together import combined
-from cfglint.repair.trials import is_possible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def with_engine(solver: Solver, groups: Iterable[Group], repair: Repair, judged:
         for group in groups
         for goal in group.goals
         if group.code.startswith(_ENGINES) and goal.rule.level == "error" and goal.judged is judged
-        if (truth := goal.truth(solver.trials, after, facts)) is not True and is_possible(truth)
+        if goal.truth(solver.trials, after, facts) is not True
     )
     if not engine or any(goal.code.startswith(_ENGINES) for goal in repair.goals):
         return repair
