@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from cfglint.findings import Finding
 
 
-def found_in(text: str, gpu: str, name: str = "run.sh") -> dict[str, Finding]:
-    """Return the first finding of each rule in the first job of a file."""
+def found_in(
+    text: str, gpu: str, name: str = "run.sh", others: dict[str, str] | None = None
+) -> dict[str, Finding]:
+    """Return the first finding of each rule in the first job of a file, with other files beside it."""
     run = Run(load(), targets=(parse_target(gpu),))
-    judgements = run.judged(next(iter(run.subjects(read_text(text, name), judge_broken=True))))
+    judgements = run.judged(
+        next(iter(run.subjects(read_text(text, name, scripts=(others or {}).get), judge_broken=True)))
+    )
     found = list(run.findings(judgements))
     attach(run, judgements, found)
     return {each.finding.code: each.finding for each in reversed(found)}
