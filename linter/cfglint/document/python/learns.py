@@ -33,6 +33,14 @@ _IN_BATCH = re.compile(
 )
 _TOWER = re.compile(r"(?i)encoder|tower|clip")  # folders of what was trained so, and is but used
 _SWITCH = re.compile(r"\b(?:self|args|training_args)\.negatives?_cross_device\b")
+# A trainer of answers in groups, and one that stops where its processes' micro-batches are no whole groups.
+_GROUPS = re.compile(r"(?m)^class \w*Trainer\b[^\n]*:$(?s:.*?)\bself\.num_generations\s*=")
+_MICRO = r"args\.per_device_train_batch_size"
+_BOTH = rf"{_MICRO}\s*\*\s*num_processes|num_processes\s*\*\s*{_MICRO}"
+_WHOLE = re.compile(
+    rf"\b(\w+)\s*=\s*(?:{_BOTH})\s+(\w+)\s*=[^\n]*\bin range\([^\n]*\bif \(?\1\)?\s*%[^\n]*\s+"
+    r"if self\.num_generations not in \2:\s+raise ValueError\("
+)
 _ONE_PASS = re.compile(r"(?m)^def get_num_microbatches\([^)]*\)[^:\n]*:\s+(?:[\"'][^\n]*\s+)?return 1\s*$")
 
 
@@ -55,6 +63,12 @@ def compares(program: File, project: Modules) -> str:
 def accumulates(program: File, project: Modules) -> bool:
     """Whether a program that takes Megatron's flags may make several micro-batches of a step."""
     return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
+
+
+def takes_whole_groups(program: File, project: Modules) -> bool:
+    """Whether the trainers of a program stop where what all processes take at a time is no whole groups."""
+    grouped = [text for _, text in _texts(program, project) if _GROUPS.search(text)]
+    return bool(grouped) and all(_WHOLE.search(text) for text in grouped)
 
 
 def _texts(program: File, project: Modules) -> Iterator[tuple[str, str]]:
