@@ -24,7 +24,8 @@ _SHORTEST = "step.shortest"
 _HOST, _HOST_TIMES = "need.host", 3.6  # times the memory of a machine's GPUs
 _HOST_EACH, _HOST_LARGE = 375 * GIB, 500 * GIB  # for each GPU of a machine, and for each large one
 _LARGE = 150 * GIB  # that a large GPU has at least
-_PARTS = (("engine.memory", "generates"), ("trainer.likely", "trains"), ("need.likely", "trains"))
+_TRAINER = "trainer.likely"
+_PARTS = (("engine.memory", "generates"), (_TRAINER, "trains"), ("need.likely", "trains"))
 _MORE = 1.05  # times the memory before
 _GPUS_OF_A_JOB = ("train_gpus", "gpus_needed")
 _GPUS = frozenset(("num_gpus", "gpus_per_node", "num_nodes", "train_gpus", "train_dp"))
@@ -109,15 +110,17 @@ def overfills_gpu(
 ) -> bool:
     """Whether a job runs out of memory after a move, by the middle of its estimate, and more than before.
 
-    With ``at_all`` also where it needed as much before.
+    With ``at_all`` also where it needed as much before, but for engines on GPUs of their own, which stay.
     """
     before, after = judged.values, trials.values(judged, facts)
-    vram = bounds_of(after["gpu.vram"])
+    vram, engine = bounds_of(after["gpu.vram"]), bounds_of(after["engine.memory"])
+    apart = before["colocated"] is False and not regroups(facts) and _ENGINES.isdisjoint(facts)
     for name, part in _PARTS:
         need, was = bounds_of(after[name]), bounds_of(before[name])
         if after[part] is not True or vram is None or need is None or was is None:
             continue
-        if at_all and vram[0] == vram[1] and need[1] < INF and middle(need) > vram[1]:
+        stays = apart and engine is not None and name != _TRAINER and middle(need) <= middle(engine)
+        if at_all and not stays and vram[0] == vram[1] and need[1] < INF and middle(need) > vram[1]:
             return True
         if middle(need) > max(vram[1], _MORE * middle(was)):
             return True
