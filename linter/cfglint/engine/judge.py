@@ -14,6 +14,7 @@ from cfglint.document.shell.ends import ends_early
 from cfglint.document.tree import Mapping as Tree
 from cfglint.document.tree import Missing, Scalar, dotted, nodes_with_paths
 from cfglint.document.view import MappingView
+from cfglint.engine.halts import halts
 from cfglint.engine.subject import Verdict
 from cfglint.errors import did_you_mean, nearest
 from cfglint.facts import NO_KEYS, Values, is_within, stated
@@ -490,5 +491,6 @@ _KINDS = {
     "misfits": _misfits,
     "strange_flags": _strange_flags,
     "refused_overrides": _refused_overrides,
+    "stops": halts,
     "unknown_names": _unknown_names,
 }

@@ -18,6 +18,7 @@ from cfglint.lang.values import INF, UNRULED, needs_of
 from cfglint.record import Record, replace
 from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
+from cfglint.repair.halted import HALTED, by_hand
 from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, least_needed, least_of, overfilled, short_of, values_told
@@ -157,6 +158,8 @@ def _all_by_hand(solver: Solver, origins: Origins, group: Group, view: View) -> 
 def _left_to_people(group: Group) -> str:
     """Say why a flag that a program does not take is not taken away: it names what the job is about."""
     values = group.goals[0].judged.values
+    if group.code == HALTED:
+        return by_hand(group.goals[0].judged)
     if group.code == "CFG033":
         return _by_program(group.goals[0].judged)
     flags = values[_STRANGE] if group.code == "DOC109" else ()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import TypeAlias
 
+    from cfglint.document.python.reckon import Ask
+    from cfglint.document.python.stops import Stop, Stops
     from cfglint.document.tree import File
 
     Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
@@ -92,7 +94,16 @@ class Linked(Program):
         self._plain: dict[frozenset[str], frozenset[str] | None] = {}
         self._told: list[tuple[dict[str, tuple[Flag, Literal | None]], Linked]] = []
         self._file, self._modules, self._said = file, modules, said
+        self._stops: Stops | None = None
         self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
+
+    def stops(self, ask: Ask) -> Stop | None:
+        """Return where the program surely stops with a config of Hydra's; see stops.py."""
+        if self._stops is None:
+            from cfglint.document.python.stops import Stops  # few programs are Hydra's
+
+            self._stops = Stops(self._file, self._modules)
+        return self._stops.find(ask)
 
     def texts(self) -> list[str]:
         """Return the texts of the program's files, as far as they were looked up."""

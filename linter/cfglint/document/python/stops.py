@@ -1,0 +1,298 @@
+"""Where a program with a config of Hydra's surely stops: it reads an absent key, or raises by its values.
+
+Only what runs in any case is gone through: statements in their order, functions that are called, branches
+whose condition the config settles, and the first round of the training loop. Where it may have returned
+before, it is over.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from cfglint.budget import spend
+from cfglint.document.python.reckon import DEEPEST, Frame, OverError, Reckoner
+from cfglint.document.python.source import PYTHON
+from cfglint.document.python.surely import (
+    BATCHES,
+    UNKNOWN,
+    Known,
+    Part,
+    Task,
+    calls,
+    is_named,
+    leaves,
+    message_of,
+    names_of,
+    set_elsewhere,
+    stored,
+    written_over,
+)
+from cfglint.record import Record, Value, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfglint.document.python.modules import Modules
+    from cfglint.document.python.reckon import Ask, Keys, Names
+    from cfglint.document.tree import File
+
+_MOST = 3000  # statements
+_FILES = 40  # in which a key may be set
+_ON, _LEFT, _NEXT, _LOST = "on", "left", "next", "lost"
+
+
+class Stop(Value):
+    """Where a program stops: ``place`` is FILE:LINE; at a ``key`` that is not there, or by what it raises.
+
+    ``causes`` are the keys whose values lead there.
+    """
+
+    place: str
+    key: str = ""
+    raised: str = ""
+    causes: tuple[str, ...] = ()
+
+
+class _StopError(Exception):
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+
+
+class Stops(Record):
+    """The stops of a program, each found once for what its config answers."""
+
+    program: File
+    modules: Modules
+    _told: list[tuple[dict[Keys, object], Stop | None]] = field(factory=list, init=False)
+
+    def find(self, ask: Ask) -> Stop | None:
+        """Return where the program surely stops with a config."""
+        for answers, stop in self._told:
+            if all(ask(path) == answer for path, answer in answers.items()):
+                return stop
+        walk = _Walk(self.program, self.modules, ask)
+        stop = walk.stop()
+        self._told.append((walk.asked, stop))
+        return stop
+
+
+class _Walk(Reckoner):
+    left = _MOST
+
+    def stop(self) -> Stop | None:
+        """Go through the program from its function with ``@hydra.main`` on."""
+        start = self.names(self.program)
+        mains = [each for each in start.values() if isinstance(each, Task) and _is_main(each.node)]
+        if len(mains) != 1 or not mains[0].node.args.args:
+            return None
+        try:
+            self.follow(mains[0], [Part(())], {})
+        except _StopError as error:
+            keys = {each.rpartition(".")[2] for each in (error.stop.key, *error.stop.causes) if each}
+            return None if self._may_set(keys) else error.stop
+        except (OverError, RecursionError):
+            pass
+        return None
+
+    def _may_set(self, keys: set[str]) -> bool:
+        """Whether a file of those that were read, or that they import, may set one of the keys."""
+        texts = {file.path: file.text for file, _ in self.files.values()}
+        if any(written_over(text) for text in texts.values()):
+            return True
+        for file, _ in list(self.files.values()):
+            for name in set_elsewhere(file.text):
+                other = self.modules.imported(file, name) if len(texts) < _FILES else None
+                if other is not None:
+                    texts[other.path] = other.text
+        spend(sum(map(len, texts.values())) // 2000, PYTHON)
+        return any(stored(text) & keys for text in texts.values())
+
+    # ── statements ─────────────────────────────────────────────────────────────────────────────────────
+    def follow(self, task: Task, given: Sequence[object], named: dict[str, object] | None) -> object:
+        """Go through a function with its arguments; returns what it gives."""
+        node = task.node
+        plain = all(_is_main_or_remote(each) for each in node.decorator_list)
+        if self.guessing or not plain or len(self.active) >= DEEPEST or node in self.active or _yields(node):
+            return UNKNOWN
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args]
+        names: Names = {each.arg: UNKNOWN for each in (*every, *arguments.kwonlyargs)}
+        names |= {each.arg: UNKNOWN for each in (arguments.vararg, arguments.kwarg) if each is not None}
+        frame = Frame(task.file, names, task.owner)
+        for argument, default in zip(reversed(every), reversed(arguments.defaults), strict=False):
+            names[argument.arg] = self.value(default, frame) if named is not None else UNKNOWN
+        places = [argument.arg for argument in every]
+        values = [task.owner, *given] if task.owner is not None else list(given)
+        names |= dict(zip(places, values, strict=False))
+        names |= {name: value for name, value in (named or {}).items() if name in names}
+        self.active.append(node)
+        try:
+            self.block(node.body, frame)
+        finally:
+            self.active.pop()
+        return frame.result
+
+    def block(self, body: Sequence[ast.stmt], frame: Frame) -> str:
+        """Go through statements in their order; returns how they end."""
+        for node in body:
+            self.left -= 1
+            if self.left < 0:
+                raise OverError
+            flow = getattr(self, f"_{node.__class__.__name__.lower()}", self._unknown)(node, frame)
+            if flow != _ON:
+                return str(flow)
+        return _ON
+
+    def _unknown(self, node: ast.stmt, frame: Frame) -> str:
+        """Pass over what may run or not: what it sets is not known, and whether it leaves."""
+        for each in ast.walk(node):
+            if isinstance(each, (ast.Name, ast.Attribute)) and not isinstance(each.ctx, ast.Load):
+                self.assign(each, UNKNOWN, frame)
+            elif isinstance(each, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
+                names = [each.name] if hasattr(each, "name") else [a.asname or a.name for a in each.names]
+                frame.names.update(dict.fromkeys(names, UNKNOWN))
+        self.guessing += 1
+        try:
+            may_leave = leaves([node], lambda test: self.truth(test, frame))
+        finally:
+            self.guessing -= 1
+        if may_leave == "exit":
+            raise OverError
+        return _LOST if may_leave else _ON
+
+    def _expr(self, node: ast.Expr, frame: Frame) -> str:
+        self.value(node.value, frame)
+        return _ON
+
+    def _assign(self, node: ast.Assign, frame: Frame) -> str:
+        value = self.value(node.value, frame)
+        for each in node.targets:
+            self.assign(each, value, frame)
+        return _ON
+
+    def _annassign(self, node: ast.AnnAssign, frame: Frame) -> str:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, frame), frame)
+        return _ON
+
+    def _augassign(self, node: ast.AugAssign, frame: Frame) -> str:
+        self.value(node.value, frame)
+        self.assign(node.target, UNKNOWN, frame)
+        return _ON
+
+    def _return(self, node: ast.Return, frame: Frame) -> str:
+        frame.result = self.value(node.value, frame) if node.value is not None else Known(None)
+        return _LEFT
+
+    def _continue(self, _: ast.stmt, __: Frame) -> str:
+        return _NEXT
+
+    _break = _continue
+
+    def _pass(self, _: ast.stmt, __: Frame) -> str:
+        return _ON
+
+    def _import(self, node: ast.Import, frame: Frame) -> str:
+        frame.names.update({each.asname or each.name.partition(".")[0]: UNKNOWN for each in node.names})
+        return _ON
+
+    def _importfrom(self, node: ast.ImportFrom, frame: Frame) -> str:
+        frame.names.update(names_of([node], frame.file))
+        return _ON
+
+    def _functiondef(self, node: ast.FunctionDef, frame: Frame) -> str:
+        frame.names[node.name] = UNKNOWN  # it sees the names around it
+        return _ON
+
+    def _if(self, node: ast.If, frame: Frame) -> str:
+        before = len(self.read)
+        truth = self.truth(node.test, frame)
+        read, self.read[before:] = self.read[before:], []
+        if truth is None:
+            return self._unknown(node, frame)
+        self.causes.append(read)
+        try:
+            return self.block(node.body if truth else node.orelse, frame)
+        finally:
+            self.causes.pop()
+
+    def _for(self, node: ast.For, frame: Frame) -> str:
+        if not self._begins(node.iter, frame):
+            return self._unknown(node, frame)
+        self.assign(node.target, UNKNOWN, frame)
+        flow = self.block(node.body, frame)
+        after = self._unknown(node, frame)
+        return _LEFT if flow == _LEFT else _LOST if flow == _LOST else after
+
+    def _begins(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether a loop surely has a first round: of some epochs, or over what a job trains on."""
+        if isinstance(node, ast.Call) and is_named(node.func, "range") and len(node.args) == 1:
+            count = self.value(node.args[0], frame)
+            return isinstance(count, Known) and isinstance(count.value, int) and count.value > 0
+        value = self.value(node, frame)
+        if isinstance(node, ast.Call) and is_named(node.func, "enumerate") and node.args:
+            value = self.value(node.args[0], frame)
+        return value is BATCHES
+
+    def _while(self, node: ast.While, frame: Frame) -> str:
+        self.value(node.test, frame)
+        return self._unknown(node, frame)
+
+    def _with(self, node: ast.With, frame: Frame) -> str:
+        for item in node.items:
+            self.value(item.context_expr, frame)
+            if any("suppress" in each or "raises" in each for each in calls(item.context_expr)):
+                return self._unknown(node, frame)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, UNKNOWN, frame)
+        return self.block(node.body, frame)
+
+    def _try(self, node: ast.Try, frame: Frame) -> str:
+        if node.handlers:
+            return self._unknown(node, frame)
+        return self.block([*node.body, *node.finalbody], frame)
+
+    def _assert(self, node: ast.Assert, frame: Frame) -> str:
+        before = len(self.read)
+        truth = self.truth(node.test, frame)
+        read, self.read[before:] = self.read[before:], []
+        if truth is False:
+            self.causes += [read] if read else []
+            self.halt(node, frame, raised=f"AssertionError{self._said(node.msg, frame)}")
+        return _ON
+
+    def _raise(self, node: ast.Raise, frame: Frame) -> str:
+        name, message = message_of(node.exc)
+        if "Exit" in name or "Interrupt" in name or "StopIteration" in name or not name:
+            raise OverError
+        self.halt(node, frame, raised=name + self._said(message, frame))
+        return _LEFT
+
+    def _said(self, node: ast.expr | None, frame: Frame) -> str:
+        value = None if node is None else self.value(node, frame)
+        return f": {value.value}" if isinstance(value, Known) and isinstance(value.value, str) else ""
+
+    def halt(self, node: ast.AST, frame: Frame, *, key: str = "", raised: str = "") -> None:
+        if self.guessing:
+            return
+        causes = dict.fromkeys(each for read in self.causes for each in read)
+        if raised and not (self.causes and self.causes[-1]):
+            raise OverError  # no value of the config leads there
+        place = f"{frame.file.path}:{node.lineno}"  # type: ignore[attr-defined]
+        raise _StopError(Stop(place, key, raised, tuple(causes) if raised else ()))
+
+
+def _is_main(node: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(each, ast.Call) and is_named(each.func, "hydra.main") for each in node.decorator_list
+    )
+
+
+def _is_main_or_remote(node: ast.expr) -> bool:
+    made = node.func if isinstance(node, ast.Call) else node
+    return is_named(made, "hydra.main") or is_named(made, "ray.remote")
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
