@@ -260,4 +260,3 @@ def test_a_fix_says_what_stops_the_job_all_the_same() -> None:
     told = {each.code: each for each in found}
     assert told["PRF921"].fix is None
     assert told["PRF922"].fix.effect.startswith("alone it does not let the job run: PRF921 (lost) has no fix")
-    assert told["PRF922"].fix.certainty == "may"
