@@ -22,6 +22,7 @@ def halts(subject: Subject) -> Iterator[Mistake]:
     document, view = subject.document, subject.view
     if not subject.is_launch or document.program is None or not _is_whole(view):
         return
+    from cfglint.document.python.stops import Stops  # few programs are Hydra's
     from cfglint.document.python.surely import ABSENT as NOWHERE
     from cfglint.document.python.surely import SECTION, UNKNOWN, Known
 
@@ -37,7 +38,7 @@ def halts(subject: Subject) -> Iterator[Mistake]:
             return UNKNOWN
         return Known(value)
 
-    stop = document.program.program.stops(answer)
+    stop = document.program.program.once(Stops).find(answer)
     if stop is not None:
         node = document.program.node
         told = " and ".join(f"{key} {_shown(view, key)}" for key in stop.causes)

@@ -6,7 +6,6 @@ Asked only where the search found nothing, and within a limited number of trials
 from __future__ import annotations
 
 from cfglint.document.overrides import ABSENT
-from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.engine.describe import Origins
 from cfglint.engine.memory import memory_of
@@ -20,6 +19,7 @@ from cfglint.repair.allowed import ANY, SHOWN, uncut
 from cfglint.repair.found import Repair
 from cfglint.repair.halted import HALTED, by_hand
 from cfglint.repair.hopeless import WHOLE
+from cfglint.repair.keys_told import LISTED, keys_of, listed, quoted
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, least_needed, least_of, overfilled, short_of, values_told
 from cfglint.repair.stranded import moved_by_hand
@@ -35,14 +35,11 @@ if TYPE_CHECKING:
 
     from cfglint.document.view import View
     from cfglint.engine.subject import Judged
-    from cfglint.facts import Steps
     from cfglint.repair.search import Search
     from cfglint.repair.solve import Solver
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Group
 
-_WORD = 60  # characters of a command that are quoted
-_LISTED = 3  # keys or rules in a sentence
 _TRIALS = 300  # that look for values which satisfy a rule
 _QUESTIONS = 2
 _ROUNDS = 2  # times that rules which are in the way are taken in
@@ -110,13 +107,13 @@ def _tried(solver: Solver, group: Group) -> str:
     if spent or group.code in solver.exhausted:
         return _ended(knobs, short[1] if short is not None else ()) + least_needed(solver, group)
     if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
-        return f"{least} whatever cfglint moves ({_listed(knobs)})"
+        return f"{least} whatever cfglint moves ({listed(knobs)})"
     view = group.goals[0].judged.subject.view
-    keys = [told for key, told in _by_hand(origins, group.goals[0].rule, view) if key not in knobs]
+    keys = [told for key, told in keys_of(origins, group.goals[0].rule, view) if key not in knobs]
     sizes = [told for told in keys if told.rpartition(" ")[2].isdigit() and not told.endswith(" 1")]
-    keys = sizes if len(keys) > _LISTED and sizes else keys
-    alone = f"{_listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
-    return f"{alone}: change {_listed(keys)} with it" if keys else alone
+    keys = sizes if len(keys) > LISTED and sizes else keys
+    alone = f"{listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
+    return f"{alone}: change {listed(keys)} with it" if keys else alone
 
 
 def _ended(knobs: Sequence[str], moves: Sequence[Option]) -> str:
@@ -124,7 +121,7 @@ def _ended(knobs: Sequence[str], moves: Sequence[Option]) -> str:
     if moves and all(option.writable for option in moves):
         told = values_told(Repair(tuple(moves)))
         return f"{told} would be enough by the numbers, but {_ENDED} that they break nothing else"
-    return f"{_ENDED} values of {_listed(knobs)} that go together"
+    return f"{_ENDED} values of {listed(knobs)} that go together"
 
 
 def _span(tracks: Sequence[Track]) -> str:
@@ -150,9 +147,9 @@ def _all_by_hand(solver: Solver, origins: Origins, group: Group, view: View) -> 
     if moved := moved_by_hand(solver, group, _THERE):
         return moved
     keys = [
-        told for _, told in _by_hand(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
+        told for _, told in keys_of(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
     ]
-    return f"change {_listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
+    return f"change {listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
 
 
 def _left_to_people(group: Group) -> str:
@@ -165,9 +162,7 @@ def _left_to_people(group: Group) -> str:
     flags = values[_STRANGE] if group.code == "DOC109" else ()
     stay = [f"--{flag.key}" for flag in flags if flag.kind]  # type: ignore[attr-defined]
     return (
-        f"{_listed(stay)} says what the job is about: write it by hand as the program takes it"
-        if stay
-        else ""
+        f"{listed(stay)} says what the job is about: write it by hand as the program takes it" if stay else ""
     )
 
 
@@ -177,9 +172,9 @@ def _by_program(judged: Judged) -> str:
     kept = [one.key for one in judged.values[_OVERRIDES] if one.kind == ABSENT]  # type: ignore[attr-defined]
     asked = [key for key in kept if named is None or named(key.rpartition(".")[2])]
     left = [key for key in kept if key not in asked]
-    told = f"a program here names what {_listed(asked)} is called: write a + before it where the program "
+    told = f"a program here names what {listed(asked)} is called: write a + before it where the program "
     told += "reads it there, else take it out"
-    parts = [told] * bool(asked) + [f"no program here reads {_listed(left)}: take it out"] * bool(left)
+    parts = [told] * bool(asked) + [f"no program here reads {listed(left)}: take it out"] * bool(left)
     return "; ".join(parts)
 
 
@@ -204,7 +199,7 @@ def _for_people(view: View, rule: t.Rule) -> str:
     trace = Trace(view, there[0]) if len(there) == 1 else None
     if trace is not None and trace.present and trace.source is not None:
         return f"{there[0][-1]} is set in {trace.where.partition(' through ')[0]}: change it there"
-    named = [_quoted(view, path) for path in there]
+    named = [quoted(view, path) for path in there]
     return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
 
 
@@ -319,7 +314,7 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     broken = sorted((code for code, truth in truths.items() if truth is False), key=solver.is_mild)
     broken = list(_stuck(solver, way, broken)) or broken
     if broken:
-        text = f"{_listed(solver.named(broken))} would break"
+        text = f"{listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
         judged = solver.watched[0]
         more = at_most(solver, way, judged, text) if lacks else text + _numbers(solver, way, broken)
@@ -346,7 +341,7 @@ def _open(
     if much:
         return _Objection(way, much, full=True)
     asked = _asked(needs, solver.trials.run.pack.asks, solver.writer(group.goals[0].judged).origins)
-    text = f"{_listed(solver.named(truths))} can then no longer be judged ({asked})"
+    text = f"{listed(solver.named(truths))} can then no longer be judged ({asked})"
     if all(code.startswith(MEMORY) for code in truths):
         text = f"whether the job then fits a GPU is not known ({asked})"
     return _Objection(way, text, settled=True)
@@ -397,7 +392,7 @@ def _aside(solver: Solver, group: Group, way: Repair) -> str:
     ]
     if standing:
         stands = "stands" if len(set(standing)) == 1 else "stand"
-        return f"{_listed(solver.named(standing))} {stands} against the job all the same"
+        return f"{listed(solver.named(standing))} {stands} against the job all the same"
     return "cfglint found no way to set it together with the file's other fixes"
 
 
@@ -410,7 +405,7 @@ def _may_break(solver: Solver, way: Repair, truths: Mapping[str, object]) -> str
     """Say of rules that a way leaves open what they may say then, with the memory or the numbers."""
     if all(code.startswith(MEMORY) for code in truths):
         return at_most(solver, way, solver.watched[0])
-    return f"{_listed(solver.named(truths))} may break{_numbers(solver, way, list(truths))}"
+    return f"{listed(solver.named(truths))} may break{_numbers(solver, way, list(truths))}"
 
 
 def _numbers(solver: Solver, way: Repair, broken: Sequence[str]) -> str:
@@ -444,18 +439,6 @@ def _harmed(solver: Solver, way: Repair) -> Iterator[tuple[str, object]]:
             yield rule.code, rule.test(solver.trials.values(judged, facts))
 
 
-# ── in words ───────────────────────────────────────────────────────────────────────────────────────────
-def _quoted(view: View, path: Steps) -> str:
-    """Return a key as reports print it; of what a command says of its launch, with the word that says it."""
-    trace, name = Trace(view, path), spoken(path)
-    start, end = trace.span
-    if path[:1] != ("launch",) or not trace.present or trace.source is not None or not 0 <= start < end:
-        return name
-    word = view.document.file.text[start:end]
-    line = view.document.file.text.count("\n", 0, start) + 1
-    return f"{name} ({word}, line {line})" if len(word) <= _WORD and not set(word) & set("\n()") else name
-
-
 def _asked(needs: Iterable[str], asks: Mapping[str, str], origins: Origins) -> str:
     """Return the questions that settle some names, else the names."""
     texts = dict.fromkeys(asks.get(name) or question(name) for name in needs)
@@ -465,38 +448,4 @@ def _asked(needs: Iterable[str], asks: Mapping[str, str], origins: Origins) -> s
     unruled = [text for text in texts if text.startswith(UNRULED)]
     if unruled:
         return f"cfglint does not model {unruled[0].removeprefix(UNRULED)}"
-    return f"not set: {_listed(origins.key(name) for name in needs)}"
-
-
-def _by_hand(origins: Origins, rule: t.Rule, view: View) -> list[tuple[str, str]]:
-    """Return the keys that a requirement reads, those of the file first, each alone and with its value.
-
-    The keys of the rule's condition follow.
-    """
-    keys = _keys(origins, rule.requirement, view)
-    if rule.condition is not None:
-        keys += _keys(origins, rule.condition, view)
-    return list(dict.fromkeys(keys))
-
-
-def _keys(origins: Origins, node: t.Expr, view: View) -> list[tuple[str, str]]:
-    read = [_valued(path, view, None) for path in t.paths_in(node) if "*" not in path]
-    names = [
-        (origin.kind != "file", _valued(origin.paths[0], view, origins.values[name]))
-        for name in origins.with_leaves(origins.names_in(node))
-        if (origin := origins.of(name)).paths and "*" not in origin.paths[0]
-    ]
-    return read + [key for _, key in sorted(names, key=lambda name: name[0])]
-
-
-def _valued(path: Steps, view: View, worth: object) -> tuple[str, str]:
-    """Return a key as it is spoken of, and with its number, or the one that it has by default."""
-    value = view.get(path) if view.has(path) else worth
-    told = f" {shown(value)}" if is_number(value) or isinstance(value, bool) else ""
-    return spoken(path), f"{spoken(path)}{told}"
-
-
-def _listed(texts: Iterable[str]) -> str:
-    listed = list(dict.fromkeys(texts))
-    more = len(listed) - _LISTED
-    return ", ".join(listed[:_LISTED]) + f" and {more} others" if more > 1 else ", ".join(listed)
+    return f"not set: {listed(origins.key(name) for name in needs)}"

@@ -22,14 +22,13 @@ from cfglint.record import Record, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import TypeAlias
+    from typing import Any, TypeAlias, TypeVar
 
-    from cfglint.document.python.reckon import Ask
-    from cfglint.document.python.stops import Stop, Stops
     from cfglint.document.tree import File
 
     Finder: TypeAlias = Callable[[str, str], File | None]  # by who asks, and a path
     Said: TypeAlias = Callable[[Flag], Literal | None]
+    Found = TypeVar("Found")
 
 _ELSEWHERE = sys.stdlib_module_names | {
     *("transformers", "trl", "torch", "datasets", "peft", "accelerate", "numpy", "deepspeed")
@@ -94,16 +93,14 @@ class Linked(Program):
         self._plain: dict[frozenset[str], frozenset[str] | None] = {}
         self._told: list[tuple[dict[str, tuple[Flag, Literal | None]], Linked]] = []
         self._file, self._modules, self._said = file, modules, said
-        self._stops: Stops | None = None
+        self._once: dict[object, Any] = {}
         self._linked: dict[str, Linked | None] = {os.path.abspath(file.path): self}
 
-    def stops(self, ask: Ask) -> Stop | None:
-        """Return where the program surely stops with a config of Hydra's; see stops.py."""
-        if self._stops is None:
-            from cfglint.document.python.stops import Stops  # few programs are Hydra's
-
-            self._stops = Stops(self._file, self._modules)
-        return self._stops.find(ask)
+    def once(self, make: Callable[[File, Modules], Found]) -> Found:
+        """Return what ``make`` finds out of the program and its modules, made at the first call."""
+        if make not in self._once:
+            self._once[make] = make(self._file, self._modules)
+        return self._once[make]  # type: ignore[no-any-return]
 
     def texts(self) -> list[str]:
         """Return the texts of the program's files, as far as they were looked up."""
