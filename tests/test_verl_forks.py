@@ -29,7 +29,7 @@ import hydra
 @hydra.main(config_path='config', config_name='own', version_base=None)
 def main(config):
     from verl.workers.fsdp_workers import build
-    build(config, None)
+    build(config.actor_rollout_ref, None)
 """
 BASE = """
 data: {train_batch_size: 256, max_prompt_length: 512, max_response_length: 1024}
