@@ -2,6 +2,7 @@
 
 import pytest
 
+from cfglint.cli import main
 from cfglint.document.python.declared import plain_flags
 from cfglint.document.python.learns import accumulates, compares
 from cfglint.document.tree import File
@@ -53,6 +54,33 @@ def test_a_tower_that_was_trained_so_is_but_used():
 def test_a_program_of_one_pass_accumulates_nothing():
     assert not accumulates(_program("def get_num_microbatches():\n    return 1\n"), _Alone)
     assert accumulates(_program("def get_num_microbatches():\n    return _CALCULATOR.get()\n"), _Alone)
+
+
+RING = """
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+
+class Long(Trainer):
+    def compute_loss(self, model, inputs):
+        return model(extract_local(inputs["input_ids"], self.rank, self.world, "cuda")).loss
+
+
+args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+Long(args=args).train()
+"""
+
+
+@pytest.mark.parametrize(("call", "keeps"), [("extract_local", False), ("own_part", True)])
+def test_a_sequence_that_processes_share_is_no_part_of_the_batch(call, keeps, tmp_path, monkeypatch, capsys):
+    (tmp_path / "train.py").write_text(RING.replace("extract_local", call), "utf-8")
+    flags = "--output_dir out --bf16 True --per_device_train_batch_size 1 --gradient_accumulation_steps 4"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node=8 train.py {flags}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "run.sh", "--gpu", "h100-sxm:4"]) == 1
+    told = capsys.readouterr().out
+    assert "fix (unsafe" in told
+    assert ("gradient_accumulation_steps to 8" in told) is keeps
+    assert "PAR299" not in told
 
 
 def test_the_parser_of_a_command_is_the_one_that_has_its_flags():

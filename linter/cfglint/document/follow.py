@@ -14,7 +14,7 @@ from cfglint.document.abbreviated import spell_out
 from cfglint.document.layers import Source, read_override
 from cfglint.document.python.documents import Reader, is_known, trainers_of
 from cfglint.document.python.groups import groups_of
-from cfglint.document.python.learns import accumulates, compares, takes_whole_groups
+from cfglint.document.python.learns import accumulates, compares, splits_sequences, takes_whole_groups
 from cfglint.document.python.modules import Linked, Modules
 from cfglint.document.python.refuses import refused
 from cfglint.document.python.steps import counts_micro
@@ -159,6 +159,8 @@ def _note_step(file: File, library: Library, head: Mapping, node: Scalar) -> Non
         _note(head, node, "one_pass", "true")
     if _once("whole_groups", takes_whole_groups, file, library):
         _note(head, node, "whole_groups", "true")
+    if _once("shares_sequences", splits_sequences, file, library):
+        _note(head, node, "shares_sequences", "true")
     if _once("counts_micro", counts_micro, file, library):
         _note(head, node, "counts_micro", "true")
     for name, words in _once("refused", refused, file, library).items():

@@ -33,6 +33,7 @@ _SAID = {
     "one_pass": "the command's program",
     "counts_micro": "the command's program",
     "whole_groups": "the command's program",
+    "shares_sequences": "the command's program",
     "grouped_by": "the command's program",
     "groups_shrink": "the command's program",
     "packs": "the command's program",

@@ -35,6 +35,8 @@ _TOWER = re.compile(r"(?i)encoder|tower|clip")  # folders of what was trained so
 _SWITCH = re.compile(r"\b(?:self|args|training_args)\.negatives?_cross_device\b")
 # A trainer of answers in groups, and one that stops where its processes' micro-batches are no whole groups.
 _GROUPS = re.compile(r"(?m)^class \w*Trainer\b[^\n]*:$(?s:.*?)\bself\.num_generations\s*=")
+# Ring attention, as EasyContext's and LongVILA's programs do it: each process has a part of a sequence.
+_RING = re.compile(r"\bextract_local\(|\bprepare_seq_parallel_inputs\(|\bring_flash_attn\b")
 _MICRO = r"args\.per_device_train_batch_size"
 _BOTH = rf"{_MICRO}\s*\*\s*num_processes|num_processes\s*\*\s*{_MICRO}"
 _WHOLE = re.compile(
@@ -63,6 +65,12 @@ def compares(program: File, project: Modules) -> str:
 def accumulates(program: File, project: Modules) -> bool:
     """Whether a program that takes Megatron's flags may make several micro-batches of a step."""
     return not any(_ONE_PASS.search(text) for _, text in _texts(program, project))
+
+
+def splits_sequences(program: File, _: Modules) -> bool:
+    """Whether a program's processes may share each sequence: then they are no part of the batch."""
+    spend(len(program.text) // _CHARACTERS, PYTHON)
+    return _RING.search(_CODE.sub("", program.text)) is not None
 
 
 def takes_whole_groups(program: File, project: Modules) -> bool:
