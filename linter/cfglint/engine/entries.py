@@ -26,40 +26,35 @@ def _entries(blocks: Blocks, kind: type[Any]) -> Iterator[Any]:
     return (entry for block in blocks for entry in block.entries if isinstance(entry, kind))
 
 
+def _by_name(blocks: Blocks, kind: type[Any]) -> dict[str, list[Any]]:
+    named: dict[str, list[Any]] = {}
+    for entry in _entries(blocks, kind):
+        named.setdefault(entry.name, []).append(entry)
+    return named
+
+
 @remembered
 def bindings_in(blocks: Blocks) -> Mapping[str, list[t.Binding]]:
     """Return what reads each fact."""
-    bindings: dict[str, list[t.Binding]] = {}
-    for entry in _entries(blocks, t.Binding):
-        bindings.setdefault(entry.name, []).append(entry)
-    return bindings
+    return _by_name(blocks, t.Binding)
 
 
 @remembered
 def lets_in(blocks: Blocks) -> Mapping[str, t.Let]:
     """Return what a framework derives for itself."""
-    lets: dict[str, t.Let] = {}
-    for entry in _entries(blocks, t.Let):
-        lets.setdefault(entry.name, entry)
-    return lets
+    return {name: lets[0] for name, lets in _by_name(blocks, t.Let).items()}
 
 
 @remembered
 def writes_in(blocks: Blocks) -> Mapping[str, list[t.Write]]:
     """Return how each fact is written, where that is said."""
-    writes: dict[str, list[t.Write]] = {}
-    for entry in _entries(blocks, t.Write):
-        writes.setdefault(entry.name, []).append(entry)
-    return writes
+    return _by_name(blocks, t.Write)
 
 
 @remembered
 def ties_in(blocks: Blocks) -> Mapping[str, list[Steps]]:
     """Return the keys that move together with each fact's own."""
-    ties: dict[str, list[Steps]] = {}
-    for entry in _entries(blocks, t.Tie):
-        ties.setdefault(entry.name, []).append(entry.path.steps)
-    return ties
+    return {name: [tie.path.steps for tie in ties] for name, ties in _by_name(blocks, t.Tie).items()}
 
 
 @remembered

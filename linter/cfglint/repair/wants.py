@@ -183,9 +183,7 @@ class Wants(Record):
             return ""
         if group.code in fixed:
             return BY_HAND.format("this rule")
-        return (
-            f"{', '.join(self.solver.named(fixed))} stands whatever the file says: only another GPU would do"
-        )
+        return f"{', '.join(self.solver.named(fixed))} stands whatever cfglint moves"
 
     def _is_in_vain(self, code: str, told: str) -> bool:
         """Whether what is told of a rule is the number that shows that the job cannot run there."""

@@ -118,7 +118,9 @@ class Reckoner:
                 owner.attributes[target.attr] = UNKNOWN if owner.kind.sets_later(target.attr) else value
 
     def truth(self, node: ast.expr, frame: Frame) -> bool | None:
-        """Whether a condition holds; None where nobody knows."""
+        """Whether a condition holds; None where nobody knows. A part that is not known may not decide it."""
+        if isinstance(node, ast.BoolOp):
+            return self._joined(node, frame)[0]
         value = self.value(node, frame)
         return bool(value.value) if isinstance(value, Known) else None
 
@@ -176,16 +178,24 @@ class Reckoner:
         return Part(path) if found is SECTION else found
 
     def _v_boolop(self, node: ast.BoolOp, frame: Frame) -> object:
-        wants, sure = isinstance(node.op, ast.And), True
+        return self._joined(node, frame)[1]
+
+    def _joined(self, node: ast.BoolOp, frame: Frame) -> tuple[bool | None, object]:
+        """Return whether ``and`` or ``or`` holds, and its value: that of the operand which decides."""
+        wants, sure, value = isinstance(node.op, ast.And), True, UNKNOWN
         guessing = self.guessing
         try:
             for each in node.values:
-                truth = self.truth(each, frame)
+                if isinstance(each, ast.BoolOp):
+                    truth, value = self._joined(each, frame)
+                else:
+                    value = self.value(each, frame)
+                    truth = bool(value.value) if isinstance(value, Known) else None
                 if truth is (not wants):
-                    return Known(not wants)
+                    return not wants, value if sure else UNKNOWN
                 if truth is None:
                     sure, self.guessing = False, self.guessing + 1
-            return Known(wants) if sure else UNKNOWN
+            return (wants, value) if sure else (None, UNKNOWN)
         finally:
             self.guessing = guessing
 
