@@ -15,8 +15,8 @@ CONFIG = {("a",): SECTION, ("a", "on"): Known(True), ("a", "name"): Known("gae")
 HEAD = "import hydra\n\n@hydra.main(config_path='config', config_name='own')\ndef main(config):\n"
 
 
-def _stop(body: str) -> Stop | None:
-    text = HEAD + textwrap.indent(textwrap.dedent(body).strip(), "    ") + "\n"
+def _stop(body: str, before: str = "") -> Stop | None:
+    text = before + HEAD + textwrap.indent(textwrap.dedent(body).strip(), "    ") + "\n"
     program = File("main.py", text, "program")
     return Stops(program, Modules(lambda start, name: None)).find(lambda path: CONFIG.get(path, ABSENT))
 
@@ -88,3 +88,31 @@ def test_what_may_not_be_read_or_may_be_set_is_no_stop(body: str) -> None:
 )
 def test_what_a_config_makes_a_program_raise(body: str, stops: bool) -> None:
     assert (_stop(body) is not None) is stops
+
+
+TRAINER = """
+class Trainer:
+    def __init__(self, config):
+        self.config = config
+
+    def fit(self):
+        print(self.config.a.gone)
+
+
+def own(self):
+    pass
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("patch", "stops"),
+    [
+        ("", True),
+        ("Trainer.fit = own", False),
+        ("setattr(Trainer, 'fit', own)", False),
+        ("x.fat = own", True),
+    ],
+)
+def test_a_function_that_may_be_replaced_is_no_stop(patch: str, stops: bool) -> None:
+    assert (_stop(f"{patch}\nTrainer(config).fit()", TRAINER) is not None) is stops

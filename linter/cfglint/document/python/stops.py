@@ -55,8 +55,8 @@ class Stop(Value):
 
 
 class _StopError(Exception):
-    def __init__(self, stop: Stop) -> None:
-        self.stop = stop
+    def __init__(self, stop: Stop, functions: set[str]) -> None:
+        self.stop, self.functions = stop, functions  # that are gone through as it stops
 
 
 class Stops(Record):
@@ -90,13 +90,13 @@ class _Walk(Reckoner):
             self.follow(mains[0], [Part(())], {})
         except _StopError as error:
             keys = {each.rpartition(".")[2] for each in (error.stop.key, *error.stop.causes) if each}
-            return None if self._may_set(keys) else error.stop
+            return None if self._may_set(keys | error.functions) else error.stop
         except (OverError, RecursionError):
             pass
         return None
 
     def _may_set(self, keys: set[str]) -> bool:
-        """Whether a file of those that were read, or that they import, may set one of the keys."""
+        """Whether a file that was read or is imported may set one of the keys, or replace a function."""
         texts = {file.path: file.text for file, _ in self.files.values()}
         if any(written_over(text) for text in texts.values()):
             return True
@@ -280,7 +280,8 @@ class _Walk(Reckoner):
         if raised and not (self.causes and self.causes[-1]):
             raise OverError  # no value of the config leads there
         place = f"{frame.file.path}:{node.lineno}"  # type: ignore[attr-defined]
-        raise _StopError(Stop(place, key, raised, tuple(causes) if raised else ()))
+        functions = {getattr(each, "name", "") for each in self.active}
+        raise _StopError(Stop(place, key, raised, tuple(causes) if raised else ()), functions)
 
 
 def _is_main(node: ast.FunctionDef) -> bool:
