@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import combinations
 
-from cfglint.engine.memory import bounds_of
+from cfglint.engine.memory import bounds_of, memory_of
 from cfglint.lang import tree as t
 from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
@@ -344,7 +344,7 @@ class Solver(Record):
         return next(filter(None, told), "")
 
     def _blind(self, repair: Repair, judged: Judged, *, memory: bool) -> bool:
-        """Whether a trainer with other GPUs or another layout, or ``memory`` for it, is not shown to fit."""
+        """Whether a job with other GPUs or another layout, or ``memory`` for it, is not shown to fit."""
         facts = combined(repair.options) or {}
         if serves_on_fewer(facts, judged.values):
             return True
@@ -354,7 +354,8 @@ class Solver(Record):
         each = on_some_numbers(after, after[_NEEDS[0]])
         needs, vram = [bounds_of(one[name]) for one in each for name in _NEEDS], bounds_of(after["gpu.vram"])
         over = vram is not None and any(need is None or need[1] > vram[1] for need in needs)
-        return after["trains"] is True and over
+        tight = judged.target and memory_of(after, judged.target, asks=False)[0].verdict == "tight"
+        return bool(tight) or (after["trains"] is True and over)
 
     def _results(self, repair: Repair) -> str:
         """Return what the moves together put at risk of the results, on any target."""
@@ -399,8 +400,7 @@ class Solver(Record):
         """Return the groups, those together that a common knob could fix."""
         clusters: list[tuple[set[str], list[Group]]] = []
         for group in groups:
-            knobs = set(self.helpful[group.code])
-            members = [group]
+            knobs, members = set(self.helpful[group.code]), [group]
             apart = []
             for cluster in clusters:
                 if cluster[0] & knobs:
