@@ -114,7 +114,7 @@ def _slots(flags: Mapping, nodes: Node | None, one: Node) -> dict[str, Node | No
         total = Composite(str(sum(map(len, hosts))), *place)
         listed = text.partition(":")[2] if len(hosts) == 1 else ""
         end = _list_end(included, listed)
-        if end >= 0 and listed == first_numbers(len(hosts[0])):  # fewer or more may be there
+        if end >= 0 and listed:  # fewer or more may be there
             total = Composite(total.text, end - len(listed), end, counts=True)
         return {"total": total, "nodes": Composite(str(len(hosts)), *place)}
     if nodes is None and child(flags, "hostfile") is None and child(flags, "H") is None:

@@ -273,6 +273,17 @@ def program_of(words: Words) -> Start | None:
     return None
 
 
+def given_before(words: Words, name: str) -> Word | None:
+    """Return what ``nohup env NAME=value`` in front of a program gives it; None where it gives nothing."""
+    for word in words:
+        assigned = _ASSIGNMENT.match(word.spelled)
+        if assigned is None and _base(word) not in _PREFIXES:
+            return None
+        if assigned is not None and assigned.group()[:-1] == name:
+            return word.from_(assigned.end())
+    return None
+
+
 def _is_unknown(word: Word) -> bool:
     """Whether a word is a variable that nothing is known of."""
     return len(word.pieces) == 1 and _VARIABLE.match(word.pieces[0].unknown) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cfglint.document.shell.processes import VISIBLE
+from cfglint.document.shell.programs import given_before
 from cfglint.document.tree import Composite, Entry, Mapping, Scalar
 from cfglint.text import small_number
 
@@ -62,16 +63,30 @@ def tell_workers(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Comman
 
 
 def tell_kept(heads: Sequence[tuple[int, Mapping]], commands: Sequence[Command]) -> None:
-    """Say of commands which GPUs others have that go on in the background: a server's, by number."""
-    kept = {}
-    for n, command in enumerate(commands):
-        pieces = command.environment.get(VISIBLE) or ()
-        text = "" if any(piece.unknown for piece in pieces) else "".join(piece.text for piece in pieces)
-        if command.beside and text and all(small_number(word) is not None for word in text.split(",")):
-            kept[n] = text
+    """Say of commands which GPUs others have that go on in the background: a server's, by number.
+
+    Commands that all go on so keep theirs where no two have the same.
+    """
+    listed = {n: numbers for n, command in enumerate(commands) if (numbers := _listed(command))}
+    kept = {n: numbers for n, numbers in listed.items() if commands[n].beside}
+    apart = len(set().union(*kept.values())) == sum(map(len, kept.values()))
     for at, head in heads:
-        others = {n: text for n, text in kept.items() if n != at}
-        if others and at not in kept:
-            name, first = head.entries["name"], commands[min(others)].words[0]
-            start, end = (first.start, first.end) if first.start >= 0 else (name.value.start, name.value.end)
-            head.entries["kept_gpus"] = Entry(name.key, Scalar(",".join(others.values()), start, end, '"'))
+        others = {n: numbers for n, numbers in kept.items() if n != at}
+        if not others or (at in kept and not apart):
+            continue
+        taken = sorted(set().union(*others.values()))
+        name, first = head.entries["name"], commands[min(others)].words[0]
+        place = (first.start, first.end) if first.start >= 0 else (name.value.start, name.value.end)
+        head.entries["kept_gpus"] = Entry(name.key, Scalar(",".join(map(str, taken)), *place, '"'))
+        if not listed.get(at, frozenset(taken)).intersection(taken):
+            head.entries["kept_number"] = Entry(name.key, Composite(str(len(taken)), *place))
+
+
+def _listed(command: Command) -> frozenset[int]:
+    """Return the GPUs that a command is given by number; none where that is not known."""
+    before = given_before(command.words, VISIBLE)
+    pieces = command.environment.get(VISIBLE) or () if before is None else before.pieces
+    text = "" if any(piece.unknown for piece in pieces) else "".join(piece.text for piece in pieces)
+    numbers = [small_number(word) for word in text.split(",")] if text else []
+    known = frozenset(number for number in numbers if number is not None)
+    return known if len(known) == len(numbers) else frozenset()
