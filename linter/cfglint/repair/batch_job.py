@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from cfglint.repair.devices import with_devices
 from cfglint.repair.patch import Change, Patch
 from cfglint.repair.price import lays_out, regroups
 from cfglint.repair.together import combined
@@ -30,8 +31,9 @@ _FIGURES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "tasks")
 def with_job(patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials) -> Patch | None:
     """Return a patch that lets a script's head ask for no more than a target has, where its job moves.
 
-    Other commands of the script may need what it asks for.
+    The command's list of GPUs moves along. Other commands of the script may need what its head asks for.
     """
+    patch = with_devices(patch, repair, watched, trials)
     facts = combined(repair.options) or {}
     if patch is None or len(watched) != 1 or not (regroups(facts) or lays_out(facts)):
         return patch

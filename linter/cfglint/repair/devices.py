@@ -1,7 +1,7 @@
 """The list of GPUs of a command (CUDA_VISIBLE_DEVICES), where a repair moves it to fewer processes.
 
-A list with numbers that the machine does not have leaves the processes without a GPU, however few they are. So
-it becomes the first GPUs that no other command of the script keeps for itself.
+A list with numbers that the machine does not have leaves the processes without a GPU, however few they are.
+So it becomes the first GPUs that no other command of the script keeps for itself.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from cfglint.lang.types import is_number
 from cfglint.record import Record, field, replace
 from cfglint.repair.allowed import SAFE, Allowed, recomputing
 from cfglint.repair.batch_job import with_job
-from cfglint.repair.devices import with_devices
 from cfglint.repair.found import Repair
 from cfglint.repair.leftover import left_over
 from cfglint.repair.options import Options
@@ -307,8 +306,7 @@ class Solver(Record):
         only = self.watched[0] if 0 < len(self.watched) < len(self.trials.judgements) else None
         writable = all(option.writable for option in repair.options)
         plain = self.writer(goals[0].judged).patch(repair.written) if writable else None
-        own = with_devices(plain, repair, self.watched, self.trials)
-        patch = with_job(own, repair, self.watched, self.trials)
+        patch = with_job(plain, repair, self.watched, self.trials)
         sure = repair.sure
         if patch is not None:
             removes = any(change.removed for change in patch.changes)
