@@ -71,9 +71,23 @@ def _refused(document: Document, base: Node) -> Iterator[Refused]:
             told = f"It has {' and '.join(alike)}" if 0 < len(alike) <= _MOST else ""
             beside = [each for each in _leaves(base) if each.rpartition(".")[0] == key.rpartition(".")[0]]
             near = nearest(key, beside, most=1, cutoff=_ALIKE)
-            yield Refused(key, ABSENT, *place, f"Is {near[0]} meant?" if near else told)
+            below = any(each.startswith(f"{key.rpartition('.')[0]}.") for each in others)
+            yield Refused(key, ABSENT, *place, f"Is {near[0]} meant?" if near and not below else told)
         if signs:
             new.append(path)
+
+
+def said_again(document: Document, key: str) -> str:
+    """Return the key of the same name, deeper in the same section, that a command sets to the same value."""
+    said = {}
+    for word in document.words:
+        match = _OVERRIDE.match(word.spelled)
+        if match is not None:
+            said[match[2]] = word.spelled[match.end(2) + 1 :]
+    section, _, name = key.rpartition(".")
+    others = [each for each in said if each.startswith(f"{section}.") and each.endswith(f".{name}")]
+    same = [each for each in others if each != key and said[each] == said.get(key)]
+    return same[0] if len(same) == 1 else ""
 
 
 def _leaves(node: Node | None, above: str = "") -> Iterator[str]:

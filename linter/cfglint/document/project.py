@@ -128,6 +128,14 @@ class Project(Record):
         word = re.compile(rf"\b{re.escape(name)}\b")
         return (len(own) < _A_COPY and packages != ()) or any(word.search(text) for text in own)
 
+    def reads_at(self, path: str, section: str, name: str) -> bool:
+        """Whether code of the project reads a name of a section, and of nothing else."""
+        around = [text for _, text in self._code_around(os.path.dirname(os.path.abspath(path)))]
+        spelled, inside = re.escape(name), re.escape(section)
+        other = re.compile(rf"""(?<!\b{inside})\.{spelled}\b|["']{spelled}["']""")
+        there = re.compile(rf"\b{inside}\.{spelled}\b")
+        return any(map(there.search, around)) and not any(map(other.search, around))
+
     def composed(self, path: str) -> bool:
         """Whether a program of the project has Hydra compose what is in the folder of ``path``, or above.
 

@@ -31,7 +31,7 @@ def remove_keys(document: Document, paths: Iterable[Path]) -> tuple[Edit, ...] |
         from cfglint.document.shell.edits import remove
 
         each = [remove(document, path) for path in wanted]
-        return None if None in each else _joined(edit for edit in each if edit is not None)
+        return None if None in each else joined(edit for edit in each if edit is not None)
     if document.format not in _OF_TEXT:
         return None
     names = _by_mapping(document, wanted)
@@ -41,7 +41,7 @@ def remove_keys(document: Document, paths: Iterable[Path]) -> tuple[Edit, ...] |
         if own is None:
             return None
         edits += own
-    return _joined(edits) if names else None
+    return joined(edits) if names else None
 
 
 def outside(insertion: Edit, removal: Edit, text: str) -> Edit:
@@ -209,7 +209,7 @@ def _lines(text: str, start: int, end: int) -> Edit:
     return Edit(start, end, "")
 
 
-def _joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Return removals of which none touches another."""
     joined: list[Edit] = []
     for edit in sorted(edits, key=lambda each: (each.start, each.end)):

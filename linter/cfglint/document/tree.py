@@ -363,12 +363,13 @@ class Document(Record):
     that reads it, ``foreign`` that its program may differ from the framework's as it was released, ``away``
     that it surely is another, ``repeated`` that it may be run several times; ``declares`` tells whether code
     of its project declares an argument, or a choice of it, ``has_field`` whether its framework's classes
-    there have one, ``names`` whether any of it names one, ``composed`` whether a program of its own has
+    there have one, ``names`` whether any of it names one, ``reads_at`` whether it does so in one section
+    alone, ``composed`` whether a program of its own has
     Hydra compose it where its framework does not, ``base_of`` whose defaults it is, ``used`` whether its
     project uses its package, ``started`` with how many processes its project's scripts start what reads it,
-    ``strange`` flags that its program lacks, ``shelved`` which files of DeepSpeed may take its one's place;
-    ``replaced`` are the keys that a launch gives itself; ``sites`` where a program's calls are, ``asked``
-    gives the trainer where some flags are given; ``flags`` names all.
+    ``strange`` flags that its program lacks, ``shelved`` which files of DeepSpeed may take its one's place,
+    ``siblings`` what lies beside its config; ``replaced`` are the keys that a launch gives itself; ``sites``
+    where a program's calls are, ``asked`` gives the trainer where some flags are given; ``flags`` names all.
     """
 
     start: int
@@ -404,6 +405,7 @@ class Document(Record):
     declares: Callable[..., bool] | None = field(default=None, init=False, compare=False)
     has_field: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
     names: Callable[[str], bool] | None = field(default=None, init=False, compare=False)
+    reads_at: Callable[[str, str], bool] | None = field(default=None, init=False, compare=False)
     namesake: Callable[[], str] | None = field(default=None, init=False, compare=False)
     composed: Callable[[], bool] | None = field(default=None, init=False, compare=False)
     base_of: Callable[[], str] | None = field(default=None, init=False, compare=False)
@@ -411,6 +413,7 @@ class Document(Record):
     started: Callable[[str], list[int]] | None = field(default=None, init=False, compare=False)
     strange: Callable[[], list[Any]] | None = field(default=None, init=False, compare=False)
     shelved: Callable[[], dict[str, str]] | None = field(default=None, init=False, compare=False)
+    siblings: Callable[[str], list[File]] | None = field(default=None, init=False, compare=False)
     elsewhere: bool = field(default=False, init=False, compare=False)
     replaced: frozenset[str] = field(default=frozenset(), init=False, compare=False)
     loader: str = field(default="", init=False)

@@ -182,6 +182,7 @@ class Reading(Record):
         elif block["composes"] == "hydra":
             document.has_field = partial(project.mentions, path, packages)
             document.names = partial(project.mentions, path, ())
+            document.reads_at = partial(project.reads_at, path)
         document.namesake = partial(project.namesake, path)
         if document.format == "json":
             document.started = partial(_started_with, project, path)
@@ -248,6 +249,10 @@ class Reading(Record):
                 from cfglint.document.shelved import shelved  # few configs name a file of DeepSpeed
 
                 document.shelved = partial(shelved, layers, self.library)
+            if layers is not None and layers.beneath is not None:
+                from cfglint.document.siblings import siblings  # few commands are Hydra's
+
+                document.siblings = partial(siblings, layers, self.library)
         if block is None:
             return View(document, dialect, overrides, self.environ, layers, PYYAML)
         beneath = _DIALECTS[block["dialect"]]

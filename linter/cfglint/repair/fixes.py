@@ -249,6 +249,7 @@ def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Optio
         return max(search.progress(options).gaps, default=INF)
 
     limit = worst(repair.options) - _WORTH
+    broken = _broken(search, repair.options)
     others = [option for option in repair.options if option.knob != track.knob.name]
     spent = sum(option.cost for option in repair.options if option.knob == track.knob.name)
     own = len(others) < len(repair.options)
@@ -257,7 +258,19 @@ def _further(search: Search, repair: Repair, track: Track) -> tuple[float, Optio
     while i < len(track):
         option = track.option(i)
         beyond = option is not None and option.writable and (not own or option.cost > spent)
-        if option is not None and beyond and worst([*others, option]) <= limit:
+        helps = option is not None and beyond and worst([*others, option]) <= limit
+        if option is not None and helps and _broken(search, [*others, option]) <= broken:
             return option.cost - spent, option
         i, stride = i + stride, stride * 2 if beyond else stride
     return None
+
+
+def _broken(search: Search, options: Sequence[Option]) -> set[str]:
+    """Return the rules that moves certainly break, but for those about memory."""
+    facts = combined(options) or {}
+    return {
+        rule.code
+        for judged in search.watched
+        for rule in search.trials.harmed(judged, facts, surely=True)
+        if not rule.code.startswith(MEMORY) and rule.test(search.trials.values(judged, facts)) is False
+    }

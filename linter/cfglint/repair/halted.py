@@ -1,22 +1,72 @@
-"""Says what people have to change where a program of the checkout stops at its config."""
+"""What lets a program go on that stops at its config: keys that it misses, or what people have to change."""
 
 from __future__ import annotations
 
+from cfglint.document.shell.edits import insert, spelled
 from cfglint.engine.halts import STOPS
+from cfglint.findings import Fix
+from cfglint.repair.write import shown
+from cfglint.text import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cfglint.engine.halt import Missing
     from cfglint.engine.subject import Judged
+    from cfglint.schema.table import Mistake
 
 HALTED = "CFG034"
+
+
+def added(judged: Judged) -> Fix | None:
+    """Return what adds the keys that a program misses, as configs beside its own have them all."""
+    stops: list[Mistake] = judged.values[STOPS]  # type: ignore[assignment]
+    missing = stops[0].missing if len(stops) == 1 else ()
+    words = [f"{each.key}={spelled(each.value)}" for each in missing if each.file and spelled(each.value)]
+    if not words or len(words) < len(missing) or any("," in word for word in words):
+        return None
+    first = insert(judged.subject.document, tuple(missing[0].key.split(".")), missing[0].value)
+    gap, found, _ = first.new.partition(words[0]) if first is not None else ("", "", "")
+    if first is None or not found or gap.strip(" \t\\\r\n") or first.start != first.end:
+        return None
+    given = [f"+{word}" for word in words]
+    files = " and ".join(dict.fromkeys(each.file for each in missing))
+    return Fix(
+        0,
+        f"add {', '.join(given[:-1])} and {given[-1]}" if given[1:] else f"add {given[0]}",
+        (Edit(first.start, first.end, "".join(gap + each for each in given)),),
+        applicability="unsafe",
+        effect=f"as in {files}; whether the job wants the same is not known",
+        risk="optimization",
+        notes=(f"cfglint: added ({HALTED})",),
+    )
 
 
 def by_hand(judged: Judged) -> str:
     """Say which keys decide that a program stops, whose values only people know."""
     told = []
-    for stop in judged.values[STOPS]:  # type: ignore[attr-defined]
-        if stop.key:
-            told.append(f"only people know which value {stop.key} should have: write +{stop.key}=… there")
-        else:
-            told.append(f"what the job is about decides: change {stop.note.replace(' and ', ' or ')} by hand")
+    stops: list[Mistake] = judged.values[STOPS]  # type: ignore[assignment]
+    for stop in stops:
+        if not stop.key:
+            by = f"what the job is about decides: change {stop.note.replace(' and ', ' or ')} by hand"
+            told.append("; ".join((by, *(_with(each) for each in stop.missing))))
+            continue
+        asked = [each.key for each in stop.missing if not each.file]
+        has = _as_others(stop)
+        plural = "values" if asked[1:] else "value"
+        own = f"only people know which {plural} {' and '.join(asked)} should have: write "
+        own += f"{' '.join(f'+{key}=…' for key in asked)} there"
+        told += [f"{own}{has and f', and {has}'}" if asked else f"write {has}"]
     return "; ".join(told)
+
+
+def _with(way: Missing) -> str:
+    """Say what becomes of a program with another value of a key."""
+    then = f"it stops at {way.file}" if way.file else "the program goes on"
+    return f"with {way.key} {shown(way.value)}, {then}"
+
+
+def _as_others(stop: Mistake) -> str:
+    """Return the words that other files would give a command, and those files."""
+    there = [each for each in stop.missing if each.file]
+    words = " ".join(f"+{each.key}={shown(each.value)}" for each in there)
+    return f"{words} as in {' and '.join(dict.fromkeys(each.file for each in there))}" if there else ""

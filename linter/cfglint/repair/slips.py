@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cfglint.document.overrides import ADDED
-from cfglint.document.removal import remove_keys
+from cfglint.document.overrides import ADDED, said_again
+from cfglint.document.removal import joined, remove_keys
 from cfglint.document.shell.ends import rejoined
 from cfglint.document.spoken import spoken
 from cfglint.document.trace import Trace
 from cfglint.document.tree import Mapping
+from cfglint.engine.halts import STOPS
 from cfglint.engine.judge import IMPOSSIBLE, meant_number
 from cfglint.findings import LEVELS, Fix
 from cfglint.lang import tree as t
+from cfglint.repair.halted import HALTED, added
 from cfglint.repair.invert import Written
 from cfglint.repair.stale import stale
 from cfglint.schema.judge import keys_of, knows, mistakes
@@ -49,36 +51,42 @@ _LISTS = {**RENAMED, IMPOSSIBLE: _NUMBERS, _OF_TYPE: _TYPES}
 def slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Found, Fix]]:
     """Yield the findings of slips whose meaning is plain, each with its fix; a command's flags have one."""
     pairs = list(_slips(solver, found, least))
-    flags = [fix for each, fix in pairs if each.finding.code == _STRANGE]
-    whole = _as_one(solver.trials, flags) if len({fix.edits for fix in flags}) > 1 else None
-    for each, fix in pairs:
-        yield each, whole if whole is not None and each.finding.code == _STRANGE else fix
+    for code, fact in ((_STRANGE, _STRANGE_FLAGS), (_HYDRAS, _OVERRIDES)):
+        own = [fix for each, fix in pairs if each.finding.code == code]
+        plain = len({fix.applicability for fix in own}) == 1
+        whole = _as_one(solver.trials, own, fact) if plain and len({fix.edits for fix in own}) > 1 else None
+        pairs = [(each, whole if whole and each.finding.code == code else fix) for each, fix in pairs]
+    yield from pairs
 
 
-def _as_one(trials: Trials, fixes: Sequence[Fix]) -> Fix | None:
-    """Return fixes of a command's flags as one: the program stops at the first flag that is left over."""
+def _as_one(trials: Trials, fixes: Sequence[Fix], fact: str) -> Fix | None:
+    """Return fixes of a command as one: the program stops at the first flag or override that is left over."""
     distinct = list({fix.edits: fix for fix in fixes}.values())
+    noted = {edit.start: note for fix in distinct for edit, note in zip(fix.edits, fix.notes, strict=True)}
     edits = tuple(sorted({edit for fix in distinct for edit in fix.edits}, key=lambda edit: edit.start))
+    edits = edits if any(edit.new for edit in edits) else joined(edits)
     apart = all(one.end < other.start for one, other in pairwise(edits))
-    if not apart or not _leaves_less(trials, edits, _STRANGE_FLAGS, len(distinct)):
+    if not apart or not _leaves_less(trials, edits, fact, len(distinct)):
         return None
-    noted = {edit: note for fix in distinct for edit, note in zip(fix.edits, fix.notes, strict=True)}
     titles = [fix.title for fix in distinct]
     effects = dict.fromkeys(fix.effect for fix in distinct if fix.effect)
     return Fix(
         0,
         f"{', '.join(titles[:-1])} and {titles[-1]}",
         edits,
-        applicability="unsafe",
+        applicability=distinct[0].applicability,
         effect="; ".join(effects),
-        risk="optimization",
-        notes=tuple(noted[edit] for edit in edits),
+        risk=distinct[0].risk,
+        notes=tuple(noted[edit.start] for edit in edits),
     )
 
 
 def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple[Found, Fix]]:
     for each in found:
         finding = each.finding
+        given = added(each.judged) if finding.code == HALTED else None
+        if given is not None and _leaves_one_less(solver.trials, given.edits, STOPS):
+            yield each, given
         if finding.code == _STRANGE and LEVELS.index(finding.level) >= LEVELS.index(least):
             strange = _flag(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if strange is not None:
@@ -87,10 +95,9 @@ def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple
             own_one = _override(solver.trials, each.judged, (finding.place.start, finding.place.end))
             if own_one is not None:
                 yield each, own_one
-        if finding.code == _ENDS and each.judged.values[_LOST]:
-            whole = _rejoined(solver.trials, each.judged)
-            if whole is not None:
-                yield each, whole
+        whole = _rejoined(solver.trials, each.judged) if finding.code == _ENDS else None
+        if whole is not None:
+            yield each, whole
         listed = _LISTS.get(finding.code, "")
         if not listed or LEVELS.index(finding.level) < LEVELS.index(least):
             continue
@@ -106,6 +113,8 @@ def _slips(solver: Solver, found: Sequence[Found], least: str) -> Iterator[tuple
 
 def _rejoined(trials: Trials, judged: Judged) -> Fix | None:
     """Return what makes the lines of a command one; what is then wrong with it is told."""
+    if not judged.values[_LOST]:
+        return None
     edits = rejoined(judged.subject.document)
     after = (trials.judged_after(edits) if edits else None) or ()
     new = next((each for each in after if each.target == judged.target), None)
@@ -248,7 +257,11 @@ def _override(trials: Trials, judged: Judged, place: tuple[int, int]) -> Fix | N
     path, effect = tuple(each.key.split(".")), ""
     edits: tuple[Edit, ...] | None = (Edit(start, start + 1, ""),)
     title, applies = f"write {each.key} without its +", "safe"  # no run has started with it
-    if each.kind != ADDED:
+    again = said_again(document, each.key)
+    if again and document.reads_at is not None and document.reads_at(again.split(".")[-2], path[-1]):
+        edits, title = remove_keys(view.document, [path]), f"remove {each.key}"
+        effect = f"{again}, where the programs here read it, has the same value in this command"
+    elif each.kind != ADDED:
         if document.names is None or document.names(path[-1]) or "meant?" in each.note:
             return None  # the program may ask for it, here or in another section
         edits, applies = remove_keys(view.document, [path]), "unsafe"

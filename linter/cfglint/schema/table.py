@@ -98,6 +98,7 @@ class Mistake(Record):
     kind: str = ""
     problem: Problem | None = None  # what the judge found
     related: None = None
+    missing: tuple[Any, ...] = ()  # keys that a program reads and nobody sets (engine/halt.py)
 
 
 def path_of(name: str) -> str:

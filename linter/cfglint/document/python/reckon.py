@@ -61,6 +61,7 @@ class Reckoner:
         self.files: dict[str, tuple[File, Names]] = {}
         self.causes: list[list[str]] = []
         self.read: list[str] = []
+        self.wanted: dict[str, list[object]] = {}  # what keys are compared with
         self.guessing = 0
         self.active: list[ast.AST] = []
 
@@ -223,10 +224,15 @@ class Reckoner:
         return self.value(node.value, frame)
 
     def _v_compare(self, node: ast.Compare, frame: Frame) -> object:
-        left, right = self.value(node.left, frame), self.value(node.comparators[0], frame)
+        before = len(self.read)
+        left, read = self.value(node.left, frame), self.read[before:]
+        right = self.value(node.comparators[0], frame)
         if len(node.ops) > 1:
             return UNKNOWN
         operator = node.ops[0]
+        if len(read) == 1 and isinstance(left, Known) and isinstance(right, Known):
+            values = right.value if isinstance(right.value, tuple) else (right.value,)
+            self.wanted.setdefault(read[0], []).extend(values)
         if isinstance(operator, (ast.In, ast.NotIn)) and isinstance(right, Part) and isinstance(left, Known):
             found = self.asks((*right.path, str(left.value)))
             held = UNKNOWN if found is UNKNOWN else found is not ABSENT

@@ -45,13 +45,14 @@ _ON, _LEFT, _NEXT, _LOST = "on", "left", "next", "lost"
 class Stop(Value):
     """Where a program stops: ``place`` is FILE:LINE; at a ``key`` that is not there, or by what it raises.
 
-    ``causes`` are the keys whose values lead there.
+    ``causes`` are the keys whose values lead there, ``wanted`` other values that they are compared with.
     """
 
     place: str
     key: str = ""
     raised: str = ""
     causes: tuple[str, ...] = ()
+    wanted: tuple[tuple[str, object], ...] = ()
 
 
 class _StopError(Exception):
@@ -281,7 +282,9 @@ class _Walk(Reckoner):
             raise OverError  # no value of the config leads there
         place = f"{frame.file.path}:{node.lineno}"  # type: ignore[attr-defined]
         functions = {getattr(each, "name", "") for each in self.active}
-        raise _StopError(Stop(place, key, raised, tuple(causes) if raised else ()), functions)
+        wanted = dict.fromkeys((each, value) for each in causes for value in self.wanted.get(each, ()))
+        told = (tuple(causes), tuple(wanted)) if raised else ()
+        raise _StopError(Stop(place, key, raised, *told), functions)
 
 
 def _is_main(node: ast.FunctionDef) -> bool:

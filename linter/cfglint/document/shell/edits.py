@@ -31,6 +31,7 @@ _OPENED = re.compile(r"\$\{\w+:?[-=]\Z")
 _GAP = re.compile(r"(?:[ \t]|\\\r?\n)+\Z")
 _ONE_FLAG = re.compile(r"[^\s=]+(?:=|[ \t]+)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+)\Z")  # and its value
 _FLAG = re.compile(r"--([\w.-]+)")
+_VARIABLE = re.compile(r"([A-Za-z_][\w.]*)=\$(?:\w+|\{\w+\})(?=[ \t\r\n]|\Z)")
 _OVERRIDE = re.compile(r"(?:\+\+|\+)?([A-Za-z_][\w./@-]*)=")
 
 
@@ -140,17 +141,23 @@ def _more_flags(document: Document, root: Mapping, names: list[str], value: obje
 
 def remove(document: Document, path: Path) -> Edit | None:
     """Return the edit that takes a flag away with its value, and what sets it apart from the others."""
-    found = _flag_at(document, path)
+    found, text = _flag_at(document, path), document.file.text
     if found is None:
-        return None
+        place = _variable_at(document, ".".join(map(str, path)))
+        return None if place is None else _taken_out(text, *place)
     key, value = found
-    text, start = document.file.text, key.start
+    start = key.start
     switch = isinstance(value, Composite) and value.start == start
     end = value.end if switch else _word_end(text, value.start, value.end)
     said = text[start:end]
     plain = (_FLAG.fullmatch if switch else _ONE_FLAG.match)(said)
     if plain is None or not (_FLAG.match(said) or _OVERRIDE.match(said)):
         return None
+    return _taken_out(text, start, end)
+
+
+def _taken_out(text: str, start: int, end: int) -> Edit | None:
+    """Return the edit that takes words away with what sets them apart; a line of their own with its break."""
     if text[end : end + 1] and text[end] not in " \t\r\n\"')":
         return None
     gap = _GAP.search(text[:start])
@@ -161,6 +168,15 @@ def remove(document: Document, path: Path) -> Edit | None:
     if goes_on and (not before or "\n" in before):  # the first of its line: the next one takes its place
         return Edit(start, end + blanks, "")
     return Edit(start - len(before), end, "") if before.strip("\\\r\n") else None
+
+
+def _variable_at(document: Document, key: str) -> tuple[int, int] | None:
+    """Return the place of the one override of a key, where its whole value is a variable's."""
+    starts = [word.start for word in document.words if word.spelled.startswith(f"{key}=")]
+    found = _VARIABLE.match(document.file.text, starts[0]) if len(starts) == 1 and starts[0] >= 0 else None
+    if document.listed or found is None or found[1] != key or found.end() > document.end:
+        return None
+    return found.span()
 
 
 def _flag_at(document: Document, path: Path) -> tuple[Scalar, Scalar] | None:
