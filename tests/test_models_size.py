@@ -72,6 +72,7 @@ MIXED = {
     "org/foo-17b-128e": None,
     "org/foo-7B-8experts": None,
     "org/foo-moe-16b": None,
+    "runs/foo-13b_pt-lr-2e-5": (13e9, 13e9),
     "org/foo-3_5B-MoE": None,
     "org/foo-13B-moe-A13B": None,
     "org/foo-A3B": None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cfglint.api import check_text
+from cfglint.text import apply_edits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,15 +36,15 @@ torchrun --nproc_per_node="8" mine/grpo_pairs.py \\
 """
 
 
-def found_in(folder: Path, script: str, gpu: str, code: str) -> Finding:
-    """Return the first finding of a rule in a script of a folder."""
+def found_in(folder: Path, script: str, gpu: str, code: str, path: str = "") -> Finding:
+    """Return the first finding of a rule in a script of a folder; ``path`` is what it is called."""
     (folder / "run.sh").write_text(script)
 
     def read(path: str) -> bytes | None:
         place = folder / path
         return place.read_bytes() if place.is_file() else None
 
-    report = check_text(script, path=str(folder / "run.sh"), hardware=gpu, read=read)
+    report = check_text(script, path=path or str(folder / "run.sh"), hardware=gpu, read=read)
     return next(each for each in report.findings if each.code == code)
 
 
@@ -112,3 +113,54 @@ def test_a_checkout_on_another_machine_has_the_same_files(tmp_path: Path, window
     assert "…/ds/zero2.json" in fix.title
     assert "/ds/zero2.json" in [edit.new for edit in fix.edits]
     assert fix.applicability == risk
+
+
+TUNES = """from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+from shapes import ModelArguments
+model_args, args = HfArgumentParser((ModelArguments, TrainingArguments)).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path)
+Trainer(model=model, args=args, train_dataset=load(model_args)).train()
+"""
+NAMED = """GPUS=${GPUS:-16}
+GPUS_PER_NODE=${GPUS_PER_NODE:-8}
+BATCH_SIZE=${BATCH_SIZE:-128}
+EACH=${EACH:-4}
+NODES=$((GPUS / GPUS_PER_NODE))
+ACCUMULATION=$((BATCH_SIZE / EACH / GPUS))
+srun --gres=gpu:${GPUS_PER_NODE} --nodes=${NODES} --ntasks=${GPUS} --ntasks-per-node=${GPUS_PER_NODE} \\
+    python tune.py --model_name_or_path ./work_dirs/mine_phi3_3_8b --output_dir out --bf16 True \\
+    --max_seq_length 8192 --freeze_llm False --deepspeed "zero1.json" --grad_checkpoint True \\
+    --per_device_train_batch_size ${EACH} --gradient_accumulation_steps ${ACCUMULATION}
+"""
+
+
+@pytest.mark.parametrize("offloads", [True, False])
+def test_states_that_gpus_cannot_keep_go_to_the_host_where_a_file_says_so(
+    tmp_path: Path, offloads: bool
+) -> None:
+    kinds = {"zero1": {"stage": 1}, **(ZERO if offloads else {})}
+    for name, zero in kinds.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+    (tmp_path / "tune.py").write_text(TUNES)
+    finding = found_in(tmp_path, NAMED, "rtx-3090:2", "DOC104")
+    # A name says 3.2 to 6.1B: with 16 bytes each at least 48 of 47 GiB; on the host, the rest is open.
+    if not offloads:
+        assert finding.fix is None
+        assert "take 48 GiB (16 bytes each), and 2 GPUs have 47 GiB together" in finding.unfixed
+        return
+    assert finding.fix is not None
+    assert "deepspeed to zero3_offload.json" in finding.fix.title
+    assert (finding.fix.applicability, finding.fix.certainty) == ("safe", "may")
+    assert "GPUS=${GPUS:-2}" in apply_edits(NAMED, list(finding.fix.edits))
+
+
+def test_files_beside_a_script_in_the_working_folder_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, zero in ZERO.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({**AUTO, "zero_optimization": zero}))
+    monkeypatch.chdir(tmp_path)
+    script = GRPO.replace("${HOME_OF_RUN}/ds/", "")
+    fix = found_in(tmp_path, script, "rtx-3090:2", "DOC104", path="run.sh").fix
+    assert fix is not None
+    assert "zero3_offload.json" in fix.title

@@ -75,7 +75,7 @@ def _is_deepspeeds(source: Source) -> bool:
 
 def _beside(folder: str) -> Iterator[str]:
     """Yield the JSON files of a folder, those with the shortest names first; none of a large folder."""
-    _, _, files, _ = next(walk(folder), ("", [], [], []))
+    _, _, files, _ = next(walk(folder or os.curdir), ("", [], [], []))
     names = [name for name in files if name.endswith(".json")]
     yield from sorted(names, key=lambda name: (len(name), name)) if len(names) <= _MOST else ()
 

@@ -235,8 +235,9 @@ _SIZE = re.compile(
 _ACTIVE = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\d[bB]))[aA](\d{1,3}(?:[._]\d{1,3})?)([bBmM])(?![A-Za-z0-9])")
 # 16E, 64experts, moe: there are experts. What such a name's size counts (all of them, or what a token passes)
 # is not said: deepseek-moe-16b has 16 billion, Llama-4-Scout-17B-16E 109, LLaMA-MoE-v1-3_5B 6.7.
+# 2e-5 is a rate.
 _MIXED = re.compile(
-    r"(?i)(?<![a-z0-9])\d{1,4}(?:e|experts?)(?![a-z0-9])|moe(?![a-z])|mixture|mixtral|scout|maverick"
+    r"(?i)(?<![a-z0-9])\d{1,4}(?:e(?!-\d)|experts?)(?![a-z0-9])|moe(?![a-z])|mixture|mixtral|scout|maverick"
     r"|(?<![a-z])a\d{1,3}(?:[._]\d{1,3})?[bm](?![a-z0-9])|(?<![a-z0-9])llama-?4(?![0-9.])"
 )
 _BITS = re.compile(

@@ -273,13 +273,17 @@ class Options(Record):
         """Return what a move costs by what it leaves behind with all that its edits bring along."""
         if len(track) > SHORT or len(own.keys) < 2:
             return None
-        name = track.knob.name
+        facts = self.read_with(track.knob.name, value, own)
+        return None if facts is None else self._move_to(track, facts)
+
+    def read_with(self, name: str, value: object, own: Way) -> dict[str, object] | None:
+        """Return a fact's new value with all that its edits bring along; None where it is not read back."""
         option = Option(name, 1, True, {name: value}, list(own.keys), 0, "none", [])
         if not self._read_back(option):
             return None
         for written in own.keys:
             self._share(written, option)
-        return self._move_to(track, option.facts)
+        return option.facts
 
     def _move_to(self, track: Track, facts: Mapping[str, object]) -> t.Move | None:
         """Return what a move costs by what it leaves behind."""

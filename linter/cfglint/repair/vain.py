@@ -9,6 +9,7 @@ from cfglint.document.spoken import spoken
 from cfglint.engine.memory import GIB, bounds_of
 from cfglint.lang.values import INF
 from cfglint.repair.hopeless import laid_wider, too_large
+from cfglint.repair.options import Options
 from cfglint.repair.price import overfills_host
 from cfglint.repair.shortage import beyond_host
 from cfglint.repair.sized import beyond
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from cfglint.engine.subject import Judged
     from cfglint.repair.solve import Solver
     from cfglint.repair.trials import Group
-    from cfglint.repair.write import Way, Writer
+    from cfglint.repair.write import Way
 
 _BITS, _ON_HOST = "quantization", "on the host they would take"
 _SMALLER = (("offload_optimizer", True), ("offload_params", True), (_BITS, "4"))  # what may make it fit
@@ -61,13 +62,15 @@ def _also_too_large(judged: Judged) -> str:
 def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
     """Return a number that stands whatever the file sends to the host, or packs into 4 bits; else nothing."""
     writer, values = solver.writer(judged), judged.values
+    options = Options(solver.trials, judged, writer)
     for name, worth in _SMALLER:
         if values[name] == worth or (name == _BITS and values["lora"] is not True):
             continue
-        way, facts = writer.writes(name, worth), _said_with(writer, name, worth)
-        after = solver.trials.values(judged, facts)
-        if way is None or after[name] != worth:
+        way = writer.writes(name, worth)
+        facts = None if way is None else options.read_with(name, worth, way)  # one file may say it all
+        if way is None or facts is None:
             continue
+        after = solver.trials.values(judged, facts)
         if kept := _kept_off(solver, judged, way, facts) if name != _BITS else "":
             numbers += kept if kept not in numbers else ""
             continue
@@ -80,18 +83,6 @@ def _escapes(solver: Solver, judged: Judged, numbers: str) -> str:
         if name == _BITS and told:
             numbers += f"; in 4 bits, {told}"
     return numbers
-
-
-def _said_with(writer: Writer, name: str, worth: object) -> dict[str, object]:
-    """Return a move with those that the same keys of the file say: one switch may send all to the host."""
-    ways = {other: (writer.writes(other, value), value) for other, value in _SMALLER}
-    own = {each.path for each in way.keys} if (way := writer.writes(name, worth)) is not None else set()
-    same = {
-        other: value
-        for other, (way, value) in ways.items()
-        if way is not None and {each.path for each in way.keys} <= own
-    }
-    return {**same, name: worth}
 
 
 def _kept_off(solver: Solver, judged: Judged, way: Way, facts: Mapping[str, object]) -> str:

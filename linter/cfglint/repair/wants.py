@@ -137,7 +137,8 @@ class Wants(Record):
     def _of_stranded(self, group: Group, judged: Judged) -> tuple[list[Fix], str]:
         """Return what helps where an error has no repair: what may be enough, or other hardware."""
         stranded, lost = self._stranding(judged), self.repairs.lost.get(judged, ())
-        elsewhere, near = self._elsewhere(judged, stranded), self._near(stranded, judged, unsafe=True)
+        near = self._near(stranded, judged, unsafe=True)  # before what other machines would take to search
+        elsewhere = self._elsewhere(judged, stranded)
         if near:
             return [*near, *elsewhere][:MOST], ""
         if all(goal.code.startswith(MEMORY) for goal in stranded) and (cut := self._cut(stranded, judged)):
@@ -235,6 +236,7 @@ class Wants(Record):
         yield every, turned(solver, every, SAFE), _NO_RISK, 0.0
         yield goals, furthest(solver, goals, SAFE), _NO_RISK, 0.0
         yield goals, anyhow(solver, goals, judged), _NO_RISK, _WELL  # what may be too much
+        yield goals, solver.likely(goals), _NO_RISK, _WELL  # which keeps to what the states alone need
         if unsafe:
             yield goals, solver.likely(goals, ANY) or furthest(solver, goals, ANY), _LESS_RISKY, 0.0
             yield goals, anyhow(solver, goals, judged, ANY), _LESS_RISKY, _WELL
