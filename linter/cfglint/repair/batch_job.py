@@ -7,7 +7,9 @@ such lines move along, as far as they ask for more than there is.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
+from cfglint.document.shell.processes import below
 from cfglint.repair.devices import with_devices
 from cfglint.repair.patch import Change, Patch
 from cfglint.repair.price import lays_out, regroups
@@ -25,13 +27,17 @@ if TYPE_CHECKING:
     from cfglint.repair.trials import Trials
 
 _NUMBER = re.compile(r"[0-9]+\Z")
+_STEP = re.compile(
+    r"(?P<flag>--gres=gpu|--gpus-per-(?:node|task))[:=](?:[A-Za-z][\w.-]*:)?(?P<number>[0-9]{1,3})"
+)
 _FIGURES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "tasks")
 
 
 def with_job(patch: Patch | None, repair: Repair, watched: Sequence[Judged], trials: Trials) -> Patch | None:
     """Return a patch that lets a script's head ask for no more than a target has, where its job moves.
 
-    The command's list of GPUs moves along. Other commands of the script may need what its head asks for.
+    The command's list of GPUs and srun's flags move along. Other commands of the script may need what its
+    head asks for.
     """
     patch = with_devices(patch, repair, watched, trials)
     facts = combined(repair.options) or {}
@@ -40,15 +46,35 @@ def with_job(patch: Patch | None, repair: Repair, watched: Sequence[Judged], tri
     document, values = watched[0].subject.document, watched[0].values
     each, machines = values["gpu.count"], values["gpu.nodes"]
     job = document.job
-    if watched[0].target is None or not isinstance(each, int) or job is None or job.everywhere:
+    if watched[0].target is None or not isinstance(each, int):
         return patch
     most = machines if isinstance(machines, int) else 1
-    if (job.count("gpus") or 0) <= each * most:
-        return patch
     moved = {(change.edit.start, change.edit.end) for change in patch.changes}
-    wider = Patch([*patch.changes, *_edits(document, job, each, most, moved)])
+    more = list(_of_step(document, each, moved))
+    if job is not None and not job.everywhere and (job.count("gpus") or 0) > each * most:
+        more += _edits(document, job, each, most, moved)
+    if not more:
+        return patch
+    wider = Patch([*patch.changes, *more])
     alone = len(document.file.documents) == 1 or len(wider.changes) == len(patch.changes)
     return wider if alone or trials.spares(wider.edits) else patch
+
+
+def _of_step(document: Document, each: int, moved: set[tuple[int, int]]) -> Iterator[Change]:
+    """Yield the change of each flag of srun in front of the program that asks for more GPUs than ``each``."""
+    words, name = document.words, below(document.root, "launch", "name")
+    if name is None or not words or words[0].spelled.rpartition("/")[2] != "srun":
+        return
+    for before, word in pairwise(words):
+        found = _STEP.fullmatch(word.spelled) or _STEP.fullmatch(f"{before.spelled}={word.spelled}")
+        text = document.file.text[word.start : word.end]
+        if word.start >= name.start or found is None or not text.endswith(found["number"]):
+            continue
+        span = word.end - len(found["number"]), word.end
+        if int(found["number"]) > each and span not in moved:
+            moved.add(span)
+            flag = found["flag"]
+            yield Change(Edit(*span, str(each)), f"srun's {flag} to {each}", flag, found["number"])
 
 
 def _edits(
