@@ -20,6 +20,7 @@ from cfglint.repair.found import Repair
 from cfglint.repair.halted import HALTED, by_hand
 from cfglint.repair.hopeless import WHOLE
 from cfglint.repair.keys_told import LISTED, keys_of, listed, quoted
+from cfglint.repair.reason import Reason
 from cfglint.repair.relax import utmost
 from cfglint.repair.shortage import at_most, least_needed, least_of, overfilled, short_of, values_told
 from cfglint.repair.stranded import moved_by_hand
@@ -49,42 +50,40 @@ _SCRIPTS = (".sh", ".bash")
 _ENDED, _NO_VALUE = "the search ended before it showed", "does not help"
 
 
-def unfixed(solver: Solver, group: Group) -> str:
+def unfixed(solver: Solver, group: Group) -> Reason:
     """Say why a rule has no fix; nothing where nothing in the file could be moved anyway.
 
     The number that shows that a job cannot run there at all goes before what moves would break.
     """
     told = _tried(solver, group)
-    riddle = not told or _ENDED in told or f" alone {_NO_VALUE}" in told or told.startswith("change ")
-    broken = "would break" in told or "can then no longer" in told
-    blind = broken and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
-    states = broken or told.startswith(("with ", "change "))  # by hand: what nobody needs to do in vain
+    riddle = not told.text or told.riddle or told.by_hand
+    blind = told.breaks and not any(is_number(goal.judged.values["model.params"]) for goal in group.goals)
+    states = told.way or told.by_hand  # by hand: what nobody needs to do in vain
     numbers = in_vain(solver, group, laid=riddle or blind, states=states)
     if not numbers:
         return told
-    if riddle or broken or told.startswith("with ") or WHOLE in numbers:
-        return numbers
-    return "; ".join(dict.fromkeys(f"{numbers}; {told}".split("; ")))  # both may say what the host would need
+    if riddle or told.way or WHOLE in numbers:
+        return Reason(numbers, vain=True)
+    parts = f"{numbers}; {told.text}".split("; ")  # both may say what the host would need
+    return replace(told, text="; ".join(dict.fromkeys(parts)), vain=True)
 
 
-def _tried(solver: Solver, group: Group) -> str:
+def _tried(solver: Solver, group: Group) -> Reason:
     """Say what was tried, and what stands against it."""
     tracks = [
         track
         for track in ANY.over(solver.tracks(group.goals))
         if any(solver.trials.touches(goal, (track.knob.name,)) for goal in group.goals)
     ]
-    origins, rule = solver.writer(group.goals[0].judged).origins, group.goals[0].rule
-    view = group.goals[0].judged.subject.view
     if not tracks:
-        told = _elsewhere(solver, group) or _for_people(view, rule) or _left_to_people(group)
-        rests = any(solver.rests_on_target(goal) for goal in group.goals)
-        return told or (_all_by_hand(solver, origins, group, view) if rests else "")
+        return _not_of_this_file(solver, group)
+    origins, view = solver.writer(group.goals[0].judged).origins, group.goals[0].judged.subject.view
     knobs = list(dict.fromkeys(origins.key(track.knob.name) for track in tracks))
     search = solver.search(group.goals)
     short = utmost(search, uncut(tracks))
     if short is not None and 0 < short[0] < INF:
-        return short_of(solver, group, *short) + _only_cut(search, tracks)
+        told = short_of(solver, group, *short)
+        return replace(told, text=told.text + _only_cut(search, tracks))
     start = solver.trials.count
     ways = list(_ways(solver, search, tracks))
     spent = not ways and solver.trials.count - start >= _TRIALS
@@ -103,17 +102,29 @@ def _tried(solver: Solver, group: Group) -> str:
         best = min(objections, key=lambda each: each.rank)
         if search.placed and _stops(dict(_harmed(solver, best.way))):  # other rules may be had, too
             best = _with_company(solver, group, search, best)
-        return f"with {values_told(best.way)} this rule holds, but {best.text}"
+        text = f"with {values_told(best.way)} this rule holds, but {best.told.text}"
+        return replace(best.told, text=text, way=True)
     if spent or group.code in solver.exhausted:
-        return _ended(knobs, short[1] if short is not None else ()) + least_needed(solver, group)
+        text = _ended(knobs, short[1] if short is not None else ())
+        return Reason(text + least_needed(solver, group), riddle=True)
     if group.code.startswith(MEMORY) and (least := least_of(solver, group, tracks)):
-        return f"{least} whatever cfglint moves ({listed(knobs)})"
-    view = group.goals[0].judged.subject.view
+        return Reason(f"{least} whatever cfglint moves ({listed(knobs)})")
     keys = [told for key, told in keys_of(origins, group.goals[0].rule, view) if key not in knobs]
     sizes = [told for told in keys if told.rpartition(" ")[2].isdigit() and not told.endswith(" 1")]
     keys = sizes if len(keys) > LISTED and sizes else keys
     alone = f"{listed(knobs)} alone {_NO_VALUE}{_span(tracks)}"
-    return f"{alone}: change {listed(keys)} with it" if keys else alone
+    return Reason(f"{alone}: change {listed(keys)} with it" if keys else alone, riddle=True)
+
+
+def _not_of_this_file(solver: Solver, group: Group) -> Reason:
+    """Say who could do something where no edit of this file moves anything: another file, or people."""
+    goal = group.goals[0]
+    told = _elsewhere(solver, group)
+    told = told if told.text else _for_people(goal.judged.subject.view, goal.rule)
+    told = told if told.text else Reason(_left_to_people(group))
+    if told.text or not any(solver.rests_on_target(each) for each in group.goals):
+        return told
+    return _all_by_hand(solver, group)
 
 
 def _ended(knobs: Sequence[str], moves: Sequence[Option]) -> str:
@@ -142,14 +153,16 @@ def _only_cut(search: Search, tracks: Sequence[Track]) -> str:
     )
 
 
-def _all_by_hand(solver: Solver, origins: Origins, group: Group, view: View) -> str:
+def _all_by_hand(solver: Solver, group: Group) -> Reason:
     """Say which keys a rule rests on, where it is about GPUs and none of them can be moved by itself."""
-    if moved := moved_by_hand(solver, group, _THERE):
+    moved, judged = moved_by_hand(solver, group, _THERE), group.goals[0].judged
+    if moved.text:
         return moved
-    keys = [
-        told for _, told in keys_of(origins, group.goals[0].rule, view) if told.rpartition(" ")[2].isdigit()
-    ]
-    return f"change {listed(keys)} together, by hand" if len(set(keys)) > 1 else ""
+    named = keys_of(solver.writer(judged).origins, group.goals[0].rule, judged.subject.view)
+    keys = [told for _, told in named if told.rpartition(" ")[2].isdigit()]
+    if len(set(keys)) < 2:
+        return Reason()
+    return Reason(f"change {listed(keys)} together, by hand", by_hand=True)
 
 
 def _left_to_people(group: Group) -> str:
@@ -190,20 +203,21 @@ def _needed(search: Search, moves: Sequence[Option]) -> tuple[Option, ...]:
     return kept
 
 
-def _for_people(view: View, rule: t.Rule) -> str:
+def _for_people(view: View, rule: t.Rule) -> Reason:
     """Say what a rule tells people to do, or which of its keys to change, and where a single one is set."""
     if rule.next and not rule.code.startswith(MEMORY):
-        return rule.next[0]
+        return Reason(rule.next[0])
     paths = [path for path in t.paths_in(rule.requirement) if "*" not in path]
     there = [path for path in paths if Trace(view, path).present] or paths
     trace = Trace(view, there[0]) if len(there) == 1 else None
     if trace is not None and trace.present and trace.source is not None:
-        return f"{there[0][-1]} is set in {trace.where.partition(' through ')[0]}: change it there"
+        place = trace.where.partition(" through ")[0]
+        return Reason(f"{there[0][-1]} is set in {place}: change it there")
     named = [quoted(view, path) for path in there]
-    return f"change {' or '.join(dict.fromkeys(named))} by hand" if named else ""
+    return Reason(f"change {' or '.join(dict.fromkeys(named))} by hand", by_hand=True) if named else Reason()
 
 
-def _elsewhere(solver: Solver, group: Group) -> str:
+def _elsewhere(solver: Solver, group: Group) -> Reason:
     """Say where a value is set that could be moved, but not by an edit of this file."""
     view, search, doubtful = solver.writer(group.goals[0].judged).subject.view, solver.search(group.goals), ""
     options = (
@@ -220,9 +234,10 @@ def _elsewhere(solver: Solver, group: Group) -> str:
         told = f"{there[0].path[-1]} is set in {there[1].where.partition(' through ')[0]}"
         if search.progress((option,)).holds:
             memory = overfilled(solver, group, Repair((option,)))
-            return f"{told}: set it to {shown(there[0].value)} there{memory and f'; but {memory}'}"
+            but = f"; but {memory.text}" if memory.text else ""
+            return replace(memory, text=f"{told}: set it to {shown(there[0].value)} there{but}")
         doubtful = doubtful or f"{told}: change it there"
-    return doubtful or _in_a_script(solver, group)
+    return Reason(doubtful or _in_a_script(solver, group))
 
 
 def _in_a_script(solver: Solver, group: Group) -> str:
@@ -284,13 +299,13 @@ def _with_company(solver: Solver, group: Group, search: Search, lone: _Objection
 
 # ── what stands against a way ──────────────────────────────────────────────────────────────────────────
 class _Objection(Record):
-    """What stands against a way, in words; what an answer would settle comes first.
+    """What stands against a way; what an answer would settle comes first.
 
     ``full`` says that it is the memory of a GPU.
     """
 
     way: Repair
-    text: str
+    told: Reason
     settled: bool = False
     full: bool = False
 
@@ -304,11 +319,11 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
     """Return what stands against a way; None where the way turns out not to satisfy the rule."""
     harmed = dict(_harmed(solver, way))
     memory = overfilled(solver, group, way)
-    if memory and not _stops(harmed):  # what a layout needs that cannot be says nothing
+    if memory.text and not _stops(harmed):  # what a layout needs that cannot be says nothing
         return _Objection(way, memory, full=True)
     truths = harmed or _disproved(solver, group, way)
     if truths is None:
-        return _Objection(way, "cfglint cannot write it into this file")
+        return _Objection(way, Reason("cfglint cannot write it into this file"))
     if group.code in truths or (not truths and group.code in solver.exhausted):
         return None
     broken = sorted((code for code, truth in truths.items() if truth is False), key=solver.is_mild)
@@ -317,20 +332,20 @@ def _objection(solver: Solver, group: Group, way: Repair) -> _Objection | None:
         text = f"{listed(solver.named(broken))} would break"
         lacks = all(code.startswith(MEMORY) for code in broken)
         judged = solver.watched[0]
-        more = at_most(solver, way, judged, text) if lacks else text + _numbers(solver, way, broken)
-        return _Objection(way, more)
+        numbers = Reason(text + _numbers(solver, way, broken)) if not lacks else None
+        return _Objection(way, replace(numbers or at_most(solver, way, judged, text), breaks=True))
     needs = sorted({name for truth in truths.values() for name in needs_of(truth)})
     if needs:
         return _open(solver, group, way, truths, needs)
     patch = solver.writer(group.goals[0].judged).patch(way.written)
     removes = patch is not None and any(change.removed for change in patch.changes)
     if removes and patch is not None and not solver.trials.recognised(patch.edits):
-        text = f"nothing else tells that the file is {solver.trials.subject.framework}'s"
+        told = Reason(f"nothing else tells that the file is {solver.trials.subject.framework}'s")
     elif truths:
-        text = _may_break(solver, way, truths)
+        told = _may_break(solver, way, truths)
     else:
-        text = _aside(solver, group, way)
-    return _Objection(way, text)
+        told = Reason(_aside(solver, group, way))
+    return _Objection(way, told)
 
 
 def _open(
@@ -339,12 +354,12 @@ def _open(
     """Return what stands against a way after which rules can no longer be judged."""
     much = _too_much(solver, way)
     if much:
-        return _Objection(way, much, full=True)
+        return _Objection(way, Reason(much), full=True)
     asked = _asked(needs, solver.trials.run.pack.asks, solver.writer(group.goals[0].judged).origins)
-    text = f"{listed(solver.named(truths))} can then no longer be judged ({asked})"
+    told = Reason(f"{listed(solver.named(truths))} can then no longer be judged ({asked})", breaks=True)
     if all(code.startswith(MEMORY) for code in truths):
-        text = f"whether the job then fits a GPU is not known ({asked})"
-    return _Objection(way, text, settled=True)
+        told = Reason(f"whether the job then fits a GPU is not known ({asked})")
+    return _Objection(way, told, settled=True)
 
 
 def _too_much(solver: Solver, way: Repair) -> str:
@@ -401,11 +416,11 @@ def _stops(truths: Mapping[str, object]) -> bool:
     return any(truth is False and not code.startswith(MEMORY) for code, truth in truths.items())
 
 
-def _may_break(solver: Solver, way: Repair, truths: Mapping[str, object]) -> str:
+def _may_break(solver: Solver, way: Repair, truths: Mapping[str, object]) -> Reason:
     """Say of rules that a way leaves open what they may say then, with the memory or the numbers."""
     if all(code.startswith(MEMORY) for code in truths):
         return at_most(solver, way, solver.watched[0])
-    return f"{listed(solver.named(truths))} may break{_numbers(solver, way, list(truths))}"
+    return Reason(f"{listed(solver.named(truths))} may break{_numbers(solver, way, list(truths))}")
 
 
 def _numbers(solver: Solver, way: Repair, broken: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from cfglint.repair.allowed import ANY, uncut
 from cfglint.repair.found import Repair
 from cfglint.repair.price import host_of, overfills_gpu, overfills_host, regroups
 from cfglint.repair.proposals import WIDE
+from cfglint.repair.reason import Reason
 from cfglint.repair.relax import cut, utmost
 from cfglint.repair.together import combined
 from cfglint.repair.tracks import SHORT
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from cfglint.repair.tracks import Option, Track
     from cfglint.repair.trials import Goal, Group
 
-UNKNOWN = "cfglint cannot tell whether the job"
+_UNKNOWN = "cfglint cannot tell whether the job"
 _TO_HOST = ("offload_params", "offload_optimizer")
 _LISTED = 3  # parts of the memory in a sentence
 _PART = {"MEM105": "trainer.states"}  # what a rule about memory asks for, where it is not all
@@ -54,21 +55,24 @@ def still_over(solver: Solver, judged: Judged, way: Repair, memory: Memory) -> s
     if memory.need_gib.high <= (memory.capacity_gib or 0):
         return f"with {values_told(way)} the trainer fits, but the engine's share is still too small to start"
     even = at_most(solver, way, judged)
-    beyond = f"; {even}" if " even with " in even or " still may with " in even else ""
+    beyond = f"; {even.text}" if even.further else ""
     return f"with {values_told(way)} the job still needs {need}{beyond}"
 
 
-def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> str:
+def short_of(solver: Solver, group: Group, lack: float, moves: Sequence[Option]) -> Reason:
     """Say how much memory is missing with all moves made, and what takes it then."""
     judged, facts = group.goals[0].judged, combined(moves) or {}
     need = _need(solver, judged, facts) if group.code.startswith(MEMORY) else ""
     sure = any(goal.compiled.test(solver.trials.values(goal.judged, facts)) is False for goal in group.goals)
-    some = _lacking(solver.trials.values(judged, facts), lack, sure=sure, told=bool(need))
+    values = solver.trials.values(judged, facts)
+    unsure = bool(need) and not sure and _is_wide_open(values)
+    some = f"{_UNKNOWN} fits a GPU" if unsure else _lacking(values, lack, sure=sure, told=bool(need))
     beyond = beyond_host(solver, judged)
     if not moves:
         what = "with all else that cfglint moves" if beyond else "whatever cfglint moves"
-        return f"{some} {what}{need and ': '}{need}{beyond}"
-    return f"{some} even with {values_told(Repair(tuple(moves)))}{need and ': then '}{need}{beyond}"
+        return Reason(f"{some} {what}{need and ': '}{need}{beyond}", unsure=unsure)
+    even = values_told(Repair(tuple(moves)))
+    return Reason(f"{some} even with {even}{need and ': then '}{need}{beyond}", unsure=unsure)
 
 
 def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
@@ -84,7 +88,7 @@ def least_of(solver: Solver, group: Group, tracks: Sequence[Track]) -> str:
     return f"{what} at least {least:.1f} GiB of a GPU that has {vram[1] / GIB:.1f}"
 
 
-def overfilled(solver: Solver, group: Group, way: Repair) -> str:
+def overfilled(solver: Solver, group: Group, way: Repair) -> Reason:
     """Say that a job takes too much memory after a way, with what shrinks it moved as far as it helps."""
     facts = combined(way.options) or {}
     at_all = solver.search(group.goals).placed and regroups(facts)
@@ -92,8 +96,8 @@ def overfilled(solver: Solver, group: Group, way: Repair) -> str:
         if overfills_gpu(solver.trials, judged, facts, at_all=at_all):
             return at_most(solver, way, judged)
         if overfills_host(solver.trials, judged, facts):
-            return _host_told(solver.trials.values(judged, facts))
-    return ""
+            return Reason(_host_told(solver.trials.values(judged, facts)))
+    return Reason()
 
 
 def _host_told(values: Values) -> str:
@@ -106,7 +110,7 @@ def _host_told(values: Values) -> str:
     return f"then a machine needs {least} of its own, and rented ones have at most {most} beside such GPUs"
 
 
-def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> str:
+def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> Reason:
     """Say of memory after a way what is true of the whole estimate, with what can be moved besides.
 
     ``broken`` says that a rule about it breaks.
@@ -124,13 +128,13 @@ def at_most(solver: Solver, way: Repair, judged: Judged, broken: str = "") -> st
     told = _need(solver, judged, facts)
     need = f": {told}" if told else ""
     if even and sure and not lacks(solver, judged, facts):
-        return f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
-    after = solver.trials.values(judged, facts)
-    size = bounds_of(after[_told_by(after)])
-    if not sure and told and size is not None and _is_wide(size):
-        return f"{UNKNOWN} then fits a GPU{even and ','}{even}{need}"
+        text = f"{broken or _TAKES_MORE}, and still may{even.replace(' even', '')}{need}"
+        return Reason(text, further=True)
+    if not sure and told and _is_wide_open(solver.trials.values(judged, facts)):
+        text = f"{_UNKNOWN} then fits a GPU{even and ','}{even}{need}"
+        return Reason(text, unsure=True, further=bool(even))
     text = f"{broken or (_TAKES_MORE if sure else _MAY_TAKE_MORE)}{even and ','}{even}{need}"
-    return text if even else text + _sent_there(solver, way, judged, goals)
+    return Reason(text + ("" if even else _sent_there(solver, way, judged, goals)), further=bool(even))
 
 
 def _sent_there(solver: Solver, way: Repair, judged: Judged, goals: Sequence[Goal]) -> str:
@@ -166,8 +170,6 @@ def _lacking(values: Values, lack: float, *, sure: bool, told: bool) -> str:
     ``lack`` is what is missing at worst; ``sure`` that some is, ``told`` that the estimate is said, too.
     """
     vram, need = bounds_of(values["gpu.vram"]), bounds_of(values[_told_by(values)])
-    if not sure and told and need is not None and _is_wide(need):
-        return f"{UNKNOWN} fits a GPU"
     if told and need is not None and vram is not None and need[1] < INF:  # the rule may ask for a part alone
         lack = max(lack, need[1] - vram[1])
     if vram is None or lack < vram[1]:
@@ -190,9 +192,10 @@ def _told_by(values: Values) -> str:
     return "trainer.likely" if same else "trainer.memory"
 
 
-def _is_wide(need: tuple[float, float]) -> bool:
-    """Whether an estimate is too wide to tell."""
-    return need[1] > WIDE * need[0]
+def _is_wide_open(values: Values) -> bool:
+    """Whether the estimate of a trainer's memory is too wide to tell."""
+    need = bounds_of(values[_told_by(values)])
+    return need is not None and need[1] > WIDE * need[0]
 
 
 def _need(solver: Solver, judged: Judged, facts: Mapping[str, object]) -> str:
@@ -268,5 +271,6 @@ def least_needed(solver: Solver, group: Group) -> str:
     judged = group.goals[0].judged
     if not group.code.startswith(MEMORY) or judged.target is None:
         return ""
-    told = at_most(solver, Repair(()), judged).replace(" then ", " ").removeprefix("then ")
-    return f": {told}" if " even with " in told or " still may with " in told else ""
+    told = at_most(solver, Repair(()), judged)
+    text = told.text.replace(" then ", " ").removeprefix("then ")
+    return f": {text}" if told.further else ""

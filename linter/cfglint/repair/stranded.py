@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cfglint.lang.values import INF
 from cfglint.record import replace
+from cfglint.repair.reason import Reason
 from cfglint.repair.shortage import at_most, values_told
 from cfglint.repair.together import combined
 
@@ -51,12 +52,14 @@ def nowhere(judged: Judged) -> str:
     return f"{_UNJUDGED}: {memory.ask}" if memory.ask else _UNJUDGED
 
 
-def moved_by_hand(solver: Solver, group: Group, allowed: Allowed) -> str:
+def moved_by_hand(solver: Solver, group: Group, allowed: Allowed) -> Reason:
     """Say which moves satisfy a rule that no edit of the file can make, and what the job then takes."""
     way = solver.anyhow(replace(solver.search(group.goals), limit=allowed.limit), group.goals, allowed)
     if way is None or not way.written:
-        return ""
+        return Reason()
     judged = group.goals[0].judged
     if not solver.trials.short(judged, combined(way.options) or {}):
-        return f"change by hand what no edit of this file reaches: {values_told(way)}"
-    return f"with {values_told(way)} this rule holds, but {at_most(solver, way, judged)}"
+        text = f"change by hand what no edit of this file reaches: {values_told(way)}"
+        return Reason(text, by_hand=True)
+    memory = at_most(solver, way, judged)
+    return replace(memory, text=f"with {values_told(way)} this rule holds, but {memory.text}", way=True)

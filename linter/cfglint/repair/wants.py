@@ -12,8 +12,8 @@ from cfglint.repair.estimate import middle
 from cfglint.repair.fixes import MOST, fix_of, fixes_of
 from cfglint.repair.hardware import Market, hardware_fix, mended_elsewhere
 from cfglint.repair.proposals import Repairs, does_not_fit, doubt, is_certain, stranding
+from cfglint.repair.reason import Reason
 from cfglint.repair.served import with_engine
-from cfglint.repair.shortage import UNKNOWN
 from cfglint.repair.sized import sent_away
 from cfglint.repair.stranded import BY_HAND, nowhere, stranded_told
 from cfglint.repair.tighter import anyhow, furthest, tightened
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MUCH = 0.75  # of the memory before
 _LEFT = 0.25  # of what is missing at worst
-_TOO_SLOW = 19.0  # times what a step takes, that it takes longer
+_TOO_SLOW = 19.0  # times what a step takes, that it takes longer: a rule of thumb, which the message says
 _SLOW = 1.0  # times what a step takes, that it takes longer
 _WELL, _AT_BEST = 0.6, 0.95  # of what a GPU has: the least of an estimate that may well fit it, or may at all
 _CUT = "only what cuts long samples, or stops at them, lets the job run on this hardware"
@@ -57,7 +57,7 @@ class Wants(Record):
     _doubts: dict[Judged, Doubt | None] = field(factory=dict)
     _stranded: dict[Judged, list[Goal]] = field(factory=dict)
     _fixes: dict[tuple[Repair, Judged], list[Fix]] = field(factory=dict)
-    _told: dict[str, str] = field(factory=dict)
+    _told: dict[str, Reason] = field(factory=dict)
     _nears: dict[tuple[Judged, tuple[str, ...], bool], list[Fix]] = field(factory=dict)
 
     def proposals(self, code: str, judged: Judged) -> tuple[list[Fix], str]:
@@ -100,8 +100,9 @@ class Wants(Record):
             return [*elsewhere, *fixes][:MOST], _slowness(fixes[0])
         fixes[MOST - 1 :] = elsewhere or fixes[MOST - 1 :]
         if not fixes or (not fixes[0].edits and fixes[0].target is not None):  # only another machine would do
-            told = self._on_some(judged, here) or unfixed(self.solver, group)
-            return [*self._hope(here, judged, told), *fixes][:MOST], told
+            some = self._on_some(judged, here)
+            told = Reason(some) if some else unfixed(self.solver, group)
+            return [*self._hope(here, judged, told), *fixes][:MOST], told.text
         return fixes, ""
 
     def _cut(self, goals: Sequence[Goal], judged: Judged) -> list[Fix]:
@@ -126,9 +127,9 @@ class Wants(Record):
         some = any(place.own and not (place.may or place.accumulation or place.amid) for place in places)
         return "nothing in the file has to change: it runs on some of the GPUs here" if some else ""
 
-    def _hope(self, goals: Sequence[Goal], judged: Judged, told: str) -> list[Fix]:
+    def _hope(self, goals: Sequence[Goal], judged: Judged, told: Reason) -> list[Fix]:
         """Return safe moves after which a job fits by the least it may need, where nobody can tell."""
-        if not goals or UNKNOWN not in told:
+        if not goals or not told.unsure:
             return []
         solver = self.solver.watching(judged)
         last = furthest(solver, tuple(goals), SAFE) or solver.nearest(goals, SAFE)
@@ -148,15 +149,15 @@ class Wants(Record):
         codes = ((group.code,) if group.code in lost or not lost else ()) + tuple(lost)
         if codes[0].startswith("MEM"):  # what a job takes of GPUs that are not there is not to the point
             codes = (*(code for code in codes if not code.startswith("MEM")), *codes)
-        first = next((code for code in codes if self._reason(code)), codes[0])
+        first = next((code for code in codes if self._reason(code).text), codes[0])
         told = self._reason(first)
         elsewhere = [*self._hope(stranded, judged, told), *elsewhere]
-        if told and (first == group.code or self._is_in_vain(first, told)):
-            return elsewhere, told if elsewhere else told + nowhere(judged)
+        if told.text and (first == group.code or told.vain):
+            return elsewhere, told.text if elsewhere else told.text + nowhere(judged)
         text = stranded_told(
-            self.solver.named(lost or (group.code,)), told.replace("this rule", first), group.code
+            self.solver.named(lost or (group.code,)), told.text.replace("this rule", first), group.code
         )
-        if elsewhere or told:
+        if elsewhere or told.text:
             return elsewhere, text
         return elsewhere, text + nowhere(judged)
 
@@ -179,22 +180,14 @@ class Wants(Record):
         """Say that a GPU has no kernels for a job, where nothing in the file decides on that."""
         kernels = [self.groups[code] for code in lost if code.startswith("PRC")]
         still = (each for each in kernels if not ANY.over(self.solver.tracks(each.goals)))
-        fixed = [each.code for each in still if not self._reason(each.code)]
+        fixed = [each.code for each in still if not self._reason(each.code).text]
         if not fixed:
             return ""
         if group.code in fixed:
             return BY_HAND.format("this rule")
         return f"{', '.join(self.solver.named(fixed))} stands whatever cfglint moves"
 
-    def _is_in_vain(self, code: str, told: str) -> bool:
-        """Whether what is told of a rule is the number that shows that the job cannot run there."""
-        from cfglint.repair.vain import in_vain
-
-        group = self.groups[code]
-        numbers = [in_vain(self.solver, group, states=states) for states in (False, True)]
-        return any(one and told.startswith(one) for one in numbers)
-
-    def _reason(self, code: str) -> str:
+    def _reason(self, code: str) -> Reason:
         """Return why a rule has no fix."""
         from cfglint.repair.reasons import unfixed
 
@@ -316,8 +309,8 @@ def _is_endless(fix: Fix) -> bool:
 def _slowness(fix: Fix) -> str:
     """Say how many times as long a step takes with a fix."""
     least, most = (1 + share for share in fix.slower or (0, 0))
-    told = fix.title.removeprefix("set ").replace(" to ", " ")
-    return f"with {told} the job fits, but a step takes {least:.0f} to {most:.0f} times as long"
+    told = f"what lets the job fit makes a step take {least:.0f} to {most:.0f} times as long"
+    return f"{told}; more than {1 + _TOO_SLOW:.0f} times is not proposed (a rule of thumb)"
 
 
 def _shrinks(fix: Fix) -> bool:
