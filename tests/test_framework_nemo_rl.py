@@ -206,6 +206,12 @@ TOLD: list[tuple[str, str, object]] = [
         "offload_optimizer",
         None,
     ),
+    (_on_megatron("policy.megatron_cfg.optimizer.use_precision_aware_optimizer: true"), "offload.share", 1),
+    (
+        _on_megatron("policy.megatron_cfg.optimizer.use_precision_aware_optimizer: false"),
+        "offload.share",
+        pytest.approx(2 / 3),
+    ),
     (GRPO, "fused_loss", "none"),
     (_on_megatron("policy.megatron_cfg.use_fused_linear_logprobs: true"), "fused_loss", "chunked"),
     (RM, "logits.bytes", 0),
